@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import inspect
-import math
 import os
 import resource
 import traceback
+from builtins import (  # noqa: UP029 - a call may have patched them by the time that its value is judged
+    float,
+    getattr,
+    hasattr,
+    int,
+    isinstance,
+    issubclass,
+    len,
+    list,
+    map,
+    repr,
+    str,
+    tuple,
+    type,
+)
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from math import inf, isfinite, nan
 from numbers import Rational, Real
 from typing import TypeGuard, TypeVar
 
@@ -110,7 +125,7 @@ def _row(options: RewardOptions, value: object) -> CallFinding:
     number = value if type(value) is float else _number(value)
     if number is None:
         return _bad(f"returned {describe(value)}; expected a finite number, a Score or None{_hint(value)}")
-    if not math.isfinite(number):
+    if not isfinite(number):
         return _bad(f"returned {_not_finite(value, number)}; expected a finite number, a Score or None")
     if options.score_range is not None and not options.score_range[0] <= number <= options.score_range[1]:
         return _bad(f"returned {number!r}, outside score_range={options.score_range}")
@@ -128,7 +143,7 @@ def _of_score(options: RewardOptions, score: Score) -> CallFinding:
     metrics: dict[str, float] = {}
     for name, value in score.metrics.items():
         number = _number(value)
-        if number is None or not math.isfinite(number):
+        if number is None or not isfinite(number):
             text = describe(value) if number is None or isinstance(value, float) else _not_finite(value, number)
             return _bad(f"returned metric {name!r}={text}; expected a finite number")
         metrics[_clean(str(name), _MAX_ERROR_CHARS)] = number
@@ -163,9 +178,9 @@ def _number(value: object) -> float | None:
     try:
         return float(value)
     except OverflowError:
-        return math.inf  # the sign does not matter: neither is a score
+        return inf  # the sign does not matter: neither is a score
     except ValueError:
-        return math.nan  # a Decimal's signaling NaN
+        return nan  # a Decimal's signaling NaN
 
 
 def _not_finite(value: object, number: float) -> str:

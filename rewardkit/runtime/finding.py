@@ -10,14 +10,30 @@ A bare score leaves a worker as the number, anything else as JSON of the fields 
 
 from __future__ import annotations
 
-import json
 import sys
+from builtins import (  # noqa: UP029 - a call may have patched them by the time that its value is judged
+    abs,
+    all,
+    dict,
+    float,
+    int,
+    isinstance,
+    len,
+    list,
+    map,
+    repr,
+    set,
+    str,
+    tuple,
+    type,
+    zip,
+)
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from rewardkit.shown.text import shorten
 from rewardkit.types import Cause, Unanswered
-from sandbox.workers import Answer
+from sandbox.workers import Answer, encode_json
 
 _NO_METRICS: Mapping[str, float] = {}
 _MAKE = tuple.__new__
@@ -56,7 +72,7 @@ def encode(finding: CallFinding) -> Answer:
     """Return the finding as it leaves the process."""
     if finding.score is not None and finding[1:] == _BESIDE_SCORE:
         return finding.score
-    return json.dumps(_fields(finding))
+    return encode_json(_fields(finding))
 
 
 def decode(answer: object, rollouts: int) -> CallFinding:

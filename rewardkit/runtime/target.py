@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping
+from pickle import loads
 from typing import TYPE_CHECKING, Any
 
 from rewardkit.declare.decorator import Reward
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def rollout_of(segment: bytes | memoryview) -> Arrived:
     """Return a rollout made of the bytes that travelled; a reward may change it as it likes."""
-    return Arrived._make(pickle.loads(segment))  # noqa: S301 - the parent wrote it
+    return Arrived._make(loads(segment))  # noqa: S301 - the parent wrote it
 
 
 class RewardTarget:

@@ -12,6 +12,7 @@
     worker.py       the process that runs calls: serial.py one at a time, threads.py and loop.py many at once
     desk.py         what these three have in common
     capture.py      what each call prints and logs; prints.py keeps it where the call never returns
+    surroundings.py what a call changes for those after it, and is put back; originals.py the names that it patched
     page.py         the memory in which a worker says what it is doing
     clock.py        a call's clock, which stands still while a jail starts
     wire.py         frames, records and batches between parent and worker
@@ -30,6 +31,7 @@ from sandbox.workers.clock import stopped
 from sandbox.workers.collector import CollectorPaused
 from sandbox.workers.job import Answer, Call, CallPool, CallResult, CallStatus, Handler, Job
 from sandbox.workers.steady import INSIDE
+from sandbox.workers.wire import encode_json
 
 if TYPE_CHECKING:
     from sandbox.workers.pool import Target, WorkerPool
@@ -48,6 +50,7 @@ __all__ = [
     "Lane",
     "Target",
     "WorkerPool",
+    "encode_json",
     "inline_capture",
     "stopped",
 ]

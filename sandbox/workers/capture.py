@@ -6,15 +6,10 @@ Output below Python (a C extension writing to descriptor 1, a child process) goe
 from __future__ import annotations
 
 import contextvars
-import faulthandler
-import functools
 import io
 import logging
-import os
-import signal
 import sys
 import threading
-from collections.abc import Callable
 from typing import Any, TextIO
 
 from sandbox.workers.prints import LOG_CHARS, PrintWriter, note_dropped
@@ -25,7 +20,7 @@ _current: contextvars.ContextVar[CallLog | None] = contextvars.ContextVar("call_
 class CallLog:
     """The output of the call ``ticket``, at most :data:`LOG_CHARS`; with a writer the parent reads it as it comes."""
 
-    __slots__ = ("_chars", "_closed", "_dropped", "_parts", "_writer", "ticket")
+    __slots__ = ("_chars", "_dropped", "_parts", "_writer", "closed", "ticket")
 
     def __init__(self, writer: PrintWriter | None = None, ticket: int = 0) -> None:
         self.ticket = ticket
@@ -33,11 +28,11 @@ class CallLog:
         self._parts: list[str] = []
         self._chars = 0
         self._dropped = 0
-        self._closed = False
+        self.closed = False
 
     def write(self, text: str) -> None:
         """Add text, or drop it if the call is over or the cap reached."""
-        if self._closed:
+        if self.closed:
             return
         room = LOG_CHARS - self._chars
         piece = text[:room]
@@ -55,7 +50,7 @@ class CallLog:
 
     def finish(self) -> str:
         """Return the call's output and close it: what a left-over thread writes is dropped."""
-        self._closed = True
+        self.closed = True
         if not self._parts:
             return ""
         text = note_dropped("".join(self._parts), self._dropped)
@@ -67,6 +62,11 @@ def begin_call(writer: PrintWriter, ticket: int) -> CallLog:
     log = CallLog(writer, ticket)
     _current.set(log)
     return log
+
+
+def current() -> CallLog | None:
+    """Return the log of the call that runs in this context; the log of a call that is over is closed."""
+    return _current.get()
 
 
 def use(log: CallLog) -> None:
@@ -136,43 +136,10 @@ def install() -> None:
     root.addHandler(log_handler())
     root.setLevel(logging.INFO)
     threading.Thread.start = _start_with_context  # type: ignore[method-assign, assignment]
-    for flag, module, name in (
-        ("descriptors_closed", os, "close"),
-        ("descriptors_closed", os, "closerange"),
-        ("planned", signal, "alarm"),
-        ("planned", signal, "setitimer"),
-        ("planned", faulthandler, "dump_traceback_later"),
-    ):
-        setattr(module, name, _setting(flag, getattr(module, name)))
 
 
 _plain_start = threading.Thread.start
 threads_started = 0  # threads that this process has started since its targets were loaded
-descriptors_closed = False  # whether descriptors were closed by number since the last check, perhaps the worker's own
-planned = False  # whether a call may have planned an end of this process, by an alarm or by faulthandler
-
-
-def _setting(flag: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    names = globals()  # looked up once: a call may break builtins
-
-    @functools.wraps(function)
-    def setting(*arguments: object, **options: object) -> Any:
-        names[flag] = True
-        return function(*arguments, **options)
-
-    return setting
-
-
-def cancel_plans() -> None:
-    """Cancel what a call planned for later, so that it does not hit the next one."""
-    global planned
-    for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
-        _plain_setitimer(timer, 0.0)
-    _plain_cancel()
-    planned = False
-
-
-_plain_setitimer, _plain_cancel = signal.setitimer, faulthandler.cancel_dump_traceback_later
 
 
 def _start_with_context(thread: threading.Thread) -> None:

@@ -12,14 +12,15 @@ import resource
 import sys
 import threading
 from collections.abc import Callable
-from json import dumps
+from json.encoder import encode_basestring_ascii as quote
 from pickle import loads
 from typing import Any, NamedTuple
 
-from sandbox.workers import capture
+from sandbox.workers import capture, surroundings
 from sandbox.workers.job import Answer
 from sandbox.workers.page import Page
-from sandbox.workers.steady import Keeper, Steady
+from sandbox.workers.steady import Steady
+from sandbox.workers.surroundings import Keeper
 from sandbox.workers.wire import BatchView, Channel, RecordWriter, raise_descriptor
 
 WEIGH_S = 0.01  # seconds for which a measure of memory counts: asking the kernel takes longer than a short call
@@ -71,17 +72,18 @@ class Desk:
 
     def record(self, ticket: int, duration_s: float, logs: str, answer: Answer) -> None:
         """Write one result; if the file is full it is lost, and the parent has the call made again."""
-        quoted = dumps(logs) if logs else '""'
+        quoted = quote(logs) if logs else '""'
         text = f"[{ticket},{duration_s:.9f},{quoted},{answer if isinstance(answer, str) else repr(answer)}]\n"
         self._results.write(text.encode())
 
-    def check_descriptors(self) -> None:
-        """End this process where its channel was closed under it: there is nothing more to do in it."""
-        capture.descriptors_closed = False
-        try:
-            os.fstat(self.channel.fileno())
-        except OSError:
-            Steady.end(CHANNEL_LOST)
+    def put_back(self, log: capture.CallLog | None = None) -> None:
+        """Put back what a call, or every call, changed; end this process where its channel was closed under it."""
+        if surroundings.descriptors_closed():
+            try:
+                os.fstat(self.channel.fileno())
+            except OSError:
+                Steady.end(CHANNEL_LOST)
+        surroundings.put_back(log)
 
     def obey(self, frame: bytes, begin: Callable[..., None]) -> None:
         """Do what a frame from the parent says; ``begin`` is how the lane begins the calls of a message."""

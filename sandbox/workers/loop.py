@@ -14,13 +14,12 @@ import threading
 from asyncio import _get_running_loop, _set_running_loop
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from json import dumps
 from typing import Any
 
-from sandbox.workers import capture, clock
+from sandbox.workers import capture, clock, surroundings
 from sandbox.workers.desk import BROKEN, Desk, Order, cells_of
 from sandbox.workers.steady import Steady
-from sandbox.workers.wire import AGAIN
+from sandbox.workers.wire import DISTURBED
 
 BEAT_S = 0.25  # seconds between two signs of life of the loop
 SLOW_STEP_S = 0.02  # a longer step takes time from all other calls, whose deadlines move by so much
@@ -40,6 +39,7 @@ class _Call(clock.Clock):
         self.cell = lane.free_cells.pop()
         self.log = capture.CallLog(lane.desk.page.prints.writer(self.cell), order.ticket)
         self.over = False
+        self.disturbed = False  # whether names were patched in a step of its own
         self.threads: ThreadPoolExecutor | None = None
 
     def time_stolen(self) -> float:
@@ -87,7 +87,7 @@ class _Marked(Coroutine[Any, Any, Any]):
         try:
             return advance(*arguments)
         finally:
-            call.lane.desk.keeper.check()
+            call.lane.look_after(call)
             if _get_running_loop() is not loop:
                 _set_running_loop(loop)
             page.step_over()
@@ -149,6 +149,7 @@ class LoopLane:
     def __init__(self, desk: Desk, width: int) -> None:
         self.desk = desk
         self.stolen_s = 0.0
+        self.mover: _Call | None = None  # the call that moved the streams or the path, and may put them back itself
         self.thread = threading.get_ident()
         self.free_cells = list(range(cells_of("asyncio", width)))
         self.loop = _Loop()
@@ -167,6 +168,13 @@ class LoopLane:
                 self.loop.run_forever()
             self.desk.keeper.check()
         return 0
+
+    def look_after(self, call: _Call) -> None:
+        """Put back the names that a step, or a callback before it, patched; note whose step moved what all share."""
+        if self.desk.keeper.check():
+            call.disturbed = True
+        if self.mover is None and not call.over and self.desk.keeper.moved:
+            self.mover = call
 
     def _read(self) -> None:
         self.desk.keeper.check()  # what the parent sends is not for a fork that a callback made
@@ -203,7 +211,7 @@ class LoopLane:
         try:
             answer = await self.desk.targets[call.order.target](*self.desk.arguments(call.order))
         except asyncio.CancelledError:  # not for its deadline, or the call is over
-            answer = dumps(AGAIN)
+            answer = DISTURBED
         except BaseException:
             Steady.end(BROKEN)  # the loop would only log it, and the call never be answered
         if not call.over:
@@ -223,13 +231,18 @@ class LoopLane:
 
     def _finish(self, call: _Call, answer: str) -> None:
         """Write the call's result; ``null`` means that its time was up."""
-        self.desk.keeper.check()
+        self.look_after(call)
+        if call.disturbed and len(self._tasks) > 1:
+            answer = DISTURBED  # another call may have patched what this one used
         call.over = True
         call.end()
         if call.threads is not None:
             call.threads.shutdown(wait=False, cancel_futures=True)
-        if capture.planned:
-            capture.cancel_plans()
+        if surroundings.changed:
+            self.desk.put_back(call.log)
+        if self.mover in (None, call) and self.desk.keeper.moved:
+            self.desk.keeper.move_back()
+        self.mover = None if self.mover is call else self.mover
         took = Steady.monotonic() - call.began - call.stopped_s()
         self.desk.record(call.order.ticket, took, call.log.finish(), answer)
         self.free_cells.append(call.cell)

@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sandbox.workers import capture, shell, worker
+from sandbox.workers import shell, worker
 from sandbox.workers.desk import BROKEN, TargetFunction
 from sandbox.workers.steady import Steady
 from sandbox.workers.wire import Channel, MalformedError, parse_json, raise_descriptor
@@ -146,7 +146,6 @@ def _fork_worker(
                 shell.wait_for_parent(warden)
                 shell.lead_session(warden, shell.WORKER_OOM_SCORE)
                 shell.adopt_orphans()
-                capture.descriptors_closed = False
                 code = worker.serve(lane, width, payload, *map(raise_descriptor, descriptors), loaded=loaded)
             else:
                 channel.send_json(["forked", number, forked])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from sandbox.workers import capture, clock
+from sandbox.workers import capture, clock, surroundings
 from sandbox.workers.desk import Desk, held_bytes
 from sandbox.workers.steady import Steady
+from sandbox.workers.wire import DISTURBED
 
 BOX_S = 0.02  # seconds after which a worker gives the rest of its chunk back: slow calls do not hold up quick ones
 
@@ -23,7 +24,7 @@ class SerialLane:
 
     def _run_chunk(self, ticket: int, half: int, batch: int, target: int, calls: list[tuple[int, ...]]) -> None:
         """Run calls, ticketed from the first one's on, until the chunk or its time box ends; report how many ran."""
-        desk, monotonic, check = self._desk, Steady.monotonic, self._desk.keeper.check
+        desk, monotonic, keeper = self._desk, Steady.monotonic, self._desk.keeper
         page, view, run = desk.page, desk.batches[batch], desk.targets[target]
         box = monotonic() + BOX_S
         done = numbers = 0
@@ -33,18 +34,20 @@ class SerialLane:
         for places in calls:
             began = monotonic()
             log.ticket = ticket + done
-            page.begin(0, ticket + done, began, desk.tainted)
+            tainted = desk.tainted
+            page.begin(0, ticket + done, began, tainted)
             answer = run(common, [segment(index) for index in places], places)
-            check()
+            if keeper.check() and tainted:
+                answer = DISTURBED  # a thread that an earlier call left may have patched what this call used
             ended = monotonic()
             if timer.touched or capture.threads_started:
                 timer.end()
                 began += timer.stopped_s()
                 timer = self._new_clock()
-            if capture.descriptors_closed:
-                desk.check_descriptors()
-            if capture.planned:
-                capture.cancel_plans()
+            if surroundings.changed:
+                desk.put_back()
+            if keeper.moved:
+                keeper.move_back()
             if log.pristine and not capture.threads_started:
                 if type(answer) is float:
                     page.answer(half, numbers, ended - began, answer, ticket + done)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import sys
 import time
 
 INSIDE = "REWARDKIT_INSIDE_WORKER"  # Set in the environment of workers and of what they start
@@ -32,26 +31,6 @@ class Here:
     def forked(self) -> bool:
         """Return whether this is a fork of it."""
         return not self._mark[0] and Steady.process() != self._process
-
-
-class Keeper(Here):
-    """Looks, after each call, whether this is still the worker, with what it had loaded."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._live = sys.modules
-        self._modules = dict(sys.modules)
-        self._loaded = len(self._modules)
-
-    def check(self) -> bool:
-        """End a forked copy of this process; put back missing modules and return whether there were any."""
-        if not self._mark[0] and self.forked():
-            Steady.end(0)
-        if len(self._live) >= self._loaded:
-            return False
-        for name, module in self._modules.items():
-            self._live.setdefault(name, module)
-        return True
 
 
 def _mark() -> mmap.mmap | bytes:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pebble import ThreadPool
 
-from sandbox.workers import capture, clock
+from sandbox.workers import capture, clock, surroundings
 from sandbox.workers.desk import BROKEN, Desk, Order, cells_of
 from sandbox.workers.steady import Steady
 
@@ -53,14 +53,15 @@ class ThreadLane:
             desk.page.begin(cell, order.ticket, began, False)
             answer = desk.targets[order.target](*desk.arguments(order))
             if desk.keeper.check() and self._cells.qsize() < self._all_cells - 1:  # other calls run
-                Steady.end(BROKEN)  # one of them may have failed for want of a module; each runs again alone
-            if capture.planned:
-                capture.cancel_plans()
+                Steady.end(BROKEN)  # one of them may have met a patched name; each runs again alone
+            if surroundings.changed:
+                desk.put_back(log)
+            if desk.keeper.moved and (desk.keeper.silenced or self._cells.qsize() == self._all_cells - 1):
+                desk.keeper.move_back()  # other calls may have redirected a stream for the time that they run
             timer.end()
             desk.record(order.ticket, Steady.monotonic() - began - timer.stopped_s(), log.finish(), answer)
             desk.page.end(cell)
+            self._cells.put(cell)
             desk.wake()
         except BaseException:
             Steady.end(BROKEN)  # the pool of threads would swallow it, and the call would never be answered
-        finally:
-            self._cells.put(cell)

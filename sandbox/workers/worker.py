@@ -16,7 +16,7 @@ import sys
 import traceback
 
 from sandbox.errors import WorkerStartError
-from sandbox.workers import capture
+from sandbox.workers import capture, surroundings
 from sandbox.workers.desk import Desk, TargetFunction, cells_of
 from sandbox.workers.page import Page, page_bytes
 from sandbox.workers.serial import SerialLane
@@ -58,7 +58,9 @@ def serve(
         channel.send_json(["load_error", str(fault)[-_MAX_LOAD_ERROR_CHARS:]])
         return 1
     capture.threads_started = 0
-    capture.cancel_plans()
+    surroundings.cancel_plans()
+    surroundings.install()  # in what has been loaded, too
+    surroundings.changed.clear()
     gc.freeze()  # what is loaded stays; collections then look at calls' garbage only
     desk = Desk(channel, shared, writer, targets)
     desk.page.beat(Steady.monotonic())  # the lane takes a moment to beat by itself
@@ -81,6 +83,7 @@ def load(payload: Payload) -> dict[int, TargetFunction]:
     """Make this process one for targets, and load them; raise ``RuntimeError``, which names it, if one cannot load."""
     os.environ[INSIDE] = "1"
     capture.install()
+    surroundings.install()
     process = Steady.process()
     try:
         return {index: _load(*target) for index, target in payload.items()}

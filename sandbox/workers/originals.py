@@ -1,0 +1,101 @@
+"""Names of Python's own modules, as they were when the worker was ready: what a call patched is put back.
+
+A call that leaves ``builtins.float`` or ``math.sqrt`` patched would change the scores of those after it without a
+trace. Looking at every name after every call would take longer than a short call, so the interpreter is asked whether
+a module's names have changed at all: by the version of its dictionary, or from Python 3.12 on by a watcher.
+
+*Not noticed:* names of other modules and classes than :data:`MODULES` and :data:`CLASSES`, and items of containers.
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import functools
+import gc
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+MODULES = (
+    *("builtins", "sys", "math", "os", "posixpath", "time", "json", "json.decoder", "json.encoder", "re", "random"),
+    *("string", "itertools", "functools", "operator", "collections", "decimal", "fractions", "statistics", "datetime"),
+    *("copy", "struct", "threading", "pickle"),
+)
+CLASSES = ("json.encoder.JSONEncoder", "json.decoder.JSONDecoder", "fractions.Fraction", "threading.Thread")
+_VERSION_AT = 24  # where a dictionary of CPython 3.11 has its version
+_MISSING, _set, _delete, _is, _list = object(), setattr, delattr, isinstance, list
+_callbacks: list[object] = []  # the interpreter calls them as long as the process lives
+
+
+def preload() -> None:
+    """Import the modules, so that forks have them."""
+    for name in MODULES:
+        importlib.import_module(name)
+
+
+class Originals:
+    """The names as they are now; where ``versions()`` is not ``seen``, some have been changed since."""
+
+    def __init__(self) -> None:
+        preload()
+        owners: list[Any] = [sys.modules[name] for name in MODULES]
+        owners += [getattr(sys.modules[module], name) for module, _, name in (path.rpartition(".") for path in CLASSES)]
+        slices = [slice(8 * index, 8 * index + 8) for index in range(len(owners))]
+        self._owners = list(zip(slices, owners, map(vars, owners), map(_constant, owners), strict=True))
+        names = [names if isinstance(names := vars(owner), dict) else gc.get_referents(names)[0] for owner in owners]
+        self.versions = _watched(names) if sys.version_info >= (3, 12) else _versions(names)
+        self.seen = self.versions()
+
+    def put_back(self) -> bool:
+        """Put back what has been patched since the last time; return whether there was something."""
+        patched, versions, seen = False, self.versions(), self.seen
+        for version, owner, names, originals in self._owners:
+            if versions[version] != seen[version]:
+                for name, value in originals.items():
+                    if names.get(name, _MISSING) is not value:
+                        _set(owner, name, value)
+                        patched = True
+                for name in _new(names, originals) if owner is not sys else ():  # one may hide another, of builtins
+                    _delete(owner, name)
+                    patched = True
+        self.seen = self.versions()
+        return patched
+
+
+def _constant(owner: object) -> dict[str, Any]:
+    """Return the names that no ordinary code changes: of ``sys`` its functions, of others all."""
+    return {name: value for name, value in vars(owner).items() if owner is not sys or isinstance(value, _FUNCTIONS)}
+
+
+def _new(names: Mapping[str, object], originals: Mapping[str, object]) -> list[str]:
+    """Return the names that are new, modules aside, which imports add."""
+    return [name for name in _list(names) if name not in originals and not _is(names[name], ModuleType)]
+
+
+_FUNCTIONS = (type(len), type(preload), type)
+
+
+def _versions(dictionaries: Sequence[dict[str, Any]]) -> Callable[[], bytes]:
+    """Return what reads the versions of dictionaries, each of which every change of it makes another."""
+    words = [memoryview(ctypes.c_uint64.from_address(id(names) + _VERSION_AT)) for names in dictionaries]
+    return functools.partial(b"".join, words)
+
+
+def _watched(dictionaries: Sequence[dict[str, Any]]) -> Callable[[], bytes]:
+    """Return what reads how often each dictionary has been changed."""
+    changes = array.array("Q", bytes(8 * len(dictionaries)))
+    indices = {id(names): index for index, names in enumerate(dictionaries)}
+
+    def count(_: int, names: int, *change: object) -> int:
+        changes[indices[names]] += 1
+        return 0
+
+    callback = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, *[ctypes.c_void_p] * 3)(count)
+    _callbacks.append(callback)
+    watcher = ctypes.pythonapi.PyDict_AddWatcher(callback)
+    for names in dictionaries:
+        ctypes.pythonapi.PyDict_Watch(watcher, ctypes.py_object(names))
+    return changes.tobytes
