@@ -21,8 +21,6 @@ from builtins import (  # noqa: UP029 - a call may have patched them by the time
     len,
     list,
     map,
-    repr,
-    set,
     str,
     tuple,
     type,

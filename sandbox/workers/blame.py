@@ -16,6 +16,7 @@ from sandbox.workers.desk import BROKEN, CHANNEL_LOST
 from sandbox.workers.job import Call, CallStatus, Terms
 
 MAX_LOST = 3  # times a call's worker may be killed from outside before the call is given up as infrastructure
+HALTED = "the worker was stopped from outside"
 _CLOSED = "closed the worker's own descriptors"
 
 
@@ -67,11 +68,8 @@ def _crashed(call: Call, report: str, *, shared: bool, planned: bool) -> Fate:
 
     Another may be the cause: beside or before it in any worker (``shared``), or in its own (``planned``).
     """
-    if (shared or planned) and not call.terms.alone:
-        return Fate(call.terms._replace(alone=True))
-    if planned and not call.terms.fresh:
-        return Fate(call.terms._replace(fresh=True))
-    return Fate(call.terms, CallStatus.CRASHED, report)
+    suspect = planned or (shared and not call.terms.alone)
+    return _once_more(call, suspect) or Fate(call.terms, CallStatus.CRASHED, report)
 
 
 def lost(call: Call, reason: str, *, with_all: bool = False) -> Fate:
@@ -90,10 +88,28 @@ def unanswered(call: Call, status: CallStatus, message: str) -> Fate:
     return Fate(call.terms, status, message)
 
 
-def overdue(call: Call, *, tainted: bool) -> Fate:
-    """Return the fate of a call whose time is up; ``tainted`` where threads that others left may have slowed it."""
-    message = timeout_message(call)
-    return unanswered(call, CallStatus.TIMEOUT, message) if tainted else Fate(call.terms, CallStatus.TIMEOUT, message)
+def overdue(call: Call, *, tainted: bool, is_first: bool = False) -> Fate:
+    """Return the fate of a call whose time is up.
+
+    ``tainted`` where threads or garbage that others left may have slowed it; its worker's first call met none.
+    """
+    suspect = tainted and not is_first
+    return _once_more(call, suspect) or Fate(call.terms, CallStatus.TIMEOUT, timeout_message(call))
+
+
+def disturbed(call: Call) -> Fate:
+    """Return the fate of a call whose result another call may have changed, by a thread or a patched name."""
+    message = "what other calls left in its worker disturbed it, again and again"
+    return _once_more(call, True) or Fate(call.terms, CallStatus.CRASHED, message)
+
+
+def _once_more(call: Call, suspect: bool) -> Fate | None:
+    """Return the fate of a call to be made alone, and then in an unused worker; ``None`` where it is to pay."""
+    if suspect and not call.terms.alone:
+        return Fate(call.terms._replace(alone=True))
+    if suspect and not call.terms.fresh:
+        return Fate(call.terms._replace(fresh=True))
+    return None
 
 
 def timeout_message(call: Call) -> str:

@@ -5,11 +5,15 @@ Output below Python (a C extension writing to descriptor 1, a child process) goe
 
 from __future__ import annotations
 
+import _thread
 import contextvars
+import ctypes
 import io
 import logging
+import signal
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any, TextIO
 
 from sandbox.workers.prints import LOG_CHARS, PrintWriter, note_dropped
@@ -20,7 +24,7 @@ _current: contextvars.ContextVar[CallLog | None] = contextvars.ContextVar("call_
 class CallLog:
     """The output of the call ``ticket``, at most :data:`LOG_CHARS`; with a writer the parent reads it as it comes."""
 
-    __slots__ = ("_chars", "_dropped", "_parts", "_writer", "closed", "ticket")
+    __slots__ = ("_chars", "_dropped", "_parts", "_writer", "closed", "is_beset", "ticket")
 
     def __init__(self, writer: PrintWriter | None = None, ticket: int = 0) -> None:
         self.ticket = ticket
@@ -29,6 +33,7 @@ class CallLog:
         self._chars = 0
         self._dropped = 0
         self.closed = False
+        self.is_beset = False  # whether the collector has worked for long during the call
 
     def write(self, text: str) -> None:
         """Add text, or drop it if the call is over or the cap reached."""
@@ -69,8 +74,8 @@ def current() -> CallLog | None:
     return _current.get()
 
 
-def use(log: CallLog) -> None:
-    """Make this context's output go to the given log."""
+def use(log: CallLog | None) -> None:
+    """Make this context's output go to the given log, or nowhere."""
     _current.set(log)
 
 
@@ -136,19 +141,77 @@ def install() -> None:
     root.addHandler(log_handler())
     root.setLevel(logging.INFO)
     threading.Thread.start = _start_with_context  # type: ignore[method-assign, assignment]
+    _thread.start_new_thread = _thread.start_new = _start_new_thread  # type: ignore[assignment]
+    _thread.interrupt_main = _interrupt_main
+    ctypes.pythonapi.PyThreadState_SetAsyncExc = _throw  # type: ignore[assignment]
 
 
 _plain_start = threading.Thread.start
 threads_started = 0  # threads that this process has started since its targets were loaded
+threads: dict[object, CallLog | None] = {}  # what runs in threads started since, each with the call that started it
+_throwers: dict[int, CallLog | None] = {}  # threads in which another raised an error, and the call that did
+
+
+def others_threw(log: CallLog) -> bool:
+    """Return whether another call, or a thread that one left, has raised an error in this thread since the last."""
+    return _throwers.pop(_get_ident(), log) is not log
+
+
+def threads_are_left() -> bool:
+    """Return whether threads run whose call is over."""
+    return any(log is None or log.closed for log in list(threads.values()))
+
+
+def _interrupt_main(number: int = signal.SIGINT) -> None:
+    """Interrupt the main thread as Python's C function does, and note whose call did that."""
+    _throwers[_main_ident] = _current.get()
+    _plain_interrupt(number)
+
+
+def _throw(thread: Any, error: Any) -> int:
+    """Raise an error in a thread as Python's C function does, and note whose call did that."""
+    number = int(getattr(thread, "value", thread))
+    _throwers[number] = _current.get()
+    wrapped = error if error is None or isinstance(error, ctypes.py_object) else ctypes.py_object(error)
+    return int(_plain_throw(ctypes.c_ulong(number), wrapped))
+
+
+_plain_throw, _plain_interrupt = ctypes.pythonapi.PyThreadState_SetAsyncExc, _thread.interrupt_main
+_get_ident, _main_ident = threading.get_ident, threading.main_thread().ident or 0
+
+
+def _enlist(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function for a thread that is among :data:`threads` from now on until it ends."""
+
+    def run(*arguments: object, **options: object) -> Any:
+        try:
+            return function(*arguments, **options)
+        finally:
+            threads.pop(run, None)
+
+    threads[run] = _current.get()
+    return run
+
+
+def _start_new_thread(function: Callable[..., Any], *arguments: Any, **options: Any) -> int:
+    """Start a thread below ``threading``, as ``_thread.start_new_thread`` does."""
+    return _plain_start_new(_enlist(function), *arguments, **options)
+
+
+_plain_start_new = _thread.start_new_thread
 
 
 def _start_with_context(thread: threading.Thread) -> None:
     """Start a thread inside the call that starts it (as Python 3.14 does), so that its output is that call's."""
     global threads_started
     threads_started += 1
-    context, run = contextvars.copy_context(), thread.run
+    context, run = contextvars.copy_context(), _enlist(thread.run)
     thread.run = lambda: context.run(run)  # type: ignore[method-assign]
-    _plain_start(thread)
+    try:
+        _plain_start(thread)
+    except BaseException:
+        threads.pop(run, None)
+        raise
 
 
 class inline_capture:

@@ -5,12 +5,12 @@ A target is a callable ``(common, segments, places) -> JSON text or a float``.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import math
 import os
 import resource
 import sys
-import threading
 from collections.abc import Callable
 from json.encoder import encode_basestring_ascii as quote
 from pickle import loads
@@ -21,12 +21,13 @@ from sandbox.workers.job import Answer
 from sandbox.workers.page import Page
 from sandbox.workers.steady import Steady
 from sandbox.workers.surroundings import Keeper
-from sandbox.workers.wire import BatchView, Channel, RecordWriter, raise_descriptor
+from sandbox.workers.wire import BESET, CANCELLED, DISTURBED, BatchView, Channel, RecordWriter, raise_descriptor
 
 WEIGH_S = 0.01  # seconds for which a measure of memory counts: asking the kernel takes longer than a short call
 CHANNEL_LOST = 71  # exit code of a worker whose own descriptors were closed under it
 BROKEN = 70  # exit code of a worker whose own code failed, for what some call did to it
 
+QUOTED_DISTURBED, QUOTED_CANCELLED, QUOTED_BESET = map(quote, (DISTURBED, CANCELLED, BESET))  # as targets answer
 TargetFunction = Callable[[Any, list[memoryview], tuple[int, ...]], Any]
 
 
@@ -48,10 +49,9 @@ class Desk:
         self.page = page
         self.targets = targets
         self.batches: dict[int, BatchView] = {}
-        self.keeper = Keeper()
+        self.keeper = Keeper(page)
         self._held_bytes, self._weighed_at = 0, -math.inf
         self._results = results
-        self.threads = threading.active_count()
 
     def batch(self, batch: int, common: bytes) -> None:
         """Open a batch whose file came with the frame."""
@@ -114,15 +114,17 @@ class Desk:
         except OSError:
             Steady.end(CHANNEL_LOST)
 
-    @property
-    def tainted(self) -> bool:
-        """Whether calls left threads running."""
-        return capture.threads_started > 0 and threading.active_count() > self.threads
-
 
 def cells_of(lane: str, width: int) -> int:
     """Return how many cells a lane's page has: one a call; a lane of threads may have as many stuck as working."""
     return 2 * width if lane == "threads" else width
+
+
+def threads_of(process: int) -> int:
+    """Return how many threads a process has; 0 if unknown."""
+    with contextlib.suppress(OSError):
+        return len(os.listdir(f"/proc/{process}/task"))
+    return 0
 
 
 def held_bytes() -> tuple[int, int]:

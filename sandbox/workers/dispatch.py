@@ -151,7 +151,7 @@ class Dispatch:
             while len(slot.sent) < slot.width and job.pending.get(target):
                 orders.append(_order_for(slot, job, job.pending[target].popleft()))
             if job.alone.get(target) and not slot.sent:
-                if slot.given_up or (job.alone[target][0].terms.fresh and slot.used):
+                if slot.given_up or slot.tainted or (job.alone[target][0].terms.fresh and slot.used):
                     self._retire(slot)
                     return
                 orders.append(_order_for(slot, job, job.alone[target].popleft()))

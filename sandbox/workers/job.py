@@ -15,6 +15,12 @@ from typing import Any, NamedTuple, Protocol
 from sandbox.workers.wire import BatchFile
 
 Answer = str | float  # What a target returns: JSON text, or a number, which travels faster
+_FAILURE = '{"cause"'  # how the text begins where the target failed
+
+
+def is_failure(answer: Answer) -> bool:
+    """Return whether a target's answer says that it failed, as an exception that another call's thread raises in it."""
+    return type(answer) is str and answer[: len(_FAILURE)] == _FAILURE
 
 
 class CallStatus(StrEnum):

@@ -20,7 +20,7 @@ from sandbox.workers.collector import CollectorPaused
 from sandbox.workers.dispatch import Dispatch
 from sandbox.workers.job import Again, Call, CallResult, CallStatus, Job
 from sandbox.workers.slot import Slot, State
-from sandbox.workers.wire import AGAIN, MalformedError
+from sandbox.workers.wire import BESET, CANCELLED, MalformedError
 
 
 class Ledger:
@@ -106,10 +106,8 @@ class Ledger:
                 continue
             job, call = entry
             self._dispatch.note(call.target, duration_s, duration_s)
-            if answer is None:
-                result = CallResult(call, CallStatus.TIMEOUT, None, duration_s, logs, blame.timeout_message(call))
-            elif answer == AGAIN:
-                call.terms, status, message = blame.unanswered(call, CallStatus.CANCELLED, "CancelledError")
+            if answer is None or type(answer) is str:
+                call.terms, status, message = _fate_of(slot, ticket, call, answer)
                 if status is None:
                     self._dispatch.put(job, call)
                     continue
@@ -200,3 +198,15 @@ class Ledger:
             self.end_job(job, fault)
         for slot in self._slots:
             slot.check_at = math.inf
+
+
+def _fate_of(slot: Slot, ticket: int, call: Call, answer: str | None) -> Fate:
+    """Return the fate of a call whose worker did not let it answer; ``None`` says that its time was up."""
+    if answer == CANCELLED:
+        return blame.unanswered(call, CallStatus.CANCELLED, "CancelledError")
+    if answer is None and slot.was_halted(-math.inf, [ticket]):
+        return blame.lost(call, blame.HALTED)
+    if answer is None or answer == BESET:
+        return blame.overdue(call, tainted=answer == BESET, is_first=ticket == slot.first_alone)
+    slot.tainted = True  # the next one to run alone needs another worker
+    return blame.disturbed(call)

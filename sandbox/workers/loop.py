@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import selectors
 import threading
 from asyncio import _get_running_loop, _set_running_loop
 from collections.abc import Callable, Coroutine, Generator
@@ -17,12 +18,13 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
 from sandbox.workers import capture, clock, surroundings
-from sandbox.workers.desk import BROKEN, Desk, Order, cells_of
+from sandbox.workers.desk import BROKEN, QUOTED_BESET, QUOTED_CANCELLED, QUOTED_DISTURBED, Desk, Order, cells_of
+from sandbox.workers.job import Answer, is_failure
 from sandbox.workers.steady import Steady
-from sandbox.workers.wire import DISTURBED
 
 BEAT_S = 0.25  # seconds between two signs of life of the loop
-SLOW_STEP_S = 0.02  # a longer step takes time from all other calls, whose deadlines move by so much
+LAG_S = 0.005  # seconds by which the loop may be late for another reason than steps; more moves the deadlines too
+STEP_S = 0.1  # seconds that a step has in any case, so that one begun late does not cost the process
 
 _call: contextvars.ContextVar[_Call | None] = contextvars.ContextVar("call", default=None)
 
@@ -34,17 +36,18 @@ class _Call(clock.Clock):
         self.lane = lane
         self.began = Steady.monotonic()
         self.stolen_before = lane.stolen_s
-        self.own_slow_s = 0.0
+        self.own_s = 0.0  # seconds that its own steps took
         self.deadline = self.began + order.timeout_s
         self.cell = lane.free_cells.pop()
         self.log = capture.CallLog(lane.desk.page.prints.writer(self.cell), order.ticket)
         self.over = False
-        self.disturbed = False  # whether names were patched in a step of its own
+        self.is_disturbed = False  # whether names were patched in a step of its own
         self.threads: ThreadPoolExecutor | None = None
 
-    def time_stolen(self) -> float:
-        """Return the seconds for which other calls' slow steps kept the loop since this call began."""
-        return self.lane.stolen_s - self.stolen_before - self.own_slow_s
+    def due(self) -> float:
+        """Return when its time is up: the time for which others kept the loop does not count, nor a stopped clock."""
+        stolen_s = self.lane.stolen_s - self.stolen_before - self.own_s
+        return self.began + self.order.timeout_s + stolen_s + (self.stopped_s() if self.touched else 0.0)
 
     def _halt(self, now: float) -> None:
         if threading.get_ident() == self.lane.thread:  # in a step of its own; elsewhere the loop goes on
@@ -83,6 +86,7 @@ class _Marked(Coroutine[Any, Any, Any]):
     def _step(self, advance: Callable[..., Any], *arguments: object) -> Any:
         call = self.call
         page, began, loop = call.lane.desk.page, Steady.monotonic(), call.lane.loop
+        call.deadline = max(call.due(), began + STEP_S)
         page.step(call.order.ticket, began, call.deadline)
         try:
             return advance(*arguments)
@@ -92,9 +96,30 @@ class _Marked(Coroutine[Any, Any, Any]):
                 _set_running_loop(loop)
             page.step_over()
             took = Steady.monotonic() - began
-            if took > SLOW_STEP_S:
-                call.lane.stolen_s += took
-                call.own_slow_s += took
+            call.own_s += took
+            call.lane.stolen_s += took
+            call.lane.steps_s += took
+
+
+class _Selector(selectors.DefaultSelector):
+    """A selector that adds to what the lane's calls have lost the time for which no step ran and the loop was late.
+
+    That is callbacks, and a process that was stopped or had no processor.
+    """
+
+    def __init__(self, lane: LoopLane) -> None:
+        super().__init__()
+        self._lane = lane
+        self._woke, self._steps_s = Steady.monotonic(), 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        lane, began = self._lane, Steady.monotonic()
+        late = began - self._woke - (lane.steps_s - self._steps_s)
+        events = super().select(timeout)
+        self._woke, self._steps_s = Steady.monotonic(), lane.steps_s
+        overslept = 0.0 if timeout is None else self._woke - began - max(0.0, timeout)
+        lane.stolen_s += (late if late > LAG_S else 0.0) + (overslept if overslept > LAG_S else 0.0)
+        return events
 
 
 class _Loop(asyncio.SelectorEventLoop):
@@ -148,11 +173,12 @@ class LoopLane:
 
     def __init__(self, desk: Desk, width: int) -> None:
         self.desk = desk
-        self.stolen_s = 0.0
+        self.stolen_s = 0.0  # seconds for which some call could not go on because others kept the loop
+        self.steps_s = 0.0  # seconds that steps took, of these
         self.mover: _Call | None = None  # the call that moved the streams or the path, and may put them back itself
         self.thread = threading.get_ident()
         self.free_cells = list(range(cells_of("asyncio", width)))
-        self.loop = _Loop()
+        self.loop = _Loop(_Selector(self))
         self._tasks: set[asyncio.Task[Any]] = set()
         self._wake_due = False
         self._gone = False
@@ -172,8 +198,8 @@ class LoopLane:
     def look_after(self, call: _Call) -> None:
         """Put back the names that a step, or a callback before it, patched; note whose step moved what all share."""
         if self.desk.keeper.check():
-            call.disturbed = True
-        if self.mover is None and not call.over and self.desk.keeper.moved:
+            call.is_disturbed = True
+        if self.mover is None and not call.over and self.desk.keeper.has_moved:
             self.mover = call
 
     def _read(self) -> None:
@@ -211,38 +237,38 @@ class LoopLane:
         try:
             answer = await self.desk.targets[call.order.target](*self.desk.arguments(call.order))
         except asyncio.CancelledError:  # not for its deadline, or the call is over
-            answer = DISTURBED
+            answer = QUOTED_CANCELLED
         except BaseException:
             Steady.end(BROKEN)  # the loop would only log it, and the call never be answered
         if not call.over:
             self._finish(call, answer)
 
     def _expire(self, call: _Call, task: asyncio.Task[Any]) -> None:
-        """Give a call up, unless others' slow steps or its stopped clock have moved its deadline."""
-        deadline = call.began + call.order.timeout_s + call.time_stolen() + call.stopped_s()
+        """Give a call up, unless others' steps or its stopped clock have moved its deadline."""
         if call.over or task.done():
             return
+        deadline = call.due()
         if deadline > Steady.monotonic() + 0.001:
-            call.deadline = deadline
             self._expire_at(deadline, call, task)
             return
-        self._finish(call, "null")
+        self._finish(call, QUOTED_BESET if call.log.is_beset else "null")
         task.cancel()
 
-    def _finish(self, call: _Call, answer: str) -> None:
-        """Write the call's result; ``null`` means that its time was up."""
+    def _finish(self, call: _Call, answer: Answer) -> None:
+        """Write the call's result; ``null`` and "beset" mean that its time was up."""
         self.look_after(call)
-        if call.disturbed and len(self._tasks) > 1:
-            answer = DISTURBED  # another call may have patched what this one used
+        if (is_failure(answer) and capture.others_threw(call.log)) or (call.is_disturbed and len(self._tasks) > 1):
+            answer = QUOTED_DISTURBED  # another call may have patched what this one used, or raised this
         call.over = True
         call.end()
         if call.threads is not None:
             call.threads.shutdown(wait=False, cancel_futures=True)
-        if surroundings.changed:
+        if surroundings.previous:
             self.desk.put_back(call.log)
-        if self.mover in (None, call) and self.desk.keeper.moved:
-            self.desk.keeper.move_back()
-        self.mover = None if self.mover is call else self.mover
+        if self.mover is None or self.mover.over:
+            self.mover = None
+            if self.desk.keeper.has_moved:
+                self.desk.keeper.move_back()
         took = Steady.monotonic() - call.began - call.stopped_s()
         self.desk.record(call.order.ticket, took, call.log.finish(), answer)
         self.free_cells.append(call.cell)

@@ -2,7 +2,8 @@
 
 A call that leaves ``builtins.float`` or ``math.sqrt`` patched would change the scores of those after it without a
 trace. Looking at every name after every call would take longer than a short call, so the interpreter is asked whether
-a module's names have changed at all: by the version of its dictionary, or from Python 3.12 on by a watcher.
+a module's names have changed at all: by the version of its dictionary, or from Python 3.12 on by a watcher. Only
+modules that have been imported by then are looked at, and Python's own: a user's file may have the name of one.
 
 *Not noticed:* names of other modules and classes than :data:`MODULES` and :data:`CLASSES`, and items of containers.
 """
@@ -10,10 +11,11 @@ a module's names have changed at all: by the version of its dictionary, or from 
 from __future__ import annotations
 
 import array
+import atexit
 import ctypes
 import functools
 import gc
-import importlib
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
@@ -30,30 +32,26 @@ _MISSING, _set, _delete, _is, _list = object(), setattr, delattr, isinstance, li
 _callbacks: list[object] = []  # the interpreter calls them as long as the process lives
 
 
-def preload() -> None:
-    """Import the modules, so that forks have them."""
-    for name in MODULES:
-        importlib.import_module(name)
-
-
 class Originals:
-    """The names as they are now; where ``versions()`` is not ``seen``, some have been changed since."""
+    """The names as they are now; where ``versions()`` is not ``last_versions``, some have been changed since."""
 
     def __init__(self) -> None:
-        preload()
-        owners: list[Any] = [sys.modules[name] for name in MODULES]
-        owners += [getattr(sys.modules[module], name) for module, _, name in (path.rpartition(".") for path in CLASSES)]
+        modules = {
+            name: sys.modules[name] for name in MODULES if name in sys.modules and _is_standard(sys.modules[name])
+        }
+        classes = [path.rpartition(".") for path in CLASSES]
+        owners = [*modules.values(), *(getattr(modules[name], kind) for name, _, kind in classes if name in modules)]
         slices = [slice(8 * index, 8 * index + 8) for index in range(len(owners))]
         self._owners = list(zip(slices, owners, map(vars, owners), map(_constant, owners), strict=True))
         names = [names if isinstance(names := vars(owner), dict) else gc.get_referents(names)[0] for owner in owners]
         self.versions = _watched(names) if sys.version_info >= (3, 12) else _versions(names)
-        self.seen = self.versions()
+        self.last_versions = self.versions()
 
     def put_back(self) -> bool:
         """Put back what has been patched since the last time; return whether there was something."""
-        patched, versions, seen = False, self.versions(), self.seen
+        patched, versions, last_versions = False, self.versions(), self.last_versions
         for version, owner, names, originals in self._owners:
-            if versions[version] != seen[version]:
+            if versions[version] != last_versions[version]:
                 for name, value in originals.items():
                     if names.get(name, _MISSING) is not value:
                         _set(owner, name, value)
@@ -61,8 +59,14 @@ class Originals:
                 for name in _new(names, originals) if owner is not sys else ():  # one may hide another, of builtins
                     _delete(owner, name)
                     patched = True
-        self.seen = self.versions()
+        self.last_versions = self.versions()
         return patched
+
+
+def _is_standard(module: ModuleType) -> bool:
+    """Return whether a module is Python's own, and not another of its name."""
+    origin = getattr(module.__spec__, "origin", None) or "built-in"
+    return origin in ("built-in", "frozen") or os.path.dirname(origin).startswith(_LIBRARY)
 
 
 def _constant(owner: object) -> dict[str, Any]:
@@ -75,7 +79,8 @@ def _new(names: Mapping[str, object], originals: Mapping[str, object]) -> list[s
     return [name for name in _list(names) if name not in originals and not _is(names[name], ModuleType)]
 
 
-_FUNCTIONS = (type(len), type(preload), type)
+_FUNCTIONS = (type(len), type(_new), type)
+_LIBRARY = os.path.dirname(os.__file__)
 
 
 def _versions(dictionaries: Sequence[dict[str, Any]]) -> Callable[[], bytes]:
@@ -96,6 +101,7 @@ def _watched(dictionaries: Sequence[dict[str, Any]]) -> Callable[[], bytes]:
     callback = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, *[ctypes.c_void_p] * 3)(count)
     _callbacks.append(callback)
     watcher = ctypes.pythonapi.PyDict_AddWatcher(callback)
+    atexit.register(ctypes.pythonapi.PyDict_ClearWatcher, watcher)  # the interpreter's end changes dictionaries, too
     for names in dictionaries:
         ctypes.pythonapi.PyDict_Watch(watcher, ctypes.py_object(names))
     return changes.tobytes

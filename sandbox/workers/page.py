@@ -16,6 +16,7 @@ from sandbox.workers.prints import REGION_BYTES, Prints
 
 _BEAT, _TICKET, _BEGAN, _DEADLINE = range(4)  # heartbeat, and of the loop's step the ticket and the two times
 _CELL = struct.Struct("@dQQ")  # started, whether other threads were alive then, ticket
+_COLLECTING, _COLLECTED = 4, 5  # tickets of the calls in which the collector works now, and has worked for long
 _TICKET_AT = 16
 _WAKE_AT = 48
 _CELLS_AT = 64
@@ -73,6 +74,18 @@ class Page:
 
     def heartbeat(self) -> float:
         return self._floats[_BEAT]
+
+    def collect(self, ticket: int) -> None:
+        """Say that the collector of garbage works in a call, 0 for no longer: it runs what other calls left."""
+        self._integers[_COLLECTING] = ticket
+
+    def collected(self, ticket: int) -> None:
+        """Say that it has taken long."""
+        self._integers[_COLLECTED] = ticket
+
+    def beset(self, ticket: int) -> bool:
+        """Return whether the collector works in a call, or has for long."""
+        return ticket in (self._integers[_COLLECTING], self._integers[_COLLECTED])
 
     @property
     def woken(self) -> bool:

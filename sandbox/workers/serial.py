@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sandbox.workers import capture, clock, surroundings
-from sandbox.workers.desk import Desk, held_bytes
+from sandbox.workers.desk import QUOTED_DISTURBED, Desk, held_bytes
+from sandbox.workers.job import is_failure
 from sandbox.workers.steady import Steady
-from sandbox.workers.wire import DISTURBED
 
 BOX_S = 0.02  # seconds after which a worker gives the rest of its chunk back: slow calls do not hold up quick ones
 
@@ -25,7 +25,9 @@ class SerialLane:
     def _run_chunk(self, ticket: int, half: int, batch: int, target: int, calls: list[tuple[int, ...]]) -> None:
         """Run calls, ticketed from the first one's on, until the chunk or its time box ends; report how many ran."""
         desk, monotonic, keeper = self._desk, Steady.monotonic, self._desk.keeper
+        threads = capture.threads  # between calls, those that calls left
         page, view, run = desk.page, desk.batches[batch], desk.targets[target]
+        keeper.check()  # a thread that is left may have patched names since the last chunk
         box = monotonic() + BOX_S
         done = numbers = 0
         common, segment = view.common, view.segment
@@ -34,19 +36,19 @@ class SerialLane:
         for places in calls:
             began = monotonic()
             log.ticket = ticket + done
-            tainted = desk.tainted
+            tainted = bool(threads)
             page.begin(0, ticket + done, began, tainted)
             answer = run(common, [segment(index) for index in places], places)
-            if keeper.check() and tainted:
-                answer = DISTURBED  # a thread that an earlier call left may have patched what this call used
+            if (keeper.check() and tainted) or (is_failure(answer) and capture.others_threw(log)):
+                answer = QUOTED_DISTURBED  # a thread that an earlier call left may have patched a name, or raised this
             ended = monotonic()
             if timer.touched or capture.threads_started:
                 timer.end()
                 began += timer.stopped_s()
                 timer = self._new_clock()
-            if surroundings.changed:
+            if surroundings.previous:
                 desk.put_back()
-            if keeper.moved:
+            if keeper.has_moved:
                 keeper.move_back()
             if log.pristine and not capture.threads_started:
                 if type(answer) is float:
@@ -63,7 +65,7 @@ class SerialLane:
         timer.end()
         page.end(0)
         touched, data = held_bytes()
-        desk.tell("done", ticket, done, desk.tainted, max(touched, data - self._data_bytes))
+        desk.tell("done", ticket, done, bool(threads), max(touched, data - self._data_bytes))
 
     def _new_clock(self) -> clock.Clock:
         timer = clock.CellClock(self._desk.page, 0)

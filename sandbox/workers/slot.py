@@ -13,7 +13,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sandbox.workers.desk import cells_of
+from sandbox.workers.desk import cells_of, threads_of
 from sandbox.workers.page import Page, page_bytes
 from sandbox.workers.wire import RECORDS_BYTES, Channel, RecordReader, anonymous_file, channel_pair, map_shared
 
@@ -77,6 +77,7 @@ class Slot:
     chunk: range = range(0)  # tickets of the chunk that a serial worker is running; empty while it has no chunk
     half: int = 0  # which half of the page takes that chunk's answers
     numbers_read: int = 0  # answers read there so far
+    threads: int = 0  # how many the present worker had when it was ready
     given_up: int = 0  # calls that ran out of time and whose threads are still stuck
     batches: set[int] = field(default_factory=set)  # jobs whose batch the worker has open
     check_at: float = math.inf  # when to look at the page next, on the monotonic clock
@@ -97,6 +98,8 @@ class Slot:
     leaks: bool = False  # whether it holds so much memory that it is to be replaced when it has answered
     malformed: str = ""  # what the worker wrote that its own code does not write; ``""`` for nothing
     excused_s: float = 0.0  # seconds, over the slot's life, for which no call could be expected to answer
+    halted_at: float = -math.inf  # when the present worker was last seen stopped by a signal or a freezer
+    halted_since: float = math.inf  # since when it is; infinite for not at all
     idle_since: float = math.inf  # since when it has calls to answer and runs none; infinite for not at all
     looked_at: float = -math.inf  # when the page was last looked at for what runs
     channel: Channel | None = None
@@ -118,6 +121,7 @@ class Slot:
         self.state, self.generation = State.STARTING, self.generation + 1
         self.given_up, self.tainted, self.retiring, self.emptying = 0, False, False, False
         self.idle_since, self.chunk, self.malformed = math.inf, range(0), ""
+        self.halted_at, self.halted_since = -math.inf, math.inf
         self.counted, self.doubted, self.from_nursery, self.began = False, False, False, math.inf
         self.waits_until = -math.inf
         self._sendings.clear()
@@ -213,8 +217,11 @@ class Slot:
                 self.channel.send_pickle(message, descriptors)
 
     def overdue(self, now: float) -> dict[int, bool]:
-        """Return the calls whose time is up, and whether others' threads ran too; set :attr:`check_at`."""
+        """Return the calls whose time is up, and whether what others left ran too; set :attr:`check_at`."""
         assert self.page is not None
+        halted = bool(self.sent) and is_halted(self.process)
+        self.halted_at = now if halted else self.halted_at
+        self.halted_since = min(self.halted_since, now) if halted else math.inf
         if self.lane is Lane.ASYNCIO:
             return self._overdue_step(now)
         overdue: dict[int, bool] = {}
@@ -229,7 +236,7 @@ class Slot:
                 continue
             due = running.started + sent[1].timeout_s
             if now >= due:
-                overdue[running.ticket] = running.tainted
+                overdue[running.ticket] = running.tainted or self.page.beset(running.ticket)
             else:
                 next_check = min(next_check, due)
         waiting = min((call.timeout_s for _, call in self.sent.values()), default=math.inf)
@@ -257,8 +264,14 @@ class Slot:
         silent = self.sent and lost and not self.breathes(now)
         self._note_look(now, idle=bool(silent), excused=not lost)
         if step.ticket and not step.stopped and not now <= step.deadline and now - step.began > LOOP_CHECK_S / 2:
-            return {step.ticket: False}
+            return {step.ticket: self.page.beset(step.ticket)}
         return {}
+
+    def was_halted(self, now: float, tickets: Iterable[int] = ()) -> bool:
+        """Return whether the worker has been stopped from outside for long, or while one of these calls ran."""
+        sendings = (self._sendings.get(self.chunk.start or ticket) for ticket in tickets)
+        during = any(sending is not None and self.halted_at >= sending.sent_at for sending in sendings)
+        return during or now - self.halted_since >= STALLED_S
 
     def stalled(self, now: float) -> bool:
         """Return whether the worker has calls to answer and does nothing: it was stopped from outside, or lost them."""
@@ -277,6 +290,10 @@ class Slot:
         assert self.page is not None
         return now - self.page.heartbeat() < HEARTBEAT_LOST_S
 
+    def has_more_threads(self) -> bool:
+        """Return whether the worker has more threads than when it was ready; ``False`` where that is unknown."""
+        return threads_of(self.process) > self.threads > 0
+
     def printed(self, ticket: int) -> str:
         """Return what a call that has not answered has printed so far."""
         return "" if self.page is None else self.page.prints.of(ticket)
@@ -291,9 +308,28 @@ class Slot:
 
 def sleeps(process: int) -> bool:
     """Return whether a process waits for something; ``False`` if it was stopped or gets no processor, or if unknown."""
-    with contextlib.suppress(OSError, IndexError):
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+    return _state_of(process) == "S"
+
+
+def is_halted(process: int) -> bool:
+    """Return whether a process was stopped, by a signal, a tracer or the freezer of its group; ``False`` if unknown."""
+    if _state_of(process) in ("T", "t"):
+        return True
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path(f"/proc/{process}/cgroup").read_text().splitlines():
+            _, controllers, group = line.split(":", 2)
+            if not controllers:
+                return "frozen 1" in Path(f"/sys/fs/cgroup{group}/cgroup.events").read_text()
+            if controllers == "freezer":
+                return "THAWED" not in Path(f"/sys/fs/cgroup/freezer{group}/freezer.state").read_text()
     return False
+
+
+def _state_of(process: int) -> str:
+    """Return the letter for what a process does; ``""`` if unknown."""
+    with contextlib.suppress(OSError, IndexError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    return ""
 
 
 def out_of_memory_kills() -> int:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from sandbox.workers import blame
+from sandbox.workers.blame import Fate
 from sandbox.workers.dispatch import Dispatch
 from sandbox.workers.job import CallStatus
 from sandbox.workers.ledger import Ledger
@@ -61,8 +62,9 @@ class Supervisor:
         assert slot.reader is not None  # open as long as the channel is, and so is the page
         assert slot.page is not None
         match frame:
-            case ["ready"] if slot.state is State.STARTING:
+            case ["ready", int(threads)] if slot.state is State.STARTING:
                 slot.state, slot.failed_starts, slot.check_at, slot.loaded = State.READY, 0, math.inf, True
+                slot.threads = threads
                 slot.load_s = max(slot.load_s, time.monotonic() - slot.began)
             case ["load_error", str(message)] if slot.state is State.STARTING:
                 self._replacement.failed_start(slot, message, last=not slot.loaded)
@@ -103,6 +105,9 @@ class Supervisor:
             self._warden.retire(slot)
             return
         overdue = slot.overdue(now)
+        if slot.was_halted(now, overdue):
+            self._lose_halted(slot)
+            return
         if not overdue:
             self._ledger.collect(slot)
             if slot.lane is not Lane.SERIAL:
@@ -131,19 +136,27 @@ class Supervisor:
             if not late:
                 self._ledger.count_lost(slot, slot.sent, "a call that was given up held the event loop")
             for ticket, tainted in late.items():
-                slot.fates[ticket] = blame.overdue(slot.sent[ticket][1], tainted=tainted)
+                slot.fates[ticket] = _overdue(slot, ticket, tainted)
             self._warden.retire(slot)
 
-    def _threads_overdue(self, slot: Slot, overdue: Iterable[int], now: float) -> None:
+    def _lose_halted(self, slot: Slot) -> None:
+        """Replace a worker that was stopped from outside: the calls that it ran are lost, and none was late."""
+        self._ledger.collect(slot)
+        running = [ticket for ticket in slot.suspects() if ticket in slot.sent]
+        self._ledger.count_lost(slot, running or slot.sent, blame.HALTED)
+        self._warden.retire(slot)
+
+    def _threads_overdue(self, slot: Slot, overdue: Mapping[int, bool], now: float) -> None:
         """Give late calls up and leave their threads; but if one call holds the interpreter, find out which."""
         if not slot.breathes(now) and len(slot.sent) > 1:
             for _, call in slot.sent.values():
                 call.terms = call.terms._replace(alone=True)
             self._warden.retire(slot)
             return
-        fates = {ticket: blame.overdue(slot.sent[ticket][1], tainted=False) for ticket in overdue}
+        fates = {ticket: _overdue(slot, ticket, tainted) for ticket, tainted in overdue.items()}
         slot.given_up += len(fates)
         self._ledger.answer_for(slot, fates)
+        self._ledger.send_again(slot, [ticket for ticket in fates if ticket in slot.sent])
         self._settle(slot)
 
     def _settle(self, slot: Slot) -> None:
@@ -159,3 +172,10 @@ class Supervisor:
         if slot.state is State.READY and not slot.sent and slot.reader is not None and slot.reader.large:
             slot.emptying, slot.check_at = True, time.monotonic() + GRACE_S
             slot.tell(("empty",))
+
+
+def _overdue(slot: Slot, ticket: int, tainted: bool) -> Fate:
+    """Return the fate of a call whose time is up; threads that nobody counts, such as C's, make it run alone once."""
+    call = slot.sent[ticket][1]
+    tainted = tainted or (slot.lane is not Lane.THREADS and not call.terms.alone and slot.has_more_threads())
+    return blame.overdue(call, tainted=tainted, is_first=ticket == slot.first_alone)

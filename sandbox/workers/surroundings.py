@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import functools
+import gc
 import os
 import random
 import signal
@@ -25,6 +26,7 @@ from typing import Any
 from sandbox.workers import capture
 from sandbox.workers.capture import CallLog
 from sandbox.workers.originals import Originals
+from sandbox.workers.page import Page
 from sandbox.workers.steady import Here, Steady
 
 
@@ -38,7 +40,8 @@ class State:
     write: Callable[[Any], object]
 
 
-changed: dict[State, tuple[CallLog | None, Any]] = {}  # the call that changed a state, and what it was before
+LONG_S = 0.01  # seconds from which on a run of the collector has taken long
+previous: dict[State, tuple[CallLog | None, Any]] = {}  # the call that changed a state, and what it was before
 _installed: set[tuple[str, tuple[str, ...]]] = set()
 
 
@@ -49,27 +52,28 @@ def install() -> None:
             _installed.add((state.module, state.functions))
             module = sys.modules[state.module]
             for name in state.functions:
-                setattr(module, name, _noting(state, getattr(module, name)))
+                setattr(module, name, _wrap(state, getattr(module, name)))
 
 
-def _noting(state: State, function: Callable[..., Any]) -> Callable[..., Any]:
-    noted = changed  # looked up once: a call may break builtins and empty modules
+def _wrap(state: State, function: Callable[..., Any]) -> Callable[..., Any]:
+    states = previous  # looked up once: a call may break builtins and empty modules
 
     @functools.wraps(function)
-    def noting(*arguments: object, **options: object) -> Any:
-        if state not in noted:
-            noted[state] = (capture.current(), state.read())
+    def note(*arguments: object, **options: object) -> Any:
+        if state not in states:
+            with contextlib.suppress(OSError):  # the working folder is gone
+                states[state] = (capture.current(), state.read())
         return function(*arguments, **options)
 
-    return noting
+    return note
 
 
 def put_back(log: CallLog | None = None) -> None:
     """Put back what a call changed, or every call."""
-    for state, (owner, value) in list(changed.items()):
+    for state, (owner, value) in list(previous.items()):
         if log is None or owner is None or owner is log or owner.closed:
-            del changed[state]
-            with contextlib.suppress(OSError, ValueError, TypeError):  # a folder that is gone, a handler that C set
+            del previous[state]
+            with contextlib.suppress(Exception):  # a folder that is gone, a handler that C set
                 state.write(value)
 
 
@@ -125,7 +129,7 @@ _CLOSING = State("os", ("close", "closerange"), _nothing, _nothing)
 
 def descriptors_closed() -> bool:
     """Return whether a call has closed descriptors by number, perhaps the worker's own."""
-    return _CLOSING in changed
+    return _CLOSING in previous
 
 
 def _read_umask(umask: Callable[[int], int] = os.umask) -> int:
@@ -159,8 +163,10 @@ def _write_context(set_context: Callable[[Any], object], contexts: tuple[Any, An
 class Keeper(Here):
     """Looks, after each call, whether this is still the worker, with what it had loaded and as it was."""
 
-    def __init__(self) -> None:
+    def __init__(self, page: Page) -> None:
         super().__init__()
+        self._hooks, self._hooked = [*gc.callbacks, _collector_hook(page)], gc.callbacks
+        gc.callbacks[:] = self._hooks
         self._live = sys.modules
         self._modules = dict(sys.modules)
         self._loaded = len(self._modules)
@@ -171,7 +177,9 @@ class Keeper(Here):
         """End a forked copy of this process; put back modules and patched names and return whether there were any."""
         if not self._mark[0] and self.forked():
             Steady.end(0)
-        patched = self._originals.versions() != self._originals.seen and self._originals.put_back()
+        if self._hooked != self._hooks:
+            self._hooked[:] = self._hooks
+        patched = self._originals.versions() != self._originals.last_versions and self._originals.put_back()
         if _len(self._live) >= self._loaded:
             return patched
         for name, module in self._modules.items():
@@ -179,7 +187,7 @@ class Keeper(Here):
         return True
 
     @property
-    def moved(self) -> bool:
+    def has_moved(self) -> bool:
         """Whether the path of imports, the filters of warnings or a stream is another than in the beginning."""
         try:
             return (sys.stdout, sys.stderr, sys.path, warnings.filters) != self._in_place
@@ -187,7 +195,7 @@ class Keeper(Here):
             return True
 
     @property
-    def silenced(self) -> bool:
+    def is_silent(self) -> bool:
         """Whether prints have no stream to go to."""
         return getattr(sys, "stdout", None) is None or getattr(sys, "stderr", None) is None
 
@@ -195,6 +203,27 @@ class Keeper(Here):
         """Put them back."""
         sys.stdout, sys.stderr, path, filters = self._in_place
         sys.path, warnings.filters = list(path), list(filters)
+
+
+def _collector_hook(page: Page) -> Callable[[str, object], None]:
+    """Return what the collector calls before and after it has worked: what it runs is not the present call's own."""
+    monotonic, current, use = Steady.monotonic, capture.current, capture.use
+    log, began = None, 0.0
+
+    def note(phase: str, _: object) -> None:
+        nonlocal log, began
+        if phase == "start":
+            log, began = current(), monotonic()
+            use(None)  # what finalisers print is nobody's
+            page.collect(0 if log is None else log.ticket)
+        elif log is not None:
+            use(log)
+            if monotonic() - began > LONG_S:
+                log.is_beset = True
+                page.collected(log.ticket)
+            page.collect(0)
+
+    return note
 
 
 _len = len

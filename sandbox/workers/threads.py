@@ -13,7 +13,8 @@ from typing import Any
 from pebble import ThreadPool
 
 from sandbox.workers import capture, clock, surroundings
-from sandbox.workers.desk import BROKEN, Desk, Order, cells_of
+from sandbox.workers.desk import BROKEN, QUOTED_DISTURBED, Desk, Order, cells_of
+from sandbox.workers.job import is_failure
 from sandbox.workers.steady import Steady
 
 BEAT_S = 0.05  # seconds between two signs of life of the main thread; none means that some call holds the interpreter
@@ -31,6 +32,8 @@ class ThreadLane:
         self._pool = ThreadPool(max_workers=self._all_cells)
 
     def run(self) -> int:
+        assert self._pool.active  # its threads run from here on
+        capture.threads.clear()
         poll = select.poll()
         poll.register(self._desk.channel.fileno(), select.POLLIN)
         while True:
@@ -50,13 +53,15 @@ class ThreadLane:
             timer = clock.CellClock(desk.page, cell)
             clock.use(timer)
             began = Steady.monotonic()
-            desk.page.begin(cell, order.ticket, began, False)
+            self._check()
+            desk.page.begin(cell, order.ticket, began, capture.threads_are_left())
             answer = desk.targets[order.target](*desk.arguments(order))
-            if desk.keeper.check() and self._cells.qsize() < self._all_cells - 1:  # other calls run
-                Steady.end(BROKEN)  # one of them may have met a patched name; each runs again alone
-            if surroundings.changed:
+            self._check()
+            if is_failure(answer) and capture.others_threw(log):
+                answer = QUOTED_DISTURBED
+            if surroundings.previous:
                 desk.put_back(log)
-            if desk.keeper.moved and (desk.keeper.silenced or self._cells.qsize() == self._all_cells - 1):
+            if desk.keeper.has_moved and (desk.keeper.is_silent or self._cells.qsize() == self._all_cells - 1):
                 desk.keeper.move_back()  # other calls may have redirected a stream for the time that they run
             timer.end()
             desk.record(order.ticket, Steady.monotonic() - began - timer.stopped_s(), log.finish(), answer)
@@ -65,3 +70,8 @@ class ThreadLane:
             desk.wake()
         except BaseException:
             Steady.end(BROKEN)  # the pool of threads would swallow it, and the call would never be answered
+
+    def _check(self) -> None:
+        """Put back what is missing or patched; end this process where other calls may have met that."""
+        if self._desk.keeper.check() and self._cells.qsize() < self._all_cells - 1:
+            Steady.end(BROKEN)  # each of them runs again alone

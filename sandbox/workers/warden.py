@@ -23,7 +23,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from sandbox.workers import originals, shell, worker
+from sandbox.workers import shell, worker
 from sandbox.workers.desk import BROKEN
 from sandbox.workers.nursery import ForkRequest, Nursery
 from sandbox.workers.nursery import run as run_nursery
@@ -40,7 +40,6 @@ def main(control: int, parent: int) -> None:
     shell.ignore_signals()
     shell.allow_open_files()
     _close_others(control)
-    originals.preload()
     Warden(Channel(socket.socket(fileno=control)), parent).run()
 
 

@@ -323,8 +323,9 @@ Record = tuple[int, float, str, Any]
 
 The answer is ``None`` where the call's time was up, and :data:`AGAIN` where another call disturbed it."""
 
-AGAIN = "again"  # an answer that says: another call of the process disturbed this one, which has to be made again
-DISTURBED = encode_json(AGAIN)  # the same as a target would return it
+CANCELLED, DISTURBED, BESET = "cancelled", "disturbed", "beset"
+"""Answers that say: the call was cancelled; what others left may have changed its result; its time was up while the
+collector ran what others left."""
 
 
 class RecordReader:

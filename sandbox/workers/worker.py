@@ -17,7 +17,7 @@ import traceback
 
 from sandbox.errors import WorkerStartError
 from sandbox.workers import capture, surroundings
-from sandbox.workers.desk import Desk, TargetFunction, cells_of
+from sandbox.workers.desk import Desk, TargetFunction, cells_of, threads_of
 from sandbox.workers.page import Page, page_bytes
 from sandbox.workers.serial import SerialLane
 from sandbox.workers.steady import INSIDE, Steady
@@ -58,13 +58,14 @@ def serve(
         channel.send_json(["load_error", str(fault)[-_MAX_LOAD_ERROR_CHARS:]])
         return 1
     capture.threads_started = 0
+    capture.threads.clear()  # those that loading started are no call's
     surroundings.cancel_plans()
     surroundings.install()  # in what has been loaded, too
-    surroundings.changed.clear()
+    surroundings.previous.clear()
     gc.freeze()  # what is loaded stays; collections then look at calls' garbage only
     desk = Desk(channel, shared, writer, targets)
     desk.page.beat(Steady.monotonic())  # the lane takes a moment to beat by itself
-    desk.tell("ready")
+    desk.tell("ready", threads_of(os.getpid()))
     try:
         if lane == "serial":
             return SerialLane(desk).run()

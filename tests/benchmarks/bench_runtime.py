@@ -98,6 +98,20 @@ def throughput_seconds(calls: int, rounds: int) -> dict[str, list[float]]:
         return interleaved({"pebble": with_pebble, "rewardkit": with_rewardkit}, rounds)
 
 
+async def yields(completion: str) -> float:
+    import asyncio
+
+    await asyncio.sleep(0)
+    return float(len(completion))
+
+
+def loop_seconds(calls: int, rounds: int) -> list[float]:
+    """Return the seconds that trivial calls take on an event loop."""
+    batch = rollouts(calls)
+    with Runtime([reward(timeout_s=60.0)(yields)]) as runtime:
+        return interleaved({"loop": lambda: runtime.score(batch)}, rounds)["loop"]
+
+
 def throughput(calls: int, rounds: int) -> Iterable[tuple[str, str, str]]:
     """Trivial calls a second, beside pebble's schedule per call with the same deadline."""
     seconds = throughput_seconds(calls, rounds)
@@ -105,6 +119,11 @@ def throughput(calls: int, rounds: int) -> Iterable[tuple[str, str, str]]:
     ours, theirs = statistics.median(seconds["rewardkit"]), statistics.median(seconds["pebble"])
     yield f"{calls:,} trivial calls, rewardkit", f"{calls / ours:,.0f} calls/s", ""
     yield f"{calls:,} trivial calls, pebble schedule", f"{calls / theirs:,.0f} calls/s", ""
+    yield (
+        f"{calls:,} trivial calls, event loop",
+        f"{calls / statistics.median(loop_seconds(calls, rounds)):,.0f} calls/s",
+        "",
+    )
     yield "throughput against pebble (median of rounds)", f"{statistics.median(ratios):.1f}x", ">= 10x"
 
 

@@ -62,13 +62,18 @@ class UnmeasuredError(Exception):
 
 
 def runtime_figures() -> Figures:
-    """Measure trivial calls beside pebble's."""
+    """Measure trivial calls beside pebble's, and on an event loop."""
     import bench_runtime
 
     calls = 10_000
     seconds = bench_runtime.throughput_seconds(calls, 3)
     ours, theirs = (statistics.median(seconds[name]) for name in ("rewardkit", "pebble"))
-    return {"rewardkit, calls/s": calls / ours, "throughput against pebble": theirs / ours}
+    loop = statistics.median(bench_runtime.loop_seconds(calls // 4, 3))
+    return {
+        "rewardkit, calls/s": calls / ours,
+        "throughput against pebble": theirs / ours,
+        "event loop, calls/s": calls // 4 / loop,
+    }
 
 
 def sandbox_figures() -> Figures:

@@ -7,6 +7,7 @@ forked child (``fork``), or on the event loop, ``soon`` or in a ``task`` of its 
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import builtins
 import contextlib
@@ -35,6 +36,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -57,7 +59,7 @@ Act = Callable[[random.Random, Loop], object]
 _sleep, _asleep, _print = time.sleep, asyncio.sleep, print
 _write, _pwrite, _listdir, _kill, _fork, _exit = os.write, os.pwrite, os.listdir, os.kill, os.fork, os._exit
 _get_loop, _Thread, _Random, _float, _len = asyncio.get_running_loop, threading.Thread, random.Random, float, len
-_libc = ctypes.CDLL(None)
+_libc, _libc_python = ctypes.CDLL(None), ctypes.pythonapi
 _hoard: list[Any] = []
 _PTRACE_TRACEME = 0
 _LOW, _HIGH = 64, 1024
@@ -367,6 +369,18 @@ def ignores_signals(rng: random.Random, loop: Loop) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
 
 
+def is_stopped(rng: random.Random, loop: Loop) -> None:
+    """Have another process stop this one, for a while or for ever."""
+    worker, delay_s, stop_s = os.getpid(), rng.choice((0.001, 0.05)), rng.choice((0.1, 1.5, 600.0))
+    if _fork() == 0:
+        os.setsid()
+        _sleep(delay_s)
+        _kill(worker, signal.SIGSTOP)
+        _sleep(stop_s)
+        _kill(worker, signal.SIGCONT)
+        _exit(0)
+
+
 def signals_starter(rng: random.Random, loop: Loop) -> None:
     """Send the process that starts workers a signal."""
     _kill(os.getppid(), rng.choice((signal.SIGUSR1, signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD)))
@@ -473,6 +487,33 @@ def patches(rng: random.Random, loop: Loop) -> None:
     owner, name = rng.choice(_PATCHED)
     with contextlib.suppress(AttributeError, TypeError):
         setattr(owner, name, rng.choice((_refuses, _returns_nothing, _says_text)))
+
+
+_NAMES: tuple[tuple[Any, str], ...] = (
+    (builtins, "float"),
+    (builtins, "repr"),
+    (builtins, "max"),
+    (builtins, "sum"),
+    (math, "isfinite"),
+    (math, "sqrt"),
+    (json, "dumps"),
+    (json.JSONEncoder, "encode"),
+    (random, "random"),
+    (time, "monotonic"),
+    (sys, "unraisablehook"),
+)
+
+
+def patches_names(rng: random.Random, loop: Loop) -> None:
+    """Replace a name by what returns something else, or by nothing."""
+    owner, name = rng.choice(_NAMES)
+    value = rng.choice((int, _returns_nothing, _says_text, _is_negative, None))
+    setattr(owner, name, value)
+
+
+def seeds(rng: random.Random, loop: Loop) -> None:
+    """Seed what all draw from."""
+    random.seed(rng.randrange(100))
 
 
 def patches_builtins(rng: random.Random, loop: Loop) -> None:
@@ -623,6 +664,64 @@ def dies_in_del(rng: random.Random, loop: Loop) -> None:
 
     first, second = Bomb(), Bomb()
     first.other, second.other = second, first  # type: ignore[attr-defined]
+
+
+class _Endless:
+    """Garbage in a cycle, whose end blocks."""
+
+    def __init__(self, seconds: float) -> None:
+        self.me, self.seconds = self, seconds
+
+    def __del__(self) -> None:
+        _sleep(self.seconds)
+
+
+def leaves_garbage(rng: random.Random, loop: Loop) -> None:
+    """Leave garbage whose end blocks whoever is at work when it is collected."""
+    for _ in range(rng.choice((1, 1, 3))):
+        _Endless(rng.choice((0.1, 0.7, 600.0)))
+
+
+def leaves_callback(rng: random.Random, loop: Loop) -> None:
+    """Leave what the collector calls."""
+    seconds = rng.choice((0.7, 600.0))
+    if rng.random() < 0.5:
+        gc.callbacks.insert(0, lambda *_: _sleep(seconds))
+    else:
+        target = type("Target", (), {})()
+        target.me = target
+        _hoard.append(weakref.ref(target, lambda _: _sleep(seconds)))
+
+
+# Threads.
+
+
+def _throw(kind: type[BaseException]) -> None:
+    for number in sys._current_frames():
+        if number != threading.get_ident():
+            _libc_python.PyThreadState_SetAsyncExc(ctypes.c_ulong(number), ctypes.py_object(kind))
+
+
+def raises_elsewhere(rng: random.Random, loop: Loop) -> None:
+    """Raise an error in every other thread."""
+    _throw(rng.choice((ValueError, KeyError, SystemExit)))
+
+
+def leaves_low_thread(rng: random.Random, loop: Loop) -> None:
+    """Leave a thread that ``threading`` does not know, which works, waits or raises an error elsewhere."""
+    what, delay_s = rng.randrange(3), rng.choice((0.001, 0.02, 0.2))
+
+    def run() -> None:
+        _sleep(delay_s)
+        match what:
+            case 0:
+                _throw(ValueError)
+            case 1:
+                _sleep(600)
+            case _:
+                sum(range(10**7))
+
+    _thread.start_new_thread(run, ())
 
 
 # The event loop.
@@ -803,13 +902,25 @@ KINDS: tuple[tuple[Act, ...], ...] = (
         is_traced,
         leaves_group,
     ),
-    (signals_itself, signals_itself, signals_itself, sets_alarm, ignores_signals, signals_starter, interrupts_main),
+    (
+        signals_itself,
+        signals_itself,
+        is_stopped,
+        is_stopped,
+        sets_alarm,
+        ignores_signals,
+        signals_starter,
+        interrupts_main,
+    ),
     (
         freezes_clock,
         freezes_clock,
         patches,
         patches,
         patches,
+        patches_names,
+        patches_names,
+        seeds,
         patches_builtins,
         clears_modules,
         empties_module,
@@ -825,7 +936,8 @@ KINDS: tuple[tuple[Act, ...], ...] = (
         changes_surroundings,
         plans_a_crash,
     ),
-    (crashes, grows, leaks, recurses, dies_in_del),
+    (crashes, grows, leaks, recurses, dies_in_del, leaves_garbage, leaves_garbage, leaves_callback),
+    (leaves_low_thread, leaves_low_thread, raises_elsewhere),
     (
         stops_loop,
         stops_loop,
@@ -843,7 +955,7 @@ KINDS: tuple[tuple[Act, ...], ...] = (
     (blocks, raises, raises, floods, holds_interpreter),
 )
 ACTS: dict[str, Act] = {act.__name__: act for kind in KINDS for act in kind}
-SPOILING = {"patches_builtins", "lowers_recursion", "lowers_memory", "traces"}
+SPOILING = {"lowers_memory"}
 """Acts that take from the process what every function in it runs on; the innocents after them may fail."""
 
 

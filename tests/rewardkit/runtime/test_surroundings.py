@@ -164,6 +164,7 @@ def _changes(completion: str) -> Any:
     return Score(random.random() * 1e6 + float(np.random.random()))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("lane", LANES)
 def test_what_a_call_changed_around_it_is_put_back(lane: str) -> None:
     """Folder, limits, locale, streams, paths, filters, handlers and seeds are the next call's as they were."""

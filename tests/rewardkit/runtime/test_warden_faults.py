@@ -133,7 +133,7 @@ TRACED: dict[str, tuple[Callable[[], Any], Cause | None]] = {
     "again and again": (_traced_again_and_again, None),
     "in a thread": (_traced_in_a_thread, None),
     "and returns": (_traced_and_returns, None),
-    "and stops": (_traced_and_stops, Cause.TIMEOUT),
+    "and stops": (_traced_and_stops, Cause.INFRASTRUCTURE),
     "and traps": (_traced_and_traps, Cause.CRASHED),
     "and becomes another program": (_traced_and_becomes_another, Cause.CRASHED),
 }
@@ -145,10 +145,11 @@ TRACED: dict[str, tuple[Callable[[], Any], Cause | None]] = {
 @pytest.mark.parametrize("lane", LANES)
 def test_a_call_that_has_itself_traced_costs_itself_alone(lane: str, timeout_s: float) -> None:
     """A stop is no end: the worker is let go, and what the signal does is the call's own affair."""
-    traced = {name: one for name, one in TRACED.items() if (one[1] is Cause.TIMEOUT) == (timeout_s < LONG_S)}
+    traced = {name: one for name, one in TRACED.items() if (one[1] is Cause.INFRASTRUCTURE) == (timeout_s < LONG_S)}
     outcomes = _score_all({name: act for name, (act, _) in traced.items()}, lane, timeout_s=timeout_s)
     for name, (_, cause) in traced.items():
-        assert (cause, 3.0 if cause is None else DEFAULT) == (outcomes[name].cause, outcomes[name].score), name
+        score = {None: 3.0, Cause.INFRASTRUCTURE: None}.get(cause, DEFAULT)
+        assert (cause, score) == (outcomes[name].cause, outcomes[name].score), name
 
 
 def _kills_the_warden() -> None:

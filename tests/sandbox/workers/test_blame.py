@@ -106,18 +106,26 @@ def test_an_answer_that_never_came_is_asked_for_once_more_alone(status: CallStat
 
 
 @pytest.mark.parametrize(
-    ("terms", "tainted", "follows"),
+    ("terms", "tainted", "is_first", "follows"),
     [
-        (USUAL, False, Fate(USUAL, CallStatus.TIMEOUT, "no answer within 2 s")),
-        (USUAL, True, Fate(ALONE)),
-        (ALONE, True, Fate(ALONE, CallStatus.TIMEOUT, "no answer within 2 s")),
+        (USUAL, False, False, Fate(USUAL, CallStatus.TIMEOUT, "no answer within 2 s")),
+        (USUAL, True, False, Fate(ALONE)),
+        (USUAL, True, True, Fate(USUAL, CallStatus.TIMEOUT, "no answer within 2 s")),
+        (ALONE, True, False, Fate(FRESH)),
+        (FRESH, True, False, Fate(FRESH, CallStatus.TIMEOUT, "no answer within 2 s")),
     ],
 )
-def test_a_late_call_times_out_unless_others_threads_may_have_slowed_it(
-    terms: Terms, tainted: bool, follows: Fate
+def test_a_late_call_times_out_unless_what_others_left_may_have_slowed_it(
+    terms: Terms, tainted: bool, is_first: bool, follows: Fate
 ) -> None:
-    """The time of a tainted call counts from the run in which it was alone."""
-    assert blame.overdue(call(terms), tainted=tainted) == follows
+    """Beside threads or garbage of others its time counts from the run in which it was alone, in a new worker."""
+    assert blame.overdue(call(terms), tainted=tainted, is_first=is_first) == follows
+
+
+def test_a_disturbed_call_runs_alone_and_then_in_a_new_worker() -> None:
+    """It ends all the same where that does not help."""
+    assert [Fate(ALONE), Fate(FRESH)] == [blame.disturbed(call(terms)) for terms in (USUAL, ALONE)]
+    assert CallStatus.CRASHED is blame.disturbed(call(FRESH)).status
 
 
 @pytest.mark.parametrize(
