@@ -29,7 +29,7 @@ from typing import Any, TypeGuard
 from RestrictedPython.transformer import RestrictingNodeTransformer, copy_locations
 
 from sandbox.errors import RestrictedSourceError
-from sandbox.inside import guards, text_rules
+from sandbox.inside import guards, stand_ins, text_rules
 from sandbox.inside.asserts import bound_names
 from sandbox.inside.runner import source_lines
 from sandbox.syntax import parse
@@ -44,7 +44,9 @@ def answer(ours, added, code, function, arguments):
         exec(marshal.loads(data), vars(module))
     names_added = {"__name__": "added"}
     exec(marshal.loads(added), names_added)
-    return module.answer(marshal.loads(code), function, arguments, names_added)
+    stand_ins = getattr(module, "STAND_INS", {})
+    guards = sys.modules["sandbox.inside.guards"]
+    return guards.answer(marshal.loads(code), function, arguments, names_added, stand_ins)
 """
 _GONE_BUILTINS = frozenset(vars(builtins)) - text_rules.SAFE_BUILTINS - text_rules.GUARDED_BUILTINS
 _DEFINABLE = text_rules.OPERATORS | text_rules.INITIALISERS | guards.METHOD_GUARDS.keys()
@@ -88,6 +90,7 @@ class CheckedSource:
     text: str  # as it was given
     lines: tuple[str, ...] = field(repr=False)  # of the text, as Python counts them
     functions: Mapping[str, ast.FunctionDef] = field(repr=False)  # by name, those at its top level, as it was given
+    modules: frozenset[str] = field(repr=False)  # that it imports
     code: bytes = field(repr=False)  # compiled for the jail: :mod:`marshal` data of this very version of Python
 
     def call(self, function: str, added: bytes, arguments: Mapping[str, Any]) -> tuple[str, str, list[tuple[Any, ...]]]:
@@ -101,7 +104,8 @@ class CheckedSource:
 
         See :func:`sandbox.inside.guards.answer` for what the call returns where the text raises.
         """
-        ours = [(module.__name__, module_code(module.__name__)) for module in (text_rules, guards)]
+        modules = [text_rules, guards, stand_ins] if self.modules & stand_ins.STAND_INS.keys() else [text_rules, guards]
+        ours = [(module.__name__, module_code(module.__name__)) for module in modules]
         return _PROGRAM, "answer", [(ours, added, self.code, function, dict(arguments))]
 
     def position(self, node: ast.AST) -> tuple[int, int]:
@@ -138,7 +142,7 @@ def check_source(text: str) -> CheckedSource:
         except ValueError as error:  # lone surrogates
             raise RestrictedSourceError(f"not Python: {error}", construct="characters") from None
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    return CheckedSource(text, lines, functions, marshal.dumps(code))
+    return CheckedSource(text, lines, functions, frozenset(gate.imported), marshal.dumps(code))
 
 
 @functools.cache
@@ -161,6 +165,7 @@ class _Gate(RestrictingNodeTransformer):
         self._modules = dict(_imported(tree))
         self._set = {node.attr for node in ast.walk(tree) if _is_set(node)}
         self._scopes: list[ast.AST] = []  # the classes and functions around a node, from the outermost
+        self.imported: set[str] = set()  # modules
         self._refusals: dict[tuple[int, int, str], RestrictedSourceError] = {}
 
     def raise_refusals(self) -> None:
@@ -266,6 +271,7 @@ class _Gate(RestrictingNodeTransformer):
 
     def _check_module(self, node: ast.AST, module: str) -> bool:
         if module in text_rules.MODULES:
+            self.imported.add(module)
             return True
         allowed = f"allowed are {', '.join(sorted(text_rules.MODULES))}"
         instead = _INSTEAD.get(module.partition(".")[0], allowed)

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import hashlib
 import inspect
+import logging
 import math
 import os
 import queue
@@ -19,7 +20,7 @@ from typing import Any, Generic, TypeVar, get_args
 
 from builtin_rewards.reward_model.description import Aggregation
 from builtin_rewards.reward_model.encoding import TextForm
-from builtin_rewards.reward_model.loading import DTYPES, check_folder
+from builtin_rewards.reward_model.loading import DTYPES, check_folder, leaves_form_open
 from builtin_rewards.reward_model.scorer import (
     NORMALIZATIONS,
     REDUCTIONS,
@@ -38,6 +39,7 @@ _IDLE_S = 60.0  # a thread without work ends after so many seconds
 TIMEOUT_S = 300.0  # Seconds that a call may take: it waits for those before it
 LOAD_TIMEOUT_S = 900.0  # Seconds that loading may take: tens of gigabytes from a slow disk
 CONCURRENCY = 512  # Calls in flight at once: what batches are made of
+_log = logging.getLogger("rewardkit")
 _STEPS = ("separator", "turns", "whole")
 _list_of_texts = build_coercer(list[str])
 
@@ -312,9 +314,16 @@ class RewardModelReward(Reward[..., Any]):
         _check_minimum("wait_ms", wait_ms, 0)
         _check_minimum("spread", spread, 0)
         folders = tuple(check_folder(str(path), base) for path in paths)
-        if normalize in ("reference", "quantile"):
-            for folder in folders:
+        for folder in folders:
+            if normalize in ("reference", "quantile"):
                 reference_of(folder)
+            if text_form is None and leaves_form_open(folder.path):
+                _log.warning(
+                    "%s: it was trained by transformers or TRL and does not say on which form of rows; prompt and "
+                    "completion are joined as the tokenizer joins a chat or a pair; say so with text_form='chat', or "
+                    "text_form='plain' where TRL's RewardTrainer had rows of text, which scores otherwise",
+                    folder.path,
+                )
         settings = ScorerSettings(
             folders=folders, device=device, dtype=dtype, max_length=max_length, pad_token=pad_token,
             truncation=truncation, read_at=read_at, normalize=normalize, aggregate=aggregate, reduce=reduce,

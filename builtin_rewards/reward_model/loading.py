@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from builtin_rewards.reward_model.description import ModelKind, RewardModelDescription, read_description
+from builtin_rewards.reward_model.description import (
+    DESCRIPTION_FILE,
+    ModelKind,
+    RewardModelDescription,
+    read_description,
+)
 from rewardkit import ConfigError
 
 if TYPE_CHECKING:
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")  # of weights; `auto` is bfloat16 on a GPU and float32 on a CPU
 _FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]  # pickled weights are never fetched
+_TRAINER_FILE = "training_args.bin"  # a trainer of transformers or TRL leaves it beside its weights
 _NEEDS = "scoring with a reward model needs {}: pip install torch transformers safetensors peft"
 
 
@@ -95,6 +101,18 @@ def check_folder(path_or_id: str, base: str | None = None) -> CheckedFolder:
     return CheckedFolder(
         path, base_path, is_adapter, kind, tokenwise, labels, description or RewardModelDescription(kind=kind)
     )
+
+
+def leaves_form_open(folder: Path) -> bool:
+    """Return whether a trainer left a model here that is read in the chat form, and may have read pasted text."""
+    if (folder / DESCRIPTION_FILE).is_file() or not (folder / _TRAINER_FILE).is_file():
+        return False
+    try:
+        tokenizer = json.loads((folder / "tokenizer_config.json").read_bytes())
+    except (OSError, ValueError):
+        return False  # loading says what is wrong with it
+    has_pairs = bool(tokenizer.get("cls_token") and tokenizer.get("sep_token"))
+    return has_pairs or bool(tokenizer.get("chat_template")) or (folder / "chat_template.jinja").is_file()
 
 
 def _head(

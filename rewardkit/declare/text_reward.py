@@ -264,8 +264,8 @@ class _Reader:
             if isinstance(node, ast.Yield | ast.YieldFrom):
                 reason = "'yield' makes it a generator function, and a generator is not a score; use 'return'"
                 self._refuse(node, reason)
-            is_scope = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef)
-            body = node.body if is_scope else ()  # type: ignore[attr-defined]  # as just seen
+            scopes = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+            body = node.body if isinstance(node, scopes) else ()
             inner = body if isinstance(body, Sequence) else (body,)  # its defaults and decorators run outside of it
             waiting.extend(child for child in ast.iter_child_nodes(node) if child not in inner)
 

@@ -64,19 +64,16 @@ INNER_NAMES = frozenset(
 """Attributes that lead from an object to the interpreter's insides, without an underscore to tell them by."""
 
 _ONLY = {
-    name: frozenset(names.split())
-    for name, names in {
-        "abc": "ABC abstractmethod",
-        "ast": "literal_eval",
-        "contextlib": "contextmanager nullcontext suppress",
-        "copy": "copy deepcopy",
-        "dataclasses": "asdict astuple dataclass field fields is_dataclass replace",
-        "enum": "Enum Flag IntEnum IntFlag StrEnum auto unique",
-        "functools": "cache cached_property cmp_to_key lru_cache partial reduce total_ordering update_wrapper wraps",
-        "typing": "Any Callable ClassVar Counter DefaultDict Deque Dict Final FrozenSet Generator Generic Hashable "
-        "Iterable Iterator List Literal Mapping MutableMapping NamedTuple NewType NoReturn Optional OrderedDict "
-        "Protocol Self Sequence Set Sized TYPE_CHECKING Tuple Type TypeAlias TypeVar TypedDict Union cast",
-    }.items()
+    "abc": "ABC abstractmethod",
+    "ast": "literal_eval",
+    "contextlib": "contextmanager nullcontext suppress",
+    "copy": "copy deepcopy",
+    "dataclasses": "asdict astuple dataclass field fields is_dataclass replace",
+    "enum": "Enum Flag IntEnum IntFlag StrEnum auto unique",
+    "functools": "cache cached_property cmp_to_key lru_cache partial reduce total_ordering update_wrapper wraps",
+    "typing": "Any Callable ClassVar Counter DefaultDict Deque Dict Final FrozenSet Generator Generic Hashable "
+    "Iterable Iterator List Literal Mapping MutableMapping NamedTuple NewType NoReturn Optional OrderedDict "
+    "Protocol Self Sequence Set Sized TYPE_CHECKING Tuple Type TypeAlias TypeVar TypedDict Union cast",
 }
 """Names of modules of which a text may take these alone.
 
@@ -89,7 +86,7 @@ _HIDDEN = {"string": {"Formatter"}}
 def public_names(module: str) -> frozenset[str]:
     """Return the names that a text may take from a module: the public ones that are not modules themselves."""
     if module in _ONLY:
-        return _ONLY[module]
+        return frozenset(_ONLY[module].split())
     loaded = importlib.import_module(module)
     listed = getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
     names = {name for name in listed if not isinstance(getattr(loaded, name), ModuleType)}

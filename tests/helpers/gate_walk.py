@@ -25,7 +25,7 @@ import typing
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 
-from sandbox.inside import guards, text_rules
+from sandbox.inside import guards, stand_ins, text_rules
 from sandbox.restricted import check_source
 
 FORBIDDEN: dict[int, str] = {
@@ -55,10 +55,18 @@ MAX_DEPTH = 4
 MAX_OF_A_KIND = 2
 CALL_S = 0.2
 
+
+class _Exit(contextlib.nullcontext[typing.Any]):
+    """Hands all that ``__exit__`` gets to what it was made with, as ``contextlib.ExitStack`` does."""
+
+    def __exit__(self, *details: object) -> None:
+        self.enter_result(*details)
+
+
 PLANTS: dict[str, object] = {
     "": None,
     "singledispatchmethod": functools.singledispatchmethod,
-    "contextmanager": contextlib.contextmanager,
+    "traceback": _Exit,
     "Enum": enum.Enum,
     "attrgetter": operator.attrgetter("__class__.__class__"),
     "frame": sys._getframe,
@@ -119,6 +127,7 @@ class Walk:
         sys.addaudithook(self._audit)
         signal.signal(signal.SIGVTALRM, self._end_long_call)
         signal.setitimer(signal.ITIMER_VIRTUAL, CALL_S / 4, CALL_S / 4)
+        guards._stand_ins.update(stand_ins.STAND_INS)
         self._is_planted = bool(plant)
         self._names = {"planted": PLANTS[plant], **guards._names(guards.Printed())}
         self._names.update(keep=self._keep, flip=self._flip)
