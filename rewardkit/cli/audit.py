@@ -18,7 +18,7 @@ from rewardkit.cli.arguments import option, seconds_option, share_option
 from rewardkit.cli.audit_report import print_each, print_exploits, print_reward_audit
 from rewardkit.cli.exits import FAILED, audit_code, finish
 from rewardkit.cli.progress import told_progress
-from rewardkit.cli.rewards import Leaves, chosen, with_timeout
+from rewardkit.cli.rewards import Leaves, load_rewards, with_timeout
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import ConfigError
 from rewardkit.loading.registry import RewardSet
@@ -110,13 +110,13 @@ def audit_command(  # long because typer reads the options from the signature, a
     if run is not None:
         if data is not None or data_option:
             raise ConfigError(f"--run {run!r} stands in place of DATA; give one of them")
-        exploits = _of_run(run, rewards, timeout, sample, settings, lane)
+        exploits = _audit_run(run, rewards, timeout, sample, settings, lane)
         end(exploits, lambda audit: print_exploits(audit, limits))
         return
     if rewards is None:
         raise ConfigError("REWARDS is missing; name them before DATA, as in: rewardkit audit rewards.py rows.jsonl")
     path = arguments.data_path(data, data_option)
-    reward_set = chosen(rewards, timeout)
+    reward_set = load_rewards(rewards, timeout)
     lines = read_rows(path)  # once: standard input cannot be read again
     audits = []
     for reward in reward_set.rewards.values():
@@ -128,7 +128,7 @@ def audit_command(  # long because typer reads the options from the signature, a
     end(audits, lambda audit: print_reward_audit(audit, limits))
 
 
-def _of_run(
+def _audit_run(
     run_name: str,
     references: str | None,
     timeout_s: float | None,
@@ -136,11 +136,11 @@ def _of_run(
     settings: AuditSettings,
     lane: Mapping[str, Any],
 ) -> list[ExploitAudit]:
-    """Return the audits of the rewards that are named, else of those of the run, on the run's completions."""
+    """Audit the named rewards, else those of the run, on the run's completions; return the audits."""
     audits = []
     with Run.open(run_path(run_name)) as run, VersionFinder() as finder:  # the finder keeps what it had to write out
         if references is not None:
-            reward_set = chosen(references, timeout_s)
+            reward_set = load_rewards(references, timeout_s)
         else:
             reward_set = with_timeout(RewardSet(rewards_of(run, finder)), timeout_s)
         pools = {name: pool_of(run, reward.name) for name, reward in reward_set.rewards.items()}

@@ -16,7 +16,7 @@ from rewardkit.audit.mutants import Expected
 from rewardkit.audit.probe import Family
 from rewardkit.audit.result import Audit, AuditLimits, Example, RewardAudit
 from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
-from rewardkit.cli.render import NONE, counts, excerpt, grouped, print_labelled, print_pairs, print_reasons, screen
+from rewardkit.cli.render import NONE, counts, excerpt, group_by_key, print_labelled, print_pairs, print_reasons, screen
 from rewardkit.shown.text import counted, shortened
 from rewardkit.types import Outcome, Status
 
@@ -132,7 +132,7 @@ def _print_flaw(name: str, examples: Sequence[Example], unit: str, full: str, co
     rows = len({example.line for example in examples})
     title = (name if failed else f"wrongly paid, {name}", "bold red")
     console.print(Text.assemble(title, f"  {counted(len(examples), 'completion')} on {counted(rows, 'row')}"))
-    by_name = grouped((example.probe.name, example) for example in examples)
+    by_name = group_by_key((example.probe.name, example) for example in examples)
     firsts = [group[0] for group in by_name.values()]
     evidence = [firsts[0], *firsts[-1:]][: 1 if failed or len(firsts) == 1 else 2]
     number = "id" if unit == "completion" else unit
@@ -155,7 +155,7 @@ def _evidence(example: Example, level: str, *, slow: bool) -> Text:
     frame = f", {shortened(probe.frame, 40)}" if probe.frame else ""
     full = "" if example.full is None or slow else f", {level} {example.full:.3g}"
     cost = f" in {example.outcome.duration_s:.2g} s" if slow else ""
-    earned = f"“{excerpt(example.completion, probe.point)}” {_earned(example.outcome)}{full}{cost}"
+    earned = f"“{excerpt(example.completion, probe.point)}” {_describe_outcome(example.outcome)}{full}{cost}"
     comment = (f"\n{shortened(example.comment, 200)}", "dim") if example.comment else ""
     return Text.assemble(f"{shortened(probe.name, 60)}{frame}{gold}:\n{earned}", comment)
 
@@ -164,8 +164,8 @@ def _listed(names: Sequence[str], most: int = _SHOWN_FORMS) -> str:
     return "; ".join(names[:most]) + (f"; and {len(names) - most} more" if len(names) > most else "")
 
 
-def _earned(outcome: Outcome) -> str:
-    """Return what became of a call: a score, skipped, or failed with what stands in."""
+def _describe_outcome(outcome: Outcome) -> str:
+    """Return the outcome of a call in words: its score, that it is skipped, or failed with the default in place."""
     if outcome.status is Status.SKIPPED:
         return "is skipped"
     failed = "fails and " if outcome.status is Status.FAILED else ""
@@ -180,7 +180,7 @@ def _print_forms(audit: RewardAudit, console: Console) -> None:
     best = [name for name, (paid, tried) in audit.paid_forms.items() if paid == tried][:_SHOWN_FORMS]
     if best:
         print_labelled(console, "always paid", "; ".join(shortened(name, 40) for name in best))
-    refused = grouped((example.probe.name, example) for example in forms.refused)
+    refused = group_by_key((example.probe.name, example) for example in forms.refused)
     if refused:
         names = _listed([f"{shortened(name, 40)} ({len(examples)})" for name, examples in refused.items()])
         print_labelled(console, "refused (rows)", names)
@@ -190,7 +190,7 @@ def _print_unaudited(audit: Audit, console: Console) -> None:
     """Print the rows that tell nothing about a reward, with the reasons."""
     noun = "completion" if audit.unit == "completion" else "row"
     # Values differ, what is wrong with them does not.
-    by_kind = grouped((why.partition(", got ")[0], (line, why)) for line, why in audit.unaudited.items())
+    by_kind = group_by_key((why.partition(", got ")[0], (line, why)) for line, why in audit.unaudited.items())
     for pairs in by_kind.values():
         lines, reasons = [line for line, _ in pairs], [reason for _, reason in pairs]
         listed = ", ".join(map(str, lines[:_SHOWN_LINES])) + (", …" if len(lines) > _SHOWN_LINES else "")

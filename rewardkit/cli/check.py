@@ -19,9 +19,9 @@ from rewardkit.audit.honest import Honest, framed
 from rewardkit.audit.rows import AuditRow, gold_column, row_of
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
 from rewardkit.cli.exits import FAILED, finish
-from rewardkit.cli.progress import collected
-from rewardkit.cli.render import NONE, count_or_none, duration, folded, grouped, number, screen, table
-from rewardkit.cli.rewards import Leaves, chosen
+from rewardkit.cli.progress import collect
+from rewardkit.cli.render import NONE, count_or_none, duration, fold, group_by_key, number, screen, table
+from rewardkit.cli.rewards import Leaves, load_rewards
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
 from rewardkit.rows import read_rows, trainer_warnings
@@ -100,24 +100,24 @@ def check_command(
     rewardkit check my_rewards.py:correct rows.jsonl --gold target --json[/]
     """
     path = data_path(data, data_option)
-    reward_set = chosen(rewards)
+    reward_set = load_rewards(rewards)
     lines = read_rows(path)
     checks = []
     for leaf in Leaves(reward_set).leaves:
-        check = coerced(leaf, lines)
+        check = check_columns(leaf, lines)
         check.group = _group_size(leaf, lines, num_generations)
-        rollouts, scored = _to_score(leaf, lines[:rows], gold, path, check)
+        rollouts, scored = _right_answers(leaf, lines[:rows], gold, path, check)
         if rollouts or time_to_load_s(leaf):
             parts = Leaves(reward_set, leaf)
             with scorer_of(parts, workers=workers, load_timeout_s=load_timeout, max_infrastructure_rate=1.0) as scorer:
                 scorer.wait_loaded()
                 if rollouts:
-                    silent = _silent(leaf, rollouts)
+                    silent = _silent_rollouts(leaf, rollouts)
                     tries = [*rollouts, *silent]
                     # The rewards that it asks are scored only where it asks them.
-                    answers = collected(f"check of {leaf.name}", scorer.stream(tries), [leaf.name], len(tries))
-                    _take(check, scored, answers[leaf.name][: len(rollouts)])
-                    _take_silent(check, answers[leaf.name][len(rollouts) :])
+                    answers = collect(f"check of {leaf.name}", scorer.stream(tries), [leaf.name], len(tries))
+                    _add_scores(check, scored, answers[leaf.name][: len(rollouts)])
+                    _warn_of_silence(check, answers[leaf.name][len(rollouts) :])
         checks.append(check)
     code = FAILED if any(check.misfits for check in checks) else 0
     trainers = trainer_warnings(lines[0].values)
@@ -125,8 +125,8 @@ def check_command(
     finish(result, lambda: _print(checks, trainers, unit_of(path)), as_json=as_json, code=code)
 
 
-def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:
-    """Coerce every column that a reward reads in every row, and return those that fail."""
+def check_columns(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:
+    """Coerce every column that a reward reads in every row; return a check with the misfits and its warnings."""
     check = RewardCheck(reward.name, len(lines), reward.options.timeout_s)
     if reason := reward.options.why_failing_pays:
         check.warnings.append(reason)
@@ -149,10 +149,10 @@ def coerced(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:
     return check
 
 
-def _to_score(
+def _right_answers(
     leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, path: Path, check: RewardCheck
 ) -> tuple[list[Rollout], list[int]]:
-    """Return right answers to score and the lines of their rows; warn where a reward that waits for others has none.
+    """Return right answers to score and their rows' lines; add a warning to ``check`` if an async reward has none.
 
     Groups are made of fewer rows, for the same cost.
     """
@@ -171,7 +171,7 @@ def _to_score(
 def _references(
     leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, path: Path
 ) -> list[tuple[AuditRow, Honest]]:
-    """Return rows with the completion that should be right: a reference, else the gold itself; none without either."""
+    """Return the rows that have a reference or a gold, each with it as the completion that should be right."""
     if not lines:
         return []
     column = gold_column(lines[0].values, gold, [p.name for p in leaf.spec.parameters if p.column], str(path))
@@ -196,7 +196,7 @@ def _group(leaf: Reward[..., Any], row: AuditRow, form: Honest, texts: Sequence[
     return [first, *(rollout_of([leaf], row, replace(probe, text=text, messages=None)) for text in others)]
 
 
-def _take(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome]) -> None:
+def _add_scores(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome]) -> None:
     for line, outcome in zip(lines, outcomes[:: check.group or 1], strict=True):
         if outcome.cause is not None:
             check.misfits.append(Misfit(line, None, f"scoring its right answer: {outcome.cause}: {outcome.error}"))
@@ -210,8 +210,8 @@ def _take(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome])
     check.max_s = max(outcome.duration_s for outcome in outcomes)
 
 
-def _silent(leaf: Reward[..., Any], rollouts: Sequence[Rollout]) -> list[Rollout]:
-    """Return completions of the first rows that answer nothing, for a reward of single completions."""
+def _silent_rollouts(leaf: Reward[..., Any], rollouts: Sequence[Rollout]) -> list[Rollout]:
+    """Return completions that answer nothing for the first rollouts; ``[]`` for a reward of groups."""
     if leaf.spec.kind is Kind.GROUP:
         return []
     return [
@@ -221,8 +221,8 @@ def _silent(leaf: Reward[..., Any], rollouts: Sequence[Rollout]) -> list[Rollout
     ]
 
 
-def _take_silent(check: RewardCheck, outcomes: Sequence[Outcome]) -> None:
-    """Warn where the reward skips what answers nothing, though it scores the rows' right answers."""
+def _warn_of_silence(check: RewardCheck, outcomes: Sequence[Outcome]) -> None:
+    """Add a warning to ``check`` where the reward skips an empty answer, though it scores the rows' right answers."""
     skipped = [text for text, outcome in zip(cycle(BASE), outcomes) if outcome.status is Status.SKIPPED]
     if skipped and any(score is not None for score in check.scores.values()):
         check.warnings.append(
@@ -253,7 +253,7 @@ def _print(checks: Sequence[RewardCheck], trainers: Sequence[str], unit: str) ->
             groups = "" if check.group is None else f" in groups of {check.group}"
             console.say(name, f"1,000 completions{groups} take {costs_told(check.per_1000)}", fit="wrap")
         # The misfits of each column together; where a reference was not scored, those of one error.
-        by_column = grouped(((m.column, m.error if m.column is None else ""), m) for m in check.misfits)
+        by_column = group_by_key(((m.column, m.error if m.column is None else ""), m) for m in check.misfits)
         kinds = list(by_column.values())
         for misfits in kinds[:_SHOWN]:
             console.say(name, plain(_describe(misfits, unit)), fit="wrap")
@@ -270,7 +270,7 @@ def _table(checks: Sequence[RewardCheck], width: int, left_out: Collection[str])
         failing = len({misfit.line for misfit in check.misfits})
         times = map(duration, (check.p50_s, check.max_s, check.timeout_s))
         cells: list[str | Text] = [
-            Text(folded(shortened(check.reward, 60), room), style="bold"),
+            Text(fold(shortened(check.reward, 60), room), style="bold"),
             f"{check.rows:,}",
             Text(f"{failing:,}", style="red") if failing else Text(NONE),
             count_or_none(len(check.scores)),

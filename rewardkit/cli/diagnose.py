@@ -14,9 +14,9 @@ from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, LoadTimeout, Steps, Timeout, Workers, argument, option
 from rewardkit.cli.exits import finish
-from rewardkit.cli.progress import collected
-from rewardkit.cli.render import NONE, Cells, Screen, folded, screen, table
-from rewardkit.cli.rewards import chosen
+from rewardkit.cli.progress import collect
+from rewardkit.cli.render import NONE, Cells, Screen, fold, screen, table
+from rewardkit.cli.rewards import load_rewards
 from rewardkit.errors import ConfigError
 from rewardkit.health.examine import Diagnosis, diagnose_rows, diagnose_run
 from rewardkit.health.flag import Flag
@@ -65,40 +65,40 @@ def diagnose_command(
     """
     path = Path(target)
     if path.suffix in _ROWS or target == "-":
-        diagnosis = _of_rows(path, rewards, steps, timeout, {"workers": workers, "load_timeout_s": load_timeout})
+        diagnosis = _diagnose_file(path, rewards, steps, timeout, {"workers": workers, "load_timeout_s": load_timeout})
     elif rewards is not None:
         reason = "a run's completions are scored; --rewards goes with a file of rollouts"
         raise ConfigError(f"--rewards {rewards}: {reason}")
     else:
         with RunReader(run_path(target)) as run:
-            diagnosis = _naming(target, diagnose_run(run, steps=_between(steps, run), every=every))
+            diagnosis = _with_run_name(target, diagnose_run(run, steps=_span(steps, run), every=every))
     finish(diagnosis.as_row(), lambda: print_diagnosis(diagnosis, target, screen()), as_json=as_json)
 
 
-def _naming(run: str, diagnosis: Diagnosis) -> Diagnosis:
+def _with_run_name(run: str, diagnosis: Diagnosis) -> Diagnosis:
     """Return a diagnosis whose next actions name the run, so that their commands can be copied."""
     name = f" {shlex.quote(run)} "
     flags = [replace(flag, action=flag.action.replace(" RUN ", name)) for flag in diagnosis.flags]
     return replace(diagnosis, flags=flags)
 
 
-def _of_rows(
+def _diagnose_file(
     path: Path, rewards: str | None, steps: str | None, timeout_s: float | None, lane: Mapping[str, Any]
 ) -> Diagnosis:
     if steps is not None:
         raise ConfigError(f"--steps {steps}: rows have no steps; --steps goes with a recorded run")
-    reward_set = None if rewards is None else chosen(rewards, timeout_s)
+    reward_set = None if rewards is None else load_rewards(rewards, timeout_s)
     rollouts = read_rollouts(path)
     if reward_set is None:
         if not are_scored(rollouts):
             raise ConfigError(f"{path}: who scores these rows? Name the rewards: --rewards my_rewards.py")
         return diagnose_rows(batch_of(rollouts, str(path)))
     with scorer_of(reward_set, max_infrastructure_rate=1.0, **lane) as scorer:
-        outcomes = collected("scoring", scorer.stream(rollouts), scorer.rewards, len(rollouts))
+        outcomes = collect("scoring", scorer.stream(rollouts), scorer.rewards, len(rollouts))
         return diagnose_rows(ScoreBatch(rollouts, outcomes, scorer.weights))
 
 
-def _between(text: str | None, run: RunReader) -> tuple[int, int] | None:
+def _span(text: str | None, run: RunReader) -> tuple[int, int] | None:
     """Return the first and last step of ``--steps``, ``None`` for all; raise ConfigError where the run lacks them."""
     span, steps = steps_of(text), run.steps()
     if span is not None and not any(span[0] <= step <= span[1] for step in steps):
@@ -108,7 +108,7 @@ def _between(text: str | None, run: RunReader) -> tuple[int, int] | None:
 
 
 def print_diagnosis(diagnosis: Diagnosis, target: str, console: Screen) -> None:
-    """Print what was looked at, the flags, the noise, and what could not be looked at."""
+    """Print a diagnosis: its extent, the flags, the noise, and the detectors that could not look, with reasons."""
     console.say((plain(target), "bold"), f"  {_looked_at(diagnosis)}")
     console.say(diagnosis.gradient)
     if diagnosis.flags:
@@ -139,8 +139,8 @@ def _flags(flags: Sequence[Flag]) -> Table:
     head = ["flag", "reward", *(["steps"] if timed else []), "value", "threshold", *(["at first"] if timed else [])]
     rows: list[Cells] = [
         [
-            Text(folded(flag.detector, _NAME_CHARS), style="bold"),
-            folded(flag.reward, _NAME_CHARS) if flag.reward else NONE,
+            Text(fold(flag.detector, _NAME_CHARS), style="bold"),
+            fold(flag.reward, _NAME_CHARS) if flag.reward else NONE,
             *([flag.steps] if timed else []),
             f"{flag.value:.3g}",
             f"{flag.threshold:.3g}",
@@ -163,7 +163,7 @@ def _print_flag(flag: Flag, console: Screen, rows: str) -> None:
 def _noise(noise: Mapping[str, Noise]) -> Table:
     rows: list[Cells] = [
         [
-            Text(folded(name, _NAME_CHARS), style="bold"),
+            Text(fold(name, _NAME_CHARS), style="bold"),
             *(NONE if math.isnan(share) else f"{share:.0%}" for share in (each.share, each.right)),
             *(NONE if count is None else f"{count:,}" for count in (each.generations, each.scorings)),
         ]

@@ -67,21 +67,21 @@ def diff_command(
     """
     lane = {"workers": workers, "load_timeout_s": load_timeout, "scorer_of": scorer_of}
     if data is not None:
-        result = _of_data(_two(places), data, limit, timeout, {**lane, "examples": examples})
+        result = _compare_on_file(_version_pair(places), data, limit, timeout, {**lane, "examples": examples})
     else:
         more = {**lane, "examples": examples, "weight": weight, "limit": limit}
-        result = _of_run(places, steps, split, timeout, more)
+        result = _compare_on_run(places, steps, split, timeout, more)
     finish(result.as_json(), lambda: print_difference(result, screen()), as_json=as_json)
 
 
-def _two(places: Sequence[str]) -> tuple[str, str]:
+def _version_pair(places: Sequence[str]) -> tuple[str, str]:
     if len(places) != 2:
         word = "version" if len(places) == 1 else "versions"
         raise ConfigError(f"{len(places)} {word} with --data: expected OLD and NEW, as file.py:name")
     return places[0], places[1]
 
 
-def _of_data(
+def _compare_on_file(
     places: tuple[str, str], data: Path, limit: int | None, timeout_s: float | None, more: Mapping[str, Any]
 ) -> Difference:
     old, new = (one_of(reference, timeout_s) for reference in places)
@@ -91,7 +91,7 @@ def _of_data(
     return dataclasses.replace(difference, old=places[0], new=places[1])
 
 
-def _of_run(
+def _compare_on_run(
     places: Sequence[str], steps: str | None, split: str, timeout_s: float | None, more: Mapping[str, Any]
 ) -> Difference:
     if len(places) != 3:
@@ -147,7 +147,7 @@ def _sides(difference: Difference) -> Table:
 
 
 def _costs(old: UnitCost, new: UnitCost) -> list[tuple[str, str, str]]:
-    """Return what 1,000 completions take, a line for each thing; a dash where it is not known."""
+    """Return rows of what 1,000 completions take, of time and of each metric; a dash stands for an unknown amount."""
     if old.seconds is None and new.seconds is None:
         return []
     lines = [("time per 1,000", duration(old.seconds), duration(new.seconds))]

@@ -76,7 +76,7 @@ def _nodes(address: str) -> list[dict[str, Any]]:
 
 
 def advice(facts: Mapping[str, str]) -> list[str]:
-    """Return what is otherwise here, by :func:`sandbox.machine`, than on one's own Linux machine, a line each."""
+    """Return advice for Google Colab and macOS, a line each; ``facts`` are those of :func:`sandbox.machine`."""
     lines = []
     if "notebook" in facts:
         lines.append(
@@ -93,7 +93,7 @@ def advice(facts: Mapping[str, str]) -> list[str]:
 
 
 def taken_names() -> dict[str, list[str]]:
-    """Return the import names of ours that other installed distributions hold as well, with those distributions."""
+    """Return this project's import names that other installed distributions hold, too, with those distributions."""
     ours = importlib.metadata.metadata("rewardkit")["Name"]
     holders = importlib.metadata.packages_distributions()
     taken = {name: sorted({holder for holder in holders.get(name, []) if holder != ours}) for name in _OWN_NAMES}

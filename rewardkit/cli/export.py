@@ -14,9 +14,9 @@ import typer
 
 from rewardkit.cli.arguments import AsJson, RunPlace, option
 from rewardkit.cli.exits import finish
-from rewardkit.cli.output import check_new, replaced
+from rewardkit.cli.output import check_new, replacement_path
 from rewardkit.errors import ConfigError
-from rewardkit.record.export import ExportColumn, export_columns, export_rows, turned
+from rewardkit.record.export import ExportColumn, export_columns, export_rows, lists_by_column
 from rewardkit.record.places import run_path
 from rewardkit.record.reader import RunReader
 from rewardkit.shown.text import counted, plain
@@ -51,7 +51,7 @@ def export_command(
         check_new(to, opened.path.files, "--to", force=force)
         last = opened.last_id
         columns = export_columns(opened)
-        with replaced(to.resolve()) as beside:
+        with replacement_path(to.resolve()) as beside:
             written = write(beside, columns, export_rows(opened, columns, last))
         names = [column.name for column in columns]
     result = {"run": opened.name, "file": str(to), "rows": written, "columns": names}
@@ -90,7 +90,7 @@ def _write_parquet(path: Path, columns: Sequence[ExportColumn], rows: Rows) -> i
     schema = arrow.schema([(column.name, types[column.kind]) for column in columns])
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for chunk in _chunks(rows):
-            writer.write_batch(arrow.RecordBatch.from_pydict(turned(columns, chunk), schema))
+            writer.write_batch(arrow.RecordBatch.from_pydict(lists_by_column(columns, chunk), schema))
             written += len(chunk)
     return written
 

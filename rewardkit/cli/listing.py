@@ -11,8 +11,8 @@ from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, argument
 from rewardkit.cli.exits import finish
-from rewardkit.cli.render import NONE, Screen, folded, screen, table
-from rewardkit.cli.rewards import importing, is_config, listed, split
+from rewardkit.cli.render import NONE, Screen, fold, screen, table
+from rewardkit.cli.rewards import importing, is_config, list_rewards, split
 from rewardkit.declare.callables import doc_of
 from rewardkit.declare.compose import Composable, Composite
 from rewardkit.declare.decorator import Reward
@@ -41,7 +41,7 @@ def list_command(
     rewardkit list my_rewards.py --json[/]
     """
     parts = [part for text in rewards or () for part in ([text] if is_config(text) else split(text))]
-    groups = [[describe(reward) for reward in listed(part)] for part in parts] if rewards else [_installed()]
+    groups = [[describe(reward) for reward in list_rewards(part)] for part in parts] if rewards else [_installed()]
     descriptions = [reward for group in groups for reward in group]
 
     def show() -> None:
@@ -56,7 +56,7 @@ def list_command(
 
 
 def describe(reward: Composable) -> dict[str, Any]:
-    """Return what a reward says of itself, ready for JSON; of a composition, what its parts need."""
+    """Return the description of a reward as JSON data; for a composition, the columns are those of its parts."""
     if isinstance(reward, Composite):
         leaves = reward.leaves
         kind, text = "composition", f"made of {', '.join(leaf.name for leaf in leaves)}"
@@ -83,7 +83,7 @@ def describe(reward: Composable) -> dict[str, Any]:
 
 
 def _settings(reward: Composable) -> dict[str, Any]:
-    """Return the settings of a reward that is made by a factory, its ``make``: how it is called, and what it says."""
+    """Return the settings, their documentation and the import of a reward's factory; ``None`` for each without one."""
     make = reward.make if isinstance(reward, Reward) else None
     if make is None:
         return {"settings": None, "settings_doc": None, "import": None}
@@ -97,7 +97,7 @@ def _settings(reward: Composable) -> dict[str, Any]:
 
 
 def _installed() -> list[dict[str, Any]]:
-    """Return what packages offer; a reward that does not load is listed with its error."""
+    """Return descriptions of the rewards of installed packages; one that does not load has its error as its text."""
     rows = []
     for name, point in sorted(entry_points().items()):
         try:
@@ -139,7 +139,7 @@ def _print_table(rewards: list[dict[str, Any]], console: Screen) -> None:
     rows = []
     for reward in rewards:
         columns = ", ".join([*reward["columns"], *(f"[{column}]" for column in reward["optional_columns"])])
-        name = Text(folded(reward["name"], 24), style="bold")
+        name = Text(fold(reward["name"], 24), style="bold")
         rows.append((name, reward["kind"], Text(columns or NONE), Text(_unmarked(reward["doc"]))))
     console.print(table("reward", "kind", "columns", "what it does", rows=rows))
 

@@ -55,7 +55,7 @@ def logs_command(
             console = screen(ENDLESS)
             count = 0
             try:
-                for entry in _followed(opened, wanted) if follow else entries:
+                for entry in _follow(opened, wanted) if follow else entries:
                     _print(entry, console)
                     count += 1
             except KeyboardInterrupt:
@@ -76,8 +76,8 @@ def _check(run: Run, step: int | None) -> None:
         raise RecordError(f"{run.name}: nothing at step {step}; {have}")
 
 
-def _followed(run: Run, wanted: dict[str, Any]) -> Iterator[LogEntry]:
-    """Yield what there is, then what comes, until nobody writes any more."""
+def _follow(run: Run, wanted: dict[str, Any]) -> Iterator[LogEntry]:
+    """Yield the entries that the run has, then new ones as they come, until no process writes to the run."""
     after, changes, looked_at = 0, -1, 0.0
     while True:
         now = time.monotonic()

@@ -108,7 +108,7 @@ def new_command(
 
 
 def _from_recipe(recipe: str, folder: Path | None, *, as_json: bool) -> None:
-    reward_file, cases_file, data_file = copied(recipe, folder)
+    reward_file, cases_file, data_file = copy_recipe(recipe, folder)
     result = {"reward_file": str(reward_file), "cases_file": str(cases_file), "data_file": str(data_file)}
     reference = f"{reward_file}:{_tested_by(cases_file)}"
     text = (
@@ -160,7 +160,7 @@ def recipe_files(name: str) -> list[Path]:
     return [folder / f"{folder.name}.py", folder / "cases.yaml", folder / "rows.jsonl"]
 
 
-def copied(name: str, folder: Path | None) -> list[Path]:
+def copy_recipe(name: str, folder: Path | None) -> list[Path]:
     """Copy a recipe's files to a folder, a new one of its name where ``folder`` is ``None``, and return where they are.
 
     Raises ConfigError for an unknown recipe, a folder that cannot be written to, and a file that is there already.

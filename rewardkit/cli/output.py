@@ -21,7 +21,7 @@ from rewardkit.errors import ConfigError
 
 
 def check_writable(path: Path, inputs: Iterable[Path], option: str = "--out") -> None:
-    """Refuse a place that cannot be written to, before any work is done.
+    """Raise ConfigError where a path cannot be written to; call it before any work is done.
 
     Raises:
         ConfigError: It is a folder, a device, or one of the files that are read, or its folder does not take files.
@@ -41,7 +41,7 @@ def check_writable(path: Path, inputs: Iterable[Path], option: str = "--out") ->
 
 
 def check_new(path: Path, inputs: Iterable[Path], option: str, *, force: bool) -> None:
-    """Refuse what :func:`check_writable` refuses, and without ``force`` a place where a file is already."""
+    """Raise ConfigError as :func:`check_writable` does, and where the file exists and ``force`` is false."""
     check_writable(path, inputs, option)
     if path.exists() and not force:
         raise ConfigError(f"{option} {path}: is there already; --force replaces it")
@@ -57,13 +57,13 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[str]]:
     """Give a file to write to that takes the place of another when all of it is on disk."""
-    with replaced(path) as beside, beside.open("w", encoding="utf-8") as file:
+    with replacement_path(path) as beside, beside.open("w", encoding="utf-8") as file:
         yield file
 
 
 @contextlib.contextmanager
-def replaced(path: Path) -> Iterator[Path]:
-    """Give the name of a file that takes the place of another when all of it is on disk."""
+def replacement_path(path: Path) -> Iterator[Path]:
+    """Yield a path to write to, which replaces ``path`` at the end of the block; an error removes it."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         yield beside
@@ -78,7 +78,7 @@ def replaced(path: Path) -> Iterator[Path]:
 
 
 def write_new(folder: Path, texts: Mapping[Path, str]) -> None:
-    """Write new files to a folder; none of them stays where one cannot be written, which raises ConfigError."""
+    """Write new files to a folder; where one cannot be written, remove those that were and raise ConfigError."""
     made: list[Path] = []
     try:
         folder.mkdir(exist_ok=True)
@@ -116,8 +116,8 @@ class _Pipe(io.FileIO):
             return len(data)
 
 
-def let_reader_go(name: Literal["stdout", "stderr"]) -> None:
-    """Let a standard stream lose its reader, and write out the letters that its encoding lacks."""
+def tolerate_lost_reader(name: Literal["stdout", "stderr"]) -> None:
+    """Make a standard stream drop output once its reader is gone, and escape letters that its encoding lacks."""
     stream: Any = getattr(sys, name)
     if not isinstance(stream, io.TextIOWrapper):
         return

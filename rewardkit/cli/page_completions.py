@@ -84,7 +84,7 @@ def _move(index: int, rows: Sequence[PromptEpoch]) -> _Move:
 
 
 def _ends_of(report: RunReport, move: _Move) -> tuple[tuple[str, Completion], tuple[str, Completion]] | None:
-    """Return a completion of the first and of the last epoch that show the change best; ``None`` without rewards."""
+    """Return the completions of the first and last epoch that best show the change; ``None`` if one has no reward."""
     ends: list[tuple[str, Completion]] = []
     worse = (move.change or 0.0) < 0
     completions = list(report.run.completions(prompt=move.index, split=report.split))
@@ -173,7 +173,7 @@ def _scores(row: Completion) -> Markup:
 
 
 def _score(outcome: Outcome) -> Markup:
-    """Return a score, or in words what became of the call in its place."""
+    """Return an outcome's score, or its status and cause in words."""
     if outcome.status is Status.SCORED:
         return element("span", figure(outcome.score), kind="scored")
     stands_in = "" if outcome.score is None else f", {figure(outcome.score)} stands in"

@@ -39,7 +39,7 @@ class RunReport:
     left_out: list[str] = field(default_factory=list)  # what the page does not have, in words
 
     def limited(self, noun: str, most: int, count: int) -> str:
-        """Return how much of something the page has, and note what it leaves out; ``""`` where it has all."""
+        """Return a sentence on how many ``noun`` the page has, and add it to ``left_out``; ``""`` where it has all."""
         if count <= most:
             return ""
         share = f"{most:,} of {count:,}"

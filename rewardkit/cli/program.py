@@ -15,7 +15,7 @@ import typer
 import typer.core
 
 from rewardkit.cli.exits import EXIT_CODES, as_result, code_of
-from rewardkit.cli.output import let_reader_go
+from rewardkit.cli.output import tolerate_lost_reader
 from rewardkit.errors import ConfigError, RewardError
 from rewardkit.shown.text import plain
 
@@ -50,14 +50,14 @@ class Program(typer.core.TyperGroup):
         return list(_commands())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        command = _flowing(super().get_command(ctx, cmd_name) or _load(cmd_name))
+        command = _join_help_lines(super().get_command(ctx, cmd_name) or _load(cmd_name))
         for part in (command, *getattr(command, "commands", {}).values()):
-            _leave_types_out(part, ctx)
+            _hide_flag_types(part, ctx)
         return command
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        _leave_types_out(self, ctx)
-        super(Program, _flowing(self)).format_help(ctx, formatter)
+        _hide_flag_types(self, ctx)
+        super(Program, _join_help_lines(self)).format_help(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[__name__] = "--json" in args
@@ -79,8 +79,8 @@ class Program(typer.core.TyperGroup):
 
     def main(self, *arguments: Any, **options: Any) -> Any:
         """Run a command line and end the process with one of the documented exit codes."""
-        let_reader_go("stdout")
-        let_reader_go("stderr")
+        tolerate_lost_reader("stdout")
+        tolerate_lost_reader("stderr")
         try:
             return super().main(*arguments, **options)
         except Exception as error:
@@ -92,16 +92,16 @@ class Program(typer.core.TyperGroup):
             sys.exit(code_of(error))
 
 
-def _flowing(command: Any) -> Any:
-    """Return a command whose help has each paragraph on one line; one that begins with a mark keeps its lines."""
+def _join_help_lines(command: Any) -> Any:
+    """Join the lines of each paragraph of a command's help, except those that begin with markup; return the command."""
     if command is not None and command.help:
         paragraphs = inspect.cleandoc(command.help).split("\n\n")
         command.help = "\n\n".join(text if text.startswith("[") else " ".join(text.split()) for text in paragraphs)
     return command
 
 
-def _leave_types_out(command: Any, ctx: Any) -> None:
-    """Have a command's help show its flags without a type, as typer would: they take no value."""
+def _hide_flag_types(command: Any, ctx: Any) -> None:
+    """Make a command's help show its flags without a type, which typer would add: they take no value."""
     if command is not None:
         for parameter in (*command.params, command.get_help_option(ctx)):
             if getattr(parameter, "is_flag", False):
@@ -113,14 +113,14 @@ def _say(message: str) -> None:
 
 
 def _commands() -> dict[str, importlib.metadata.EntryPoint]:
-    """Return where the commands are: our own, which cannot be replaced, then those of other packages by name."""
+    """Return the commands' entry points by name: our own, which cannot be replaced, then those of other packages."""
     own = {name: importlib.metadata.EntryPoint(name, target, COMMANDS) for name, target in _OWN.items()}
     added = sorted(importlib.metadata.entry_points(group=COMMANDS), key=lambda point: point.name)
     return {**own, **{point.name: point for point in added if point.name not in own}}
 
 
 def _load(name: str) -> Any:
-    """Return the command of a name, or one that says why it does not load; ``None`` for an unknown name."""
+    """Return the command of a name, or one that raises ConfigError if it does not load; ``None`` without the name."""
     point = _commands().get(name)
     if point is None:
         return None
@@ -143,7 +143,7 @@ def _group(name: str, commands: typer.Typer) -> Any:
     for name, command in group.commands.items():
         command.name, command.epilog = name, EXIT_CODES
         command.no_args_is_help = any(parameter.required for parameter in command.params)
-        _flowing(command)
+        _join_help_lines(command)
     return group
 
 

@@ -17,7 +17,7 @@ _LINE_EACH_S = 30.0
 
 @contextlib.contextmanager
 def told_progress(name: str) -> Iterator[Callable[..., None]]:
-    """Return a function of calls done, calls known and calls failed: it moves a bar, or prints a line now and then.
+    """Yield a function of the calls done, all calls and those that failed; it moves a bar, or prints a line at times.
 
     The bar is on stderr where that is a terminal; the line comes every half minute where it is not.
     """
@@ -37,8 +37,8 @@ def told_progress(name: str) -> Iterator[Callable[..., None]]:
         yield tick
 
 
-def collected(title: str, stream: Iterable[Finished], names: Iterable[str], rows: int) -> dict[str, list[Outcome]]:
-    """Return the outcomes of the named rewards, by reward and row, when a stream has ended; show the progress.
+def collect(title: str, stream: Iterable[Finished], names: Iterable[str], rows: int) -> dict[str, list[Outcome]]:
+    """Read a stream to its end, with progress; return the outcomes of the named rewards, by reward and row.
 
     Outcomes of other rewards are passed over.
     """

@@ -71,9 +71,9 @@ class Screen(Console):
         self.print(rows, width=None if self.is_terminal else WIDEST)
 
     def fitted_table(self, make: Callable[[Collection[str]], Table], *groups: Sequence[str]) -> None:
-        """Print a table, without the first groups of columns, by name, if it does not fit the screen with them.
+        """Print a table; leave out groups of columns, named, one after the other while it is wider than the screen.
 
-        ``make`` makes the table without some columns; a column may be as narrow as its ``min_width``.
+        ``make`` returns the table without the columns of these names; a column may be as narrow as its ``min_width``.
         """
         omitted: list[str] = []
         rows = make(omitted)
@@ -94,13 +94,13 @@ class Screen(Console):
 
     def name(self, name: str, chars: int) -> Text:
         """Return a name for a table's first column: on several lines on a terminal, as it is elsewhere."""
-        return Text(folded(name, chars) if self.is_terminal else plain(name), style="bold")
+        return Text(fold(name, chars) if self.is_terminal else plain(name), style="bold")
 
 
 def screen(piped_width: int | None = None) -> Screen:
     """Return the console for results, on stdout.
 
-    Off a terminal it has so many columns; unless given, as many as ``$COLUMNS`` says, else :data:`PIPED_WIDTH`.
+    Off a terminal it is ``piped_width`` columns wide; unless given, as wide as ``$COLUMNS``, else :data:`PIPED_WIDTH`.
     """
     console = Screen(highlight=False)
     if console.is_terminal or (piped_width is None and os.environ.get("COLUMNS", "").isdigit()):
@@ -125,7 +125,7 @@ def print_labelled(console: Console, label: str, text: str, style: str = "bold")
 
 def print_reasons(console: Console, label: str, reasons: Mapping[str, str]) -> None:
     """Print a label and why it applies to these names, the names of one reason together."""
-    for reason, names in grouped((reason, name) for name, reason in reasons.items()).items():
+    for reason, names in group_by_key((reason, name) for name, reason in reasons.items()).items():
         print_labelled(console, label, f"{', '.join(names)}: {shortened(reason, _REASON_CHARS)}")
 
 
@@ -145,7 +145,7 @@ def counts(name: str, *columns: str) -> Table:
     return table(name, *columns, left=1)
 
 
-def aligned(rows: Iterable[Sequence[str]], gap: str = "  ") -> list[str]:
+def align(rows: Iterable[Sequence[str]], gap: str = "  ") -> list[str]:
     """Return rows as lines, each cell but the last as wide as the widest of its column."""
     cells = [list(map(str, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*(row[:-1] for row in cells), strict=True)] if cells else []
@@ -153,8 +153,8 @@ def aligned(rows: Iterable[Sequence[str]], gap: str = "  ") -> list[str]:
     return [gap.join(row).rstrip() for row in padded]
 
 
-def grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
-    """Return what has one key together, in the order of the keys."""
+def group_by_key(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
+    """Return the values of each key as a list, in the order in which the keys first come."""
     groups: dict[K, list[T]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
@@ -221,7 +221,7 @@ def byte_size(size: int) -> str:
 # texts
 
 
-def folded(name: str, chars: int) -> str:
+def fold(name: str, chars: int) -> str:
     """Return a name on lines of at most so many characters, broken behind underscores where it has them."""
     lines = [""]
     for part in re.findall(r"[^_]+_*|_+", plain(name)):

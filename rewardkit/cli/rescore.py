@@ -14,7 +14,7 @@ from rewardkit.errors import ConfigError
 from rewardkit.loading.registry import RewardSet
 from rewardkit.record.places import run_path
 from rewardkit.replay.recorded_run import Run
-from rewardkit.replay.rescore import Rescored, ask_again, rescore, unanswered
+from rewardkit.replay.rescore import Rescored, ask_again, rescore, unanswered_completions
 from rewardkit.replay.stored import Stored, choose, steps_of
 from rewardkit.score_batch import costs_told
 from rewardkit.serving.choice import scorer_of
@@ -84,7 +84,7 @@ def _passes(
     wanted = stored
     if only_failed is not None:
         numbers = {version.digits: version.number for version in run.versions if version.reward == target}
-        wanted = unanswered(run, stored, target, numbers.get(reward.version, 0))
+        wanted = unanswered_completions(run, stored, target, numbers.get(reward.version, 0))
     ids = wanted.table.ids[:limit]
     return [rescore(run, target, reward_set, stored, wanted=ids, **more)] if len(ids) or only_failed is None else []
 

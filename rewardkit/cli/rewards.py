@@ -63,7 +63,7 @@ def split(references: str) -> list[str]:
     return parts
 
 
-def chosen(references: str, timeout_s: float | None = None, *, here: bool = False) -> RewardSet:
+def load_rewards(references: str, timeout_s: float | None = None, *, here: bool = False) -> RewardSet:
     """Return the rewards under their names, from comma-separated references, a YAML file, or a server's address.
 
     ``timeout_s`` stands in for every reward's own timeout unless it is ``None``; ``here`` refuses an address. Raises
@@ -103,7 +103,7 @@ def one_of(references: str, timeout_s: float | None = None, *, here: bool = Fals
     Raises:
         RewardError: They name several, or lead nowhere.
     """
-    reward_set = chosen(references, timeout_s, here=here)
+    reward_set = load_rewards(references, timeout_s, here=here)
     if len(reward_set.rewards) != 1:
         references = without_token(references)
         first = f"{references}{'#' if reward_set.servers else ':'}{next(iter(reward_set.rewards))}"
@@ -124,9 +124,9 @@ class Leaves:
         return dataclasses.replace(self._reward_set, rewards=resolve_set(self.leaves).rewards, weights=None)
 
 
-def listed(references: str) -> list[Composable]:
+def list_rewards(references: str) -> list[Composable]:
     """Return the rewards of references, also where two have one name; raise RewardError where one leads nowhere."""
     if is_config(references):
-        return list(chosen(references).rewards.values())
+        return list(load_rewards(references).rewards.values())
     with importing(references):
         return [reward for reference in split(references) for reward in resolve_all(reference)]

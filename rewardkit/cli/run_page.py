@@ -132,7 +132,7 @@ def _rewards(report: RunReport) -> Markup:
 
 
 def _weights(report: RunReport) -> Mapping[str, float]:
-    """Return the rewards' weights at the last step; of what has no steps, those that the process began with."""
+    """Return the rewards' weights at the last step; without steps, those that the first process began with."""
     steps = report.run.steps(report.split)
     if not steps:
         weights: Mapping[str, float] = report.about.get("rewards") or {}
@@ -235,24 +235,24 @@ def _configuration(report: RunReport) -> Markup:
     parts = []
     for session in report.run.sessions[:_PROCESSES]:
         title = f"Process {session['id']}: rank {session['rank']}, {session['purpose']}, {day(session['began'])}"
-        settings = table(["setting", "value"], list(_flattened(session["about"])), left=2, wide=("value",))
+        settings = table(["setting", "value"], list(_flatten(session["about"])), left=2, wide=("value",))
         parts.append(folded_away(title, settings))
     note = report.limited("processes", _PROCESSES, len(report.run.sessions))
     return section("configuration", "Configuration", *parts, note=note)
 
 
-def _flattened(settings: Mapping[str, Any], above: str = "") -> Iterator[list[str]]:
-    """Yield settings with their values, those inside of others under both names."""
+def _flatten(settings: Mapping[str, Any], above: str = "") -> Iterator[list[str]]:
+    """Yield pairs of a setting's name and value; a nested setting has the names above it as a prefix."""
     for name, value in settings.items():
         if isinstance(value, Mapping) and value:
-            yield from _flattened(value, f"{above}{name}.")
+            yield from _flatten(value, f"{above}{name}.")
         else:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
             yield [f"{above}{name}", shortened(text, _CONFIG_CHARS)]
 
 
 def _changes(report: RunReport) -> Markup:
-    """Return what changed in each reward, and what was asked for while the run went on."""
+    """Return the section on the rewards' versions and on the changes that were requested during the run."""
     versions = report.run.own_versions
     rows = [
         [version.label, NONE if version.first_step is None else f"{version.first_step:,}", day(version.began),
@@ -261,7 +261,7 @@ def _changes(report: RunReport) -> Markup:
     ]  # fmt: skip
     head = ["version", "from step", "recorded", "fingerprint", "defined in"]
     parts: list[Markup] = [table(head, rows, left=len(head), wide=("defined in",))]
-    parts += [_difference(old, new) for old, new in _following(versions)]
+    parts += [_difference(old, new) for old, new in _successive_versions(versions)]
     changed = {version.reward for version in versions if version.number > 1}
     parts += [
         folded_away(f"{version.label}: source", text_block(_code(version) or _settings(version), "code", _CODE_CHARS))
@@ -279,8 +279,8 @@ def _changes(report: RunReport) -> Markup:
     return section("changes", "Changes of the rewards", *parts)
 
 
-def _following(versions: Sequence[Version]) -> Iterator[tuple[Version, Version]]:
-    """Yield each version with the one that it took the place of."""
+def _successive_versions(versions: Sequence[Version]) -> Iterator[tuple[Version, Version]]:
+    """Yield pairs of a reward's version and the next one."""
     ordered = sorted(versions, key=lambda version: (version.reward, version.number))
     for old, new in itertools.pairwise(ordered):
         if old.reward == new.reward:

@@ -121,7 +121,7 @@ def _prune(
     yes: bool,
     as_json: bool,
 ) -> None:
-    chosen = _chosen(runs, folder, names, days)
+    chosen = _runs_to_remove(runs, folder, names, days)
     if chosen and not yes:
         if as_json:
             raise ConfigError("--prune --json asks nothing; say --yes as well")
@@ -144,7 +144,7 @@ def _prune(
     finish({"folder": str(folder), "removed": removed}, show, as_json=as_json)
 
 
-def _chosen(
+def _runs_to_remove(
     runs: Sequence[dict[str, Any]], folder: RunsPlace, names: Sequence[str] | None, days: float | None
 ) -> list[dict[str, Any]]:
     """Return the runs to remove.

@@ -21,7 +21,7 @@ from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.output import check_writable, write_rows
 from rewardkit.cli.progress import told_progress
 from rewardkit.cli.render import Screen, causes, count_or_none, duration, number, screen, table
-from rewardkit.cli.rewards import Leaves, chosen
+from rewardkit.cli.rewards import Leaves, load_rewards
 from rewardkit.cli.summary import Cost, Link, Spread, Summary, summarize
 from rewardkit.declare.compose import Composable, Composite
 from rewardkit.errors import ConfigError, RewardError
@@ -93,7 +93,7 @@ def score_command(  # long because typer reads the options from the signature, a
     if out is not None:
         check_writable(out, [path, *(Path(part.partition(":")[0].strip()) for part in rewards.split(","))])
     numbers = None if weights is None else _numbers(weights)
-    reward_set = chosen(rewards, timeout)
+    reward_set = load_rewards(rewards, timeout)
     rollouts = read_rollouts(path, limit=limit)
     about = {"command": "score", "rewards": without_token(rewards), "data": str(path)}
     with recording(record, reward_set, about, append=append) as keep:
@@ -139,7 +139,7 @@ class _Scoring:
         self._outcomes: dict[str, list[Outcome | None]] = {name: [None] * len(rollouts) for name in names}
 
     def run(self, workers: int | None, out: Path | None, *, inline: bool, load_timeout_s: float) -> Summary:
-        """Score everything and write the rows; what was finished is kept where that is cut short."""
+        """Score, write and record all rows; return the summary. After an error keep the finished rows and raise it."""
         start = time.monotonic()
         lane = "inline" if inline else "worker"
         try:
@@ -173,7 +173,7 @@ class _Scoring:
         return reward.combine({leaf: outcome for leaf, outcome in outcomes.items() if outcome is not None})
 
     def _record(self) -> None:
-        """Hand the finished rows that were not yet handed over to the record, whole groups together."""
+        """Record the finished rows that are not yet recorded, whole groups together."""
         chunks = chunks_of_groups(
             self._rollouts, _CHUNK_ROWS, lambda row: self._is_finished(row) and row not in self._recorded
         )
@@ -185,14 +185,14 @@ class _Scoring:
         return all(column[row] is not None for column in self._outcomes.values())
 
     def _to_rows(self, rows: Sequence[int]) -> Iterator[dict[str, Any]]:
-        """Return finished rows as :meth:`~rewardkit.ScoreBatch.to_rows` does, a thousand at a time."""
+        """Yield finished rows as :meth:`~rewardkit.ScoreBatch.to_rows` has them, built a thousand at a time."""
         for start in range(0, len(rows), _CHUNK_ROWS):
             chunk = rows[start : start + _CHUNK_ROWS]
             for row, columns in zip(chunk, self._batch(chunk).to_rows(), strict=True):
                 yield {**columns, "row": row}
 
     def _keep(self, partial: Path) -> None:
-        """Write the rows for which every reward's outcome is known, and say so."""
+        """Write the rows whose outcomes are all known, and print how many; pass over a file that cannot be written."""
         rows = list(filter(self._is_finished, range(len(self._rollouts))))
         if rows:
             with contextlib.suppress(OSError, RewardError):  # the fault that brought us here is the one to tell
@@ -202,10 +202,10 @@ class _Scoring:
 
 @contextlib.contextmanager
 def recording(run: str | None, reward_set: RewardSet, about: Mapping[str, Any], *, append: bool) -> Iterator[Keep]:
-    """Give a function that records batches; nothing is recorded where no run is named.
+    """Yield a function that records batches; it does nothing where ``run`` is ``None``.
 
-    A run without a batch, because an error came first, is taken away again. Raises RecordError where the run has a
-    record and ``append`` is false, or it cannot be written, and OSError where not all of it is in the file.
+    A new run that has no batch at the end, because an error came first, is removed. Raises RecordError where the run
+    has a record and ``append`` is false, or it cannot be written, and OSError where not all of it is in the file.
     """
     if run is None:
         yield lambda batch: None
@@ -235,9 +235,9 @@ def recording(run: str | None, reward_set: RewardSet, about: Mapping[str, Any], 
 
 
 def chunks_of_groups(rollouts: Sequence[Rollout], rows: int, is_finished: Callable[[int], bool]) -> Iterator[list[int]]:
-    """Yield the places of rollouts, ``rows`` or more at a time, those of a group together.
+    """Yield the indices of rollouts, ``rows`` or more at a time, those of a group together.
 
-    A group in which one place is not finished is left out.
+    A group in which one rollout is not finished is left out.
     """
     chunk: list[int] = []
     for places in group_places(rollouts):
@@ -323,7 +323,7 @@ def _cost(metric: str, cost: Cost) -> str:
 
 
 def _link(name: str, link: Link) -> str:
-    """Return a link's share of the scores, and how often it did not answer, with the most frequent reason."""
+    """Return a line on a link: its share of the scores, and how often it failed, with the most frequent reason."""
     unanswered = f", unanswered {link.unanswered:,}" if link.unanswered else ""
     reason = f": {link.error}" if link.error else ""
     return f"{shortened(name, _NAME_CHARS)} {link.share:.1%}{unanswered}{reason}"

@@ -15,7 +15,7 @@ import typer
 
 from rewardkit.cli.arguments import AsJson, LoadTimeout, RewardsHere, Timeout, Workers, option, seconds_option
 from rewardkit.cli.exits import INTERRUPTED, finish
-from rewardkit.cli.rewards import chosen
+from rewardkit.cli.rewards import load_rewards
 from rewardkit.errors import ConfigError
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.shown.text import plain
@@ -66,8 +66,8 @@ def serve_command(  # long because typer reads the options from the signature, a
     if group_size is not None and group_size > max_rows:
         raise ConfigError(f"--group-size {group_size}: no group would ever be whole, for --max-rows is {max_rows}")
     with (
-        _ended_by_a_signal(),
-        Runtime(chosen(rewards, timeout, here=True), workers=workers, load_timeout_s=load_timeout) as runtime,
+        _exit_at_sigterm(),
+        Runtime(load_rewards(rewards, timeout, here=True), workers=workers, load_timeout_s=load_timeout) as runtime,
     ):
         facts: dict[str, Any] = {
             "rewards": {name: reward.version for name, reward in runtime.rewards.items()},
@@ -93,8 +93,8 @@ def serve_command(  # long because typer reads the options from the signature, a
 
 
 @contextlib.contextmanager
-def _ended_by_a_signal() -> Iterator[None]:
-    """End with code 0 at SIGTERM while rewards load, too; the first process of a container hears no other way."""
+def _exit_at_sigterm() -> Iterator[None]:
+    """End the process with code 0 at SIGTERM within the block: a container's first process ignores it by default."""
 
     def end(number: int, frame: FrameType | None) -> NoReturn:
         raise SystemExit(0)
@@ -110,7 +110,7 @@ def _ended_by_a_signal() -> Iterator[None]:
 
 
 def _warnings(runtime: Runtime, group_size: int | None) -> list[str]:
-    """Return warnings of what would disappoint a trainer that asks."""
+    """Return a warning where ``group_size`` does not suit the rewards."""
     from rewardkit.serving.app import groups_among
 
     groups = groups_among(runtime.rewards)

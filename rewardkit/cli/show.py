@@ -21,13 +21,13 @@ from rewardkit.cli.render import (
     NONE,
     Cells,
     Screen,
-    aligned,
+    align,
     byte_size,
     causes,
     count_or_none,
     day,
     duration,
-    grouped,
+    group_by_key,
     number,
     one_line,
     screen,
@@ -38,7 +38,7 @@ from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.overview import RewardOverview, overviews
 from rewardkit.record.places import run_path
 from rewardkit.record.values import Completion, StepSummary
-from rewardkit.replay.glance import CANARY, METRICS, head_of, metric_shown
+from rewardkit.replay.glance import CANARY, METRICS, head_of, metric_points
 from rewardkit.replay.recorded_run import Run
 from rewardkit.shown.sparkline import sparkline
 from rewardkit.shown.text import counted, plain, shortened
@@ -111,7 +111,7 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
     names = {*run.metric_names(split)}
     prefix = "" if split == "train" else "eval_"
     wanted = [*(f"{prefix}{name}" for name in METRICS), *sorted(name for name in names if name.startswith(CANARY))]
-    metrics = {name: metric_shown(run, name, split) for name in wanted if name in names}
+    metrics = {name: metric_points(run, name, split) for name in wanted if name in names}
     last = next((summary.step for summary in reversed(summaries) if summary.step is not None), None)
     ends = {end: run.by_id(run.ranked(last, _ENDS, best=end == "best", split=split)) for end in ("worst", "best")}
     head = head_of(run)
@@ -185,7 +185,7 @@ def _print_curves(head: Sequence[str], rows: Sequence[Cells], console: Screen) -
 
 
 def _print_calls(rewards: Sequence[RewardOverview], console: Screen) -> None:
-    """Print what became of the calls, the slowest reward first."""
+    """Print each reward's failed and skipped calls and their times, the slowest reward first."""
     console.print()
     rows: list[Cells] = [
         [
@@ -224,7 +224,7 @@ def _print_ends(ends: Mapping[str, Sequence[Completion]], of_step: str, console:
 
 def _print_lines(title: str, rows: Sequence[Sequence[str]], console: Screen) -> None:
     console.heading(title)
-    for line in aligned(rows):
+    for line in align(rows):
         console.say(line, fit="cut")
 
 
@@ -260,7 +260,7 @@ def _show_step(run: Run, step: int, split: str, *, as_json: bool) -> None:
     summaries = [summary for summary in run.summaries(split=split) if summary.step == step]
     logged = step + 1 if split == "train" else step  # the trainer counts a step when it is done, and evaluates then
     names, span = run.metric_names(split), (logged, logged)
-    metrics = {name: value for name in names for _, value in metric_shown(run, name, split, span)}
+    metrics = {name: value for name in names for _, value in metric_points(run, name, split, span)}
     completions = list(run.completions(step=step, split=split))
 
     def show() -> None:
@@ -269,7 +269,7 @@ def _show_step(run: Run, step: int, split: str, *, as_json: bool) -> None:
         count = counted(len(completions), "completion")
         console.say((f"{run.name}, step {step}", "bold"), f"{epoch}, {count}", fit="cut")
         _print_step(summaries, console)
-        for index, group in grouped((row.prompt_index, row) for row in completions).items():
+        for index, group in group_by_key((row.prompt_index, row) for row in completions).items():
             console.heading(f"prompt {index}")
             console.say((one_line(group[0].prompt), "dim"), fit="cut")
             _print_completions(group, console, when=False)
@@ -341,7 +341,7 @@ def _print_completions(completions: Sequence[Completion], console: Screen, *, wh
     times = ["step", "epoch"] if when else []
     rows = [[*times, *(shortened(name, chars) for name in names), "reward", "advantage", "completion"]]
     rows += [[*_when(row)[: len(times)], *_scores(row, names), one_line(row.completion)] for row in completions]
-    lines = aligned(row[:-1] for row in rows)
+    lines = align(row[:-1] for row in rows)
     width = max(map(len, lines))
     room = min(_LEAST_TEXT, max(len(row[-1]) for row in rows))
     beside = not console.is_terminal or width + len("  ") + room <= console.width
@@ -360,7 +360,7 @@ def _when(row: Completion) -> tuple[str, str]:
 
 
 def _scores(row: Completion, names: Sequence[str]) -> list[str]:
-    """Return each reward's score, or what became of it instead; then the weighted sum and the advantage."""
+    """Return each reward's score, or the call's cause or status; then the weighted sum and the advantage."""
     scores = [
         NONE if outcome is None else _short(outcome.score) if outcome.status is Status.SCORED
         else str(outcome.cause or outcome.status)

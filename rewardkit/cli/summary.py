@@ -156,7 +156,7 @@ def _failures(leaves: Mapping[str, Sequence[Outcome | None]]) -> list[Failure]:
 
 
 def links(outcomes: Sequence[Outcome]) -> dict[str, Link]:
-    """Return the links of a chain by name, in order; none for another reward."""
+    """Return the links of a chain by name, in order; ``{}`` for a reward that is no chain."""
     chained = [(shares, outcome.unanswered) for outcome in outcomes if (shares := _shares(outcome))]
     kinds: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for _, unanswered in chained:
@@ -177,7 +177,7 @@ def _shares(outcome: Outcome) -> dict[str, float]:
 
 
 def costs(outcomes: Sequence[Outcome]) -> dict[str, Cost]:
-    """Return what the calls took, by metric; nothing for a reward that takes nothing."""
+    """Return the sums of what calls cost, by metric; cached calls are left out, and so is a metric that no call has."""
     metrics = [outcome.metrics for outcome in outcomes if not outcome.cached]
     calls = [call for call in metrics if any(name in call for name in COST_METRICS)]
     spent = {name: [call[name] for call in calls if name in call] for name in COST_METRICS}

@@ -72,7 +72,7 @@ def cases_command(
     tables = _tables(data_path(data, data_option), reference)
     if junit is not None:
         check_writable(junit, [table.path for table in tables if table.path is not None], "--junit")
-    results = [_tested(table, reference, lane, accepting=accepting) for table in tables]
+    results = [_run_table(table, reference, lane, accepting=accepting) for table in tables]
     if junit is not None:
         _write_junit(junit, results)
     code = FAILED if any(result.left for result in results) else 0
@@ -105,7 +105,7 @@ class _Result:
 
 
 def _refuse_table(reference: str) -> None:
-    """Raise :class:`ConfigError` where a table stands in the place of the reward, as of two tables the first does."""
+    """Raise :class:`ConfigError` where the reward's argument is a table of cases, as the first of two tables is."""
     path = Path(reference)
     if path.suffix not in SUFFIXES or not path.is_file():
         return
@@ -117,7 +117,7 @@ def _refuse_table(reference: str) -> None:
 
 
 def _tables(path: Path, reward: str | None) -> list[Table]:
-    """Read every table before any is run: a mistake in the last is told before the first is changed."""
+    """Read all tables before any is run or changed; DataError where one is wrong or lacks a reward, or none exists."""
     paths = [path]
     if path.is_dir():
         paths = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
@@ -133,7 +133,7 @@ def _tables(path: Path, reward: str | None) -> list[Table]:
     return tables
 
 
-def _tested(cases: Table, reference: str | None, lane: str | None, *, accepting: bool) -> _Result:
+def _run_table(cases: Table, reference: str | None, lane: str | None, *, accepting: bool) -> _Result:
     if reference is not None:
         reward = only(reference)
     else:
@@ -171,7 +171,7 @@ def _write_junit(path: Path, results: Sequence[_Result]) -> None:
 
 
 def _notes(cases: Table, reward: Composable) -> Iterator[str]:
-    """Warn of columns without annotation that hold no text: data with text in them would be scored otherwise."""
+    """Yield warnings of columns without annotation whose values are no text: as text they would be scored otherwise."""
     bare = [(leaf, p.name) for leaf in reward.leaves for p in leaf.spec.parameters if p.column]
     for leaf, name in bare:
         values = [(case.where, case.rollouts[0].example.get(name)) for case in cases.cases]
@@ -214,7 +214,7 @@ def _print(results: Sequence[_Result]) -> None:
 
 
 def _closing(results: Sequence[_Result]) -> Iterator[str]:
-    """Return the closing lines: what was changed, and the counts."""
+    """Yield the closing lines: the warnings, the accepted changes and the counts."""
     for result in results:
         yield from (f"warning   {note}" for note in result.notes)
         for change in result.acceptance.changes if result.acceptance is not None else ():

@@ -55,7 +55,7 @@ def update_command(
 
 
 def _wish(name: str, function: str | None, weight: float | None, *, shadow: bool, add: bool, remove: bool) -> Wish:
-    """Return the change that the command line means; raise ConfigError where it means none, or several."""
+    """Return the change that the options ask for; raise ConfigError where they ask for none, or do not go together."""
     actions = [option for option, flag in (("--shadow", shadow), ("--add", add), ("--remove", remove)) if flag]
     if len(actions) > 1:
         raise ConfigError(f"{' and '.join(actions)}: give one of them")

@@ -83,7 +83,7 @@ class JsonResponse(Response):
     media_type = "application/json"
 
     def render(self, content: object) -> bytes:
-        return content if isinstance(content, bytes) else encoded(content)
+        return content if isinstance(content, bytes) else json_bytes(content)
 
 
 def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names: Sequence[str] = ()) -> Guard:
@@ -117,7 +117,7 @@ class _Endpoints:
         if compute is None:
             return _error(f"no view {name[:40]!r}; there are {', '.join(VIEWS)}", 404)
         query = Query(dict(request.query_params))
-        task = partial(_computed, request.path_params["run"], lambda opened: compute(opened, query))
+        task = partial(_view_bytes, request.path_params["run"], lambda opened: compute(opened, query))
         return await _answer(self._dashboard.workers.ask(task, VIEW_S))
 
     async def action(self, request: Request) -> Response:
@@ -130,7 +130,7 @@ class _Endpoints:
         body = await _body(request)
         if isinstance(body, Response):
             return body
-        task = partial(_computed, request.path_params["run"], lambda opened: act(opened, body))
+        task = partial(_view_bytes, request.path_params["run"], lambda opened: act(opened, body))
         return await _answer(self._dashboard.doers.ask(task, ACTION_S))
 
     async def write(self, request: Request) -> Response:
@@ -166,7 +166,7 @@ async def _no_file(request: Request, error: Exception) -> Response:
     return HTMLResponse(page(404, ""), 404)
 
 
-def encoded(value: object) -> bytes:
+def json_bytes(value: object) -> bytes:
     """Return a value as JSON: numbers that are not finite are ``null``, halves of surrogate pairs become U+FFFD."""
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False, default=_plain)
@@ -180,7 +180,7 @@ def encoded(value: object) -> bytes:
 
 
 def _plain(value: object) -> object:
-    """Return what JSON can hold of a number or an array of numpy's, a set or a path."""
+    """Return a numpy value, a mapping, a set or a path as JSON can hold it; raise TypeError for another value."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, Mapping):
@@ -196,11 +196,11 @@ def _error(message: str, status: int, **fields: str) -> Response:
     return JsonResponse({"error": message, **fields}, status)
 
 
-def _computed(name: str, compute: Callable[[OpenRun], dict[str, Any]], readers: Readers) -> bytes:
-    """Return a view of a run as JSON. A record that turns out to be damaged is opened anew the next time."""
+def _view_bytes(name: str, compute: Callable[[OpenRun], dict[str, Any]], readers: Readers) -> bytes:
+    """Return a run's view as JSON; close the run and raise Unreadable where its record turns out to be damaged."""
     opened = readers.get(name)
     try:
-        return encoded(compute(opened))
+        return json_bytes(compute(opened))
     except RewardError as error:
         if not isinstance(error, NotThere) and str(error).startswith(f"{opened.run.path}:"):
             readers.drop(name)
@@ -247,4 +247,4 @@ async def _body(request: Request) -> Response | dict[str, Any]:
 async def _events(live: Live, name: str, browser: str) -> AsyncGenerator[bytes]:
     async with contextlib.aclosing(live.states(name, browser)) as states:
         async for state in states:
-            yield b": still here\n\n" if state is None else b"event: state\ndata: " + encoded(state) + b"\n\n"
+            yield b": still here\n\n" if state is None else b"event: state\ndata: " + json_bytes(state) + b"\n\n"

@@ -24,12 +24,12 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def function_of(source: str, wanted: str) -> str:
-    """Return the function ``wanted`` of a text, or the only one if it is empty. Raises RewardLoadError."""
-    tree = _parsed(source)
+    """Return the name of a text's function, ``wanted`` or the only one if that is empty; RewardLoadError without."""
+    tree = _parse(source)
     functions = [node for node in tree.body if isinstance(node, _Function)]
     names = [function.name for function in functions]
     if wanted:
-        bound = set(_bound(tree))
+        bound = set(_possible_names(tree))
         if wanted in bound or "*" in bound:
             return wanted
         near = difflib.get_close_matches(wanted, [*bound], n=1)
@@ -46,8 +46,8 @@ def function_of(source: str, wanted: str) -> str:
     )
 
 
-def written(record: Path, name: str, source: str) -> Path:
-    """Return the file with a reward's text beside a record, written if absent. Raises RewardLoadError."""
+def write_source(record: Path, name: str, source: str) -> Path:
+    """Write a reward's text to a file beside a record, unless it is there; return the file. Raises RewardLoadError."""
     folder = record.resolve().parent / FOLDER / EDITED
     data = source.encode("utf-8", "surrogatepass")
     stem = re.sub(r"[^A-Za-z0-9_]", "_", name)[:60] or "reward"
@@ -61,7 +61,7 @@ def written(record: Path, name: str, source: str) -> Path:
         raise RewardLoadError(f"{file}: {error.strerror or error}; the edited source is not kept") from error
 
 
-def _parsed(source: str) -> ast.Module:
+def _parse(source: str) -> ast.Module:
     size = len(source.encode("utf-8", "surrogatepass"))
     if size > LARGEST:
         raise RewardLoadError(f"the source has {size:,} bytes: expected at most {LARGEST:,}")
@@ -75,7 +75,7 @@ def _parsed(source: str) -> ast.Module:
         raise RewardLoadError(f"the source cannot be read as Python: {wrong or type(wrong).__name__}") from None
 
 
-def _bound(tree: ast.Module) -> Iterator[str]:
+def _possible_names(tree: ast.Module) -> Iterator[str]:
     """Yield the names that a module may bind, ``*`` where an import binds some that are not known."""
     for node in ast.walk(tree):
         match node:

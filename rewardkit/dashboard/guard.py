@@ -69,18 +69,18 @@ class Guard:
         scope, path = request.scope, request.scope["path"]
         if not self._is_own(request.headers.get("host", "")):
             message = "this server does not answer to that name; use the address that `rewardkit ui` printed"
-            return _refused(request, 421, message)
+            return _refuse(request, 421, message)
         if request.method not in METHODS:
-            return _refused(request, 405, "only GET, HEAD and POST are answered", {"allow": ", ".join(METHODS)})
+            return _refuse(request, 405, "only GET, HEAD and POST are answered", {"allow": ", ".join(METHODS)})
         has_cookie = self._is_token(request.cookies.get(self._cookie, ""))
         if not has_cookie or ("token" in request.query_params and not path.startswith("/api/")):
             return self._entrance(request, has_cookie=has_cookie)
         if _TRICKS.search(scope.get("raw_path") or b"") or "\x00" in path:
-            return _refused(request, 404, "there is nothing at this address")
-        return _foreign(request)
+            return _refuse(request, 404, "there is nothing at this address")
+        return _foreign_refusal(request)
 
     def _is_own(self, host: str) -> bool:
-        """Whether a Host header names this server: a name of its own, or an address, which no stranger can rebind.
+        """Return whether a Host header names this server, by a name of its own or an address, which nobody can rebind.
 
         Starlette's TrustedHostMiddleware takes a list of names. A server that others reach answers to each address of
         its machine, also to those of a tunnel or a container's host that it cannot list.
@@ -98,10 +98,10 @@ class Guard:
         return compare_digest(text.encode("utf-8", "replace"), self._token.encode())  # in equal time for every token
 
     def _entrance(self, request: Request, *, has_cookie: bool) -> Response:
-        """Answer a request with the token in its address: with a cookie, and the address without the token."""
+        """Return a redirect to the address without its token, which sets the cookie; refuse a wrong token."""
         tokens = request.query_params.getlist("token")
         if request.method == "POST" or not (has_cookie or (tokens and self._is_token(tokens[-1]))):
-            return _refused(request, 401, "wrong token" if tokens else "no token")
+            return _refuse(request, 401, "wrong token" if tokens else "no token")
         query = urlencode([pair for pair in request.query_params.multi_items() if pair[0] != "token"])
         path = "/" + quote(request.scope["path"], safe="/").lstrip("/")  # two slashes would lead to another host
         cookie = f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/"
@@ -117,16 +117,16 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _foreign(request: Request) -> Response | None:
+def _foreign_refusal(request: Request) -> Response | None:
     """Return the refusal of a request that another page makes; links to the page from elsewhere pass."""
     is_post, headers = request.method == "POST", request.headers
     if is_post or request.scope["path"].startswith("/api/"):
         origin = headers.get("origin")
         is_cross = headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")  # old browsers send none
         if is_cross or (origin is not None and _netloc(origin) != headers["host"]):
-            return _refused(request, 403, "a request from another page")
+            return _refuse(request, 403, "a request from another page")
     if is_post and headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        return _refused(request, 415, "expected application/json")  # no form of another page can send this type
+        return _refuse(request, 415, "expected application/json")  # no form of another page can send this type
     return None
 
 
@@ -150,7 +150,7 @@ def _with_headers(send: Send) -> Send:
     return send_with_headers
 
 
-def _refused(request: Request, status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+def _refuse(request: Request, status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
     """Return a refusal: as JSON to the page's own requests, else as a small page."""
     if request.scope["path"].startswith("/api/"):
         return JSONResponse({"error": message}, status, headers)

@@ -77,7 +77,7 @@ class _Job:
             return dataclasses.replace(self.state, seconds=took) if self.state.state == "running" else self.state
 
     def hear(self, line: bytes) -> None:
-        """Take a line of the job's; the reward's file runs in its process, and can write there as well."""
+        """Update the state from a line of the process; one that is no message, as a reward may print, fails the job."""
         try:
             message = json.loads(line)
             if "result" in message:
@@ -92,7 +92,7 @@ class _Job:
             self.end("failed", problem="the file of the reward wrote into the answers of its trial")
 
     def end(self, state: str, **fields: Any) -> None:
-        """Note how it ended; what comes later changes nothing."""
+        """Note the end of a job that runs; one that has ended stays as it is."""
         with self.lock:
             if self.state.state == "running":
                 took = time.monotonic() - self.start_s
@@ -117,7 +117,7 @@ class Jobs:
     def start(
         self, record: RecordPlace, job: Mapping[str, Any], about: Mapping[str, Any], deadline_s: float
     ) -> JobState:
-        """Start a job; the page is told ``about``. Raises UpdateRefusedError if another one is under way."""
+        """Start a job, of which the page shows ``about``. Raises UpdateRefusedError if the run has one under way."""
         key = record.resolve()
         with self._lock:
             before = self._jobs.get(key)
@@ -134,7 +134,7 @@ class Jobs:
         return started.now()
 
     def cancel(self, record: RecordPlace) -> JobState | None:
-        """End the job of a run that is under way, and return it."""
+        """End the last job of a run, if it is under way, and return it; ``None`` for a run without one."""
         with self._lock:
             job = self._jobs.get(record.resolve())
         if job is None:
@@ -154,7 +154,7 @@ class Jobs:
 
 
 def _run(job: _Job, request: Mapping[str, Any]) -> None:
-    """Start a job's process, and read its output to the end."""
+    """Run a job's process to its end or deadline, and note its answers; without a result the job has failed."""
     command = [sys.executable, "-m", "rewardkit.dashboard.trial"]
     pipe, variables = subprocess.PIPE, {**os.environ, _MARK: job.mark}
     try:
@@ -224,7 +224,7 @@ def _expire(job: _Job) -> None:
 
 
 def _stop(job: _Job) -> None:
-    """End a job's process: the end of its input tells it to, and it is killed where that does not help."""
+    """End a job's process by closing its input; kill its group where it does not end in time."""
     process = job.process
     if process is None:
         return

@@ -81,7 +81,7 @@ class Live:
             return dict(run.state)
 
     async def states(self, name: str, browser: str = "") -> AsyncGenerator[dict[str, Any] | None]:
-        """Yield the state, then each new one (a slow reader gets the last one), and ``None`` after a pause."""
+        """Yield the state, each new one (to a slow reader the last), ``None`` after a pause; nothing if it is full."""
         if self.full(browser):  # by several that asked at the same moment
             return
         self._streams[browser] += 1
@@ -144,7 +144,7 @@ class Live:
             readers.close()
 
     def _current(self, readers: Readers) -> dict[str, WatchedRun]:
-        """Return the watched runs. Forget those that nobody asks for any longer."""
+        """Return the watched runs, after forgetting and closing those that nobody asks for any longer."""
         with self._lock:
             now = time.monotonic()
             old = [name for name, run in self._watched.items() if not run.listeners and run.until < now]
@@ -169,7 +169,7 @@ def _set_all(listeners: Sequence[asyncio.Event]) -> None:
 
 
 def _look(readers: Readers, name: str, watched: WatchedRun, numbers: Iterator[int]) -> bool:
-    """Look at a run; return whether its state has changed."""
+    """Read a run's state into ``watched``, an error as a state, too; return whether it has changed."""
     now = time.monotonic()
     try:
         opened = readers.get(name)

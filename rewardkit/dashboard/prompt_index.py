@@ -61,7 +61,7 @@ class PromptIndex:
         """Return the index of a reward's scores; ``None`` for this one, of the totals."""
         if reward is None:
             return self
-        return _cached(self._by_reward, reward, lambda: PromptIndex(reward, self), REWARDS)
+        return _get_or_compute(self._by_reward, reward, lambda: PromptIndex(reward, self), REWARDS)
 
     def _forget(self) -> None:
         self._last = self._count = 0
@@ -183,15 +183,15 @@ class PromptIndex:
         return Progress("prompts", self._texts.done, self._count)
 
     def search(self, run: RunReader, text: str) -> tuple[Mask, Progress]:
-        """Return which prompts have a text in any case, and how far the search came in its limited time."""
-        search = _cached(self._searches, text, lambda: _Search(text), SEARCHES)
+        """Return a mask of the prompts with a text, in any case, and how far the search came in its limited time."""
+        search = _get_or_compute(self._searches, text, lambda: _Search(text), SEARCHES)
         search.read(run, self._count)
         mask = np.zeros(self._count, np.bool_)
         mask[search.matches] = True
         return mask, Progress("prompts", search.done, self._count)
 
-    def having(self, column: str, text: str) -> Mask:
-        """Return which of the prompts that were read have a text in a column."""
+    def column_mask(self, column: str, text: str) -> Mask:
+        """Return a mask of the prompts that have a text in a column; of those not read yet it is false."""
         mask = np.zeros(self._count, np.bool_)
         if (values := self._texts.columns.get(column)) is not None:
             has_text = np.array([text.casefold() in value.casefold() for value in values.values] + [False])
@@ -206,7 +206,7 @@ class PromptIndex:
             values = self._values(by)
             return np.argsort(-values if descending else values, kind="stable")
 
-        return _cached(self._orders, (by, descending, self._texts.done), sort, ORDERS)
+        return _get_or_compute(self._orders, (by, descending, self._texts.done), sort, ORDERS)
 
     def _values(self, by: str) -> Floats:
         if by.startswith("column:"):
@@ -224,8 +224,8 @@ class PromptIndex:
         return np.concatenate([values, np.full(self._count - len(values), np.nan)])
 
 
-def _cached(cache: dict[K, V], key: K, compute: Callable[[], V], limit: int) -> V:
-    """Return a value of a cache, computed where it is missing; the values used longest ago make room."""
+def _get_or_compute(cache: dict[K, V], key: K, compute: Callable[[], V], limit: int) -> V:
+    """Return a value of a cache, after computing it if missing; drop the values used longest ago above the limit."""
     value = cache.pop(key) if key in cache else compute()
     cache[key] = value
     while len(cache) > limit:
@@ -283,7 +283,7 @@ class _Texts:
         return len(self.lengths)
 
     def read(self, run: RunReader, count: int) -> None:
-        for prompt in _within(run, self.done, count):
+        for prompt in _prompts_in_time(run, self.done, count):
             columns = prompt.columns
             for name in columns:
                 if name not in self.columns and len(self.columns) < COLUMNS:
@@ -308,16 +308,16 @@ class _Search:
         self.matches: list[int] = []
 
     def read(self, run: RunReader, count: int) -> None:
-        for prompt in _within(run, self.done, count):
+        for prompt in _prompts_in_time(run, self.done, count):
             if self._text in plain(prompt.prompt).casefold():
                 self.matches.append(self.done)
             self.done += 1
 
 
-def _within(
+def _prompts_in_time(
     run: RunReader, start: int, count: int, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[RecordedPrompt]:
-    """Yield prompts and columns from one prompt to another, until the time is over."""
+    """Yield the prompts from index ``start`` to below ``count``, until :data:`SLICE_S` seconds are over."""
     until = clock() + SLICE_S
     for prompt in itertools.islice(run.prompts(start - 1), max(0, count - start)):
         yield prompt

@@ -25,7 +25,7 @@ class Query:
     @overload
     def text(self, name: str, default: str) -> str: ...
     def text(self, name: str, default: str | None = None) -> str | None:
-        """Return a text. Raises RecordError where it is longer than any that makes sense."""
+        """Return a text. Raises RecordError where it is longer than :data:`MOST_CHARS`."""
         value = self._parameters.get(name)
         if value is not None and len(value) > MOST_CHARS:
             raise RecordError(f"{name}={shortened(value, 40)}: expected at most {MOST_CHARS:,} characters")

@@ -62,7 +62,7 @@ class RunCache:
             return value
 
     def empty(self) -> None:
-        """Forget all but the diagnosis, which is small and shown in the list of runs."""
+        """Drop all values but the diagnosis, which is small and shown in the list of runs."""
         with self._lock:
             for key in [entry for entry in self._entries if entry != DIAGNOSIS]:
                 del self._entries[key]
@@ -144,7 +144,7 @@ class Readers:
 
     def get(self, name: str) -> OpenRun:
         """Return a run, opened anew where its file was replaced. Raises Missing or Unreadable."""
-        run = self._same(name) or self._opened(name)
+        run = self._open_run(name) or self._open_anew(name)
         run.within(self._wait_s)
         return OpenRun(run, self._shared.of(name, self._open[name][0]), self._jobs)
 
@@ -159,8 +159,8 @@ class Readers:
         for name in list(self._open):
             self.drop(name)
 
-    def _same(self, name: str) -> Run | None:
-        """Return the open run of a name where the file in its place is still the one that was opened."""
+    def _open_run(self, name: str) -> Run | None:
+        """Return the open run of a name; close it and return ``None`` where its file was replaced."""
         identity, run = self._open.get(name, (None, None))
         if run is None or identity != self._folder.identity(name):
             self.drop(name)
@@ -168,7 +168,7 @@ class Readers:
         self._open.move_to_end(name)  # so that it is closed last
         return run
 
-    def _opened(self, name: str) -> Run:
+    def _open_anew(self, name: str) -> Run:
         try:
             path = self._folder.run(name)
         except RecordError as error:

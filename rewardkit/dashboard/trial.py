@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def result_of(job: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
-    """Do a job and return what came of it: ``{"result": ...}`` or ``{"error": ..., "details": ...}``."""
+    """Do a job and return ``{"result": ...}``, or ``{"error": ..., "details": ...}`` where it raised an error."""
     sys.path += [folder for folder in job.get("folders", ()) if folder not in sys.path]
     try:
         with Run.open(job["run"]) as run:
@@ -130,7 +130,7 @@ class _Ticks:
 
 
 def _end_with_input() -> None:
-    """End this process when nobody waits for it any more."""
+    """Wait for the end of standard input, whose writer is gone then; interrupt the main thread, and end the process."""
     while os.read(0, 1024):
         pass
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)  # lets it end its workers

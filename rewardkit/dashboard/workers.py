@@ -61,7 +61,7 @@ class Workers:
         thread.start()
 
     def _give_up(self, future: Future[Any]) -> None:
-        """Put another thread in the place of one whose task takes too long; that one ends with its task."""
+        """Start another thread for one whose task is late, up to :data:`MOST_LATE`; that one ends with its task."""
         with self._lock:
             if future in self._at_work and len(self._late) < MOST_LATE:  # one that only waits has no thread to replace
                 self._late.add(future)

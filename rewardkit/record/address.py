@@ -53,9 +53,9 @@ class RunAddress:
 
 
 def is_address(run: object) -> bool:
-    """Return whether a run is named by an address of a database, and not by a path.
+    """Return whether a run is named by the address of a database, and not by a path.
 
-    Raises RecordError where the address was made a path, which has lost a slash of it, or is of something else.
+    Raises RecordError for an address that was made a path, which drops a slash, and for one of another scheme.
     """
     if isinstance(run, os.PathLike) and str(run).startswith(tuple(f"{scheme}:/" for scheme in SCHEMES)):
         raise RecordError("an address of a database is given as text, and not as a path, which drops a slash of it")
@@ -66,7 +66,7 @@ def is_address(run: object) -> bool:
 
 
 def address_of(text: str) -> RunAddress:
-    """Return an address as its parts; a RecordError says nothing of the text, where a password may stand anywhere."""
+    """Parse an address; RecordError where it is malformed, without the text, which may hold a password anywhere."""
     try:
         parts = urlsplit(text)
     except ValueError:

@@ -29,9 +29,9 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def _as_json(value: object) -> object:
-    """Return what JSON has for a value that it does not know: numpy's numbers and arrays as numbers and lists.
+    """Return a value that JSON does not know as one that it does: numpy's numbers and arrays as numbers and lists.
 
-    In the words for an image or another object a digest of its content stands for its address: a row is the same row
+    Any other object becomes its ``repr``, with a digest of its content in place of its address: so a row reads the same
     in each epoch.
     """
     if isinstance(value, np.generic | np.ndarray):
@@ -117,13 +117,13 @@ class BatchRows:
 
     @property
     def text_bytes(self) -> int:
-        """About how much memory those texts take that are left out first: completions, output and tracebacks."""
+        """An estimate of the bytes of those texts that are left out first: completions, output and tracebacks."""
         beside = sum(len(call.logs or "") + len(call.traceback or "") for call in self.details)
         return sum(map(len, self.completions)) + beside
 
     @property
     def number_bytes(self) -> int:
-        """About how much memory the rest takes."""
+        """An estimate of the bytes that all but those texts take."""
         reasons = sum(600 + len(call.reason or "") + len(call.error or "") for call in self.details)
         prompts = sum(map(len, {*self.prompts, *self.columns}))
         return len(self.completions) * (600 + 100 * len(self.rewards)) + reasons + prompts
@@ -147,7 +147,7 @@ def rows_of(
     """Return the rows that a record keeps of a batch.
 
     ``num_generations`` is ``None`` for groups by prompt and row, whose advantages are computed for each by itself.
-    ``handed`` has the scores as the trainer was told them, whose weighted sums are then its rewards in place of the
+    ``handed`` has the scores that the trainer received, whose weighted sums are then its rewards in place of the
     batch's totals. ``advantages`` are computed unless the trainer's are given. ``before`` counts the completions that
     stand before these in the trainer's batch, where other processes have a part of it. ``versions`` has digits where
     they are not those of the outcomes: a composition has one of its own.
@@ -260,7 +260,7 @@ def _letter(outcome: Outcome) -> str:
 
 
 def details_of(number: int, column: Sequence[Outcome]) -> list[CallDetails]:
-    """Return what the outcomes of the reward with this index in the batch's list said beside their numbers."""
+    """Return the details of a reward's outcomes that have any; ``number`` is the reward's index in the batch."""
     return [
         CallDetails._make(
             (index, number, *[v if v is None else write(v) for write, v in zip(_WRITE, values, strict=True)])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rewardkit.record.batch_rows import BatchRows
 from rewardkit.record.store import RecordConnection
-from rewardkit.record.texts import Packed, Texts, digest_of, packed_all
+from rewardkit.record.texts import Packed, Texts, digest_of, pack_all
 
 _MOST_ASKED = 500  # Prompts that are asked for in one query
 
@@ -26,12 +26,12 @@ def prompt_texts(connection: RecordConnection, rows: BatchRows) -> BatchPrompts:
     digests = {pair: digest_of("\x00".join(pair)) for pair in dict.fromkeys(pairs)}
     numbers = _known_prompts(connection, list(digests.values()))
     new = {digest: pair for pair, digest in digests.items() if digest not in numbers}
-    packed = packed_all([text for pair in new.values() for text in pair])
+    packed = pack_all([text for pair in new.values() for text in pair])
     return BatchPrompts([digests[pair] for pair in pairs], new, packed)
 
 
 def _known_prompts(connection: RecordConnection, digests: Sequence[int]) -> dict[int, int]:
-    """Return the ids of prompts by digest, with those of some digests, where they are stored."""
+    """Return the cached ids of stored prompts by digest, after a look-up of the digests that the cache lacks."""
     numbers: dict[int, int] = connection.cache.setdefault("prompts", {})
     lacking = [digest for digest in digests if digest not in numbers]
     for start in range(0, len(lacking), _MOST_ASKED):
@@ -42,11 +42,11 @@ def _known_prompts(connection: RecordConnection, digests: Sequence[int]) -> dict
 
 
 def prompt_ids(connection: RecordConnection, prompts: BatchPrompts) -> list[int]:
-    """Return the ids of the completions' prompts, which are stored where they are new: 0 is the first one seen."""
+    """Store the prompts that are new; return the id of each completion's prompt, counted from 0."""
     numbers = _known_prompts(connection, list(prompts.new))
     new = {digest: pair for digest, pair in prompts.new.items() if digest not in numbers}
     if new:
-        places = dict(zip(prompts.texts.digests, Texts(connection).stored(prompts.texts), strict=True))
+        places = dict(zip(prompts.texts.digests, Texts(connection).store(prompts.texts), strict=True))
         (first,) = connection.execute("SELECT coalesce(max(id) + 1, 0) FROM prompt").fetchone()
         numbered = list(enumerate(new.items(), first))
         rows = [(number, digest, *(places[digest_of(text)] for text in pair)) for number, (digest, pair) in numbered]
@@ -56,9 +56,9 @@ def prompt_ids(connection: RecordConnection, prompts: BatchPrompts) -> list[int]
 
 
 def rewind(connection: RecordConnection, step: int, before: float, last: int) -> None:
-    """Take away what will be done again: all from a step on that was scored before a moment (seconds since 1970).
+    """Delete what a resumed run will do again: all from ``step`` on that was scored ``before`` (seconds since 1970).
 
-    Batches up to the number ``last`` were before it, whatever clock their times are of.
+    Batches up to the number ``last`` count as scored before it, whatever clock their times are of.
     """
     done_again = "(split = 'train' AND step >= :step) OR (split != 'train' AND step > :step)"
     batches = f"SELECT id FROM batch WHERE (scored < :before OR id <= :last) AND ({done_again})"  # noqa: S608 - words of ours

@@ -95,7 +95,7 @@ class Trainer:
 
     @property
     def gone(self) -> str | None:
-        """Why it cannot answer any more; ``None`` where it may."""
+        """Why this process cannot answer any more; ``None`` while it may."""
         if self.ended is not None:
             return f"ended at {_clock(self.ended)}"
         if self.host == platform.node() and self.born != (born(self.pid) or ""):
@@ -106,7 +106,7 @@ class Trainer:
 
 
 def born(pid: int) -> str | None:
-    """Return what tells a process of this machine from a later one of the same id; ``None`` without such a process."""
+    """Return when a process of this machine started, in ticks as text; ``None`` where no such process runs."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
@@ -152,10 +152,10 @@ def join(
     rewards: Mapping[str, Standing],
     anew: bool,
 ) -> tuple[int, list[RewardChange]]:
-    """Enter this process among those that train; return its number and the changes accepted before, oldest first.
+    """Register this process as a trainer; return its number and the changes accepted before, oldest first.
 
-    ``step`` is the last one that it has begun. With ``anew`` the training begins at its beginning, and changes accepted
-    before are dropped.
+    Processes that are gone, or have this rank or another number of ranks, are noted as ended. ``step`` is the last one
+    that it has begun. With ``anew`` the training starts over, and changes accepted before are dropped.
     """
     now = time.time()
     with transaction(connection):
@@ -176,7 +176,7 @@ def join(
 
 
 def leave(connection: RecordConnection, process: int) -> None:
-    """Take this process out; the last one that trains refuses what was not answered."""
+    """Note that this process has ended; where no other trains, refuse the changes that are not decided."""
     now = time.time()
     with transaction(connection):
         connection.execute("UPDATE process SET ended = ?, seen = ? WHERE id = ?", (now, now, process))
@@ -187,7 +187,7 @@ def leave(connection: RecordConnection, process: int) -> None:
 
 
 def note(connection: RecordConnection, process: int, step: int, rewards: Mapping[str, Standing]) -> bool:
-    """Say that this process is there, at a step and with these rewards; ``False`` where the file does not know it."""
+    """Note that this process trains, its step and rewards; return ``False`` where the record has not registered it."""
     row = (time.time(), step, json.dumps(dict(rewards)), process)
     statement = "UPDATE process SET seen = ?, step = ?, rewards = ? WHERE id = ? AND ended IS NULL"
     with transaction(connection):
@@ -203,7 +203,7 @@ def next_open(connection: RecordConnection) -> RewardChange | None:
 def vote(
     connection: RecordConnection, change: int, process: int, step: int, problem: str | None
 ) -> RewardChange | None:
-    """Vote on a change, and decide it where no vote is missing; return it as it is then.
+    """Vote on a change, decide it where no vote is missing, and return it; ``None`` where the change is missing.
 
     ``step`` is the last one that this process has begun; ``problem`` says why it cannot be applied here.
     """
@@ -218,14 +218,14 @@ def vote(
 
 
 def begin(connection: RecordConnection, change: int, process: int, step: int) -> RewardChange | None:
-    """Note that this process begins a step, and return the change that it has voted on."""
+    """Note that this process begins a step; return the change that it voted on, ``None`` where that is missing."""
     with transaction(connection):
         connection.execute("UPDATE process SET step = ?, seen = ? WHERE id = ?", (step, time.time(), process))
         return change_of(connection, change)
 
 
 def _decide(connection: RecordConnection, change: int) -> None:
-    """Decide a change that is open, where all processes have voted."""
+    """Refuse an open change that a process voted against; accept one that all processes voted for."""
     row = connection.execute("SELECT state FROM change WHERE id = ?", (change,)).fetchone()
     if row is None or row["state"] != ChangeState.ASKED:
         return
@@ -243,15 +243,15 @@ def _decide(connection: RecordConnection, change: int) -> None:
     elif ranks and {row["rank"] for row in there} == set(range(ranks)) and all(row["voted"] for row in there):
         step = max(row["step"] for row in there) + 1
         connection.execute("UPDATE change SET state = 'accepted', step = ? WHERE id = ?", (step, change))
-        _tell(connection, change)
+        _record_decision(connection, change)
 
 
 def _refuse(connection: RecordConnection, change: int, reason: str) -> None:
     connection.execute("UPDATE change SET state = 'refused', words = ? WHERE id = ?", (reason, change))
-    _tell(connection, change)
+    _record_decision(connection, change)
 
 
-def _tell(connection: RecordConnection, change: int) -> None:
+def _record_decision(connection: RecordConnection, change: int) -> None:
     """Record a decision as an event."""
     decided = change_of(connection, change)
     assert decided is not None

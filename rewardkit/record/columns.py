@@ -45,7 +45,7 @@ class _Layout(NamedTuple):
 def read_table(
     tuples_of: Tuples, named: Named, low: int | None, high: int | None, split: str | None, prompt: int | None
 ) -> CompletionTable:
-    """Return completions as columns: from step ``low`` to ``high``, of a split and a prompt; ``None`` is all."""
+    """Return completions as columns: from step ``low`` to ``high``, of a split and a prompt; ``None`` for all."""
     bounds = {
         "batch.step >= ?": low,
         "batch.step <= ?": high,
@@ -98,19 +98,20 @@ def score_sums(tuples_of: Tuples, named: Named, reward: str, after: int, until: 
     """
     rows = tuples_of(_SCORES, after, until)
     batches = _batches(tuples_of, sorted({row[0] for row in rows}))
-    rows = [row for row in rows if row[0] in batches]
-    scores = np.full(len(rows), np.nan)
-    for layout in _layouts(batches, [row[0] for row in rows]):
+    columns: Sequence[Sequence[Any]] = list(zip(*[row for row in rows if row[0] in batches], strict=True)) or [()] * 5
+    of_batch, prompts, epochs, status, packed_scores = columns
+    scores = np.full(len(of_batch), np.nan)
+    for layout in _layouts(batches, of_batch):
         names = [name for name, _, _ in named(layout.versions)]
         if reward not in names:
             continue
         column, those = names.index(reward), layout.places.tolist()
-        packed = np.frombuffer(b"".join([rows[index][4] for index in those]), "<f8").reshape(len(those), -1)[:, column]
-        scored = np.array([rows[index][3][column] in "sS" for index in those])
-        scores[layout.places[scored]] = packed[scored]
+        packed = b"".join([packed_scores[index] for index in those])
+        scored = np.array([status[index][column] in "sS" for index in those])
+        scores[layout.places[scored]] = np.frombuffer(packed, "<f8").reshape(len(those), -1)[scored, column]
     scores_of: dict[tuple[int, int | None], list[float]] = {}
-    for row, score in zip(rows, scores.tolist(), strict=True):
-        scores_of.setdefault((row[1], row[2]), []).append(score)
+    for prompt, epoch, score in zip(prompts, epochs, scores.tolist(), strict=True):
+        scores_of.setdefault((prompt, epoch), []).append(score)
     sums = []
     for (prompt, epoch), values in scores_of.items():
         numbers = [value for value in values if value == value]  # nan stands for no score

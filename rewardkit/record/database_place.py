@@ -149,7 +149,7 @@ class DatabasePlace:
         return isinstance(error, ServerError) and error.is_lock
 
     def move_aside(self) -> DatabasePlace | None:
-        """Give the run another name beside it, such as ``grpo-7-20261124-093000``."""
+        """Rename the run to a free name such as ``grpo-7-20261124-093000``; return its place, ``None`` without one."""
         with self._session() as session:
             if self._version(session) is None:
                 return None
@@ -211,7 +211,7 @@ class DatabasePlace:
         return version
 
     def _make(self, session: Session) -> None:
-        """Make the tables of a new run, or bring them up to this version; of several that try, one does."""
+        """Make the tables of a new run or bring them up to this version; a lock lets one of several processes do it."""
         if self._version(session) == VERSION:
             return
         schema = quoted(self.name)
@@ -318,7 +318,7 @@ class RunsDatabase:
 
 
 def runs_of(database: RunAddress) -> dict[str, RunInDatabase]:
-    """Return the runs of a database by name; RecordError where the server cannot be had."""
+    """Return the runs of a database that this user may read, by name; RecordError where the server does not answer."""
     runs: dict[str, RunInDatabase] = {}
     with _session(database) as session:
         for name, number, size in session.execute(_LISTED).fetchall():
@@ -335,7 +335,7 @@ def runs_of(database: RunAddress) -> dict[str, RunInDatabase]:
 
 @contextlib.contextmanager
 def _session(address: RunAddress, *, stays_open: bool = False) -> Iterator[Session]:
-    """Give a connection to the server, closed at the end unless it stays open, which it does not after an error."""
+    """Yield a connection, closed after an error and unless it ``stays_open``; RecordError if the server is unfit."""
     session = connect(address)
     try:
         release = session.info.server_version // 10_000

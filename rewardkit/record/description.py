@@ -42,14 +42,14 @@ class Description(NamedTuple):
 
 def describe(reward: Composable) -> Description:
     """Return the description of a reward as it is now, for the record."""
-    location = next(_places(reward), None)
+    location = next(_references(reward), None)
     reference, module = (None, None) if location is None else location
     sources = dict.fromkeys(filter(None, map(_source, reward.leaves)))
     return Description(reward.version, reference, "\n\n".join(sources) or None, module, json.dumps(_settings(reward)))
 
 
-def _places(reward: Composable) -> Iterator[tuple[str, str | None]]:
-    """Yield the references that lead to a reward, each with its file's text; those of files first."""
+def _references(reward: Composable) -> Iterator[tuple[str, str | None]]:
+    """Yield the references that lead to a reward, each with its file's text, references to files first."""
     modules = [module for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
     modules.sort(key=lambda module: not module.__name__.startswith(FILE_MODULES))
     is_same = _same_as(reward)
@@ -69,7 +69,7 @@ def _places(reward: Composable) -> Iterator[tuple[str, str | None]]:
 
 
 def _same_as(reward: Composable) -> Callable[[Any], bool]:
-    """Return what tells whether a module's value is the reward, or the reward under another name or other options."""
+    """Return a test of whether a value is the reward, or the reward under another name or with other options."""
     function = reward.spec.function if isinstance(reward, Reward) else None
     inner = None if isinstance(reward, Reward) else getattr(reward, "inner", None)  # a composition's own name
     objects = {id(each): each for each in (reward, function, inner) if each is not None}  # kept: no other has its id
@@ -108,12 +108,12 @@ def _settings(reward: Composable) -> dict[str, Any]:
     return {
         "kind": str(reward.spec.kind),
         "options": plain(asdict(reward.options)),
-        "set": plain(dict(_set(reward.spec.function))),
+        "set": plain(dict(_preset_values(reward.spec.function))),
     }
 
 
-def _set(function: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a function was made with: the arguments of its partials, the fields of its object."""
+def _preset_values(function: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the values that a function was made with, by name: arguments of its partials, fields of its object."""
     while isinstance(function, functools.partial):
         yield from function.keywords.items()
         function = function.func
@@ -122,7 +122,7 @@ def _set(function: Any) -> Iterator[tuple[str, Any]]:
 
 
 def plain(value: Any, name: str = "") -> Any:
-    """Return settings as JSON can hold them, secrets by their name hidden."""
+    """Return a setting as JSON can hold it; a text whose name says that it is a secret is hidden."""
     if _SECRET.search(name) and isinstance(value, str) and value:
         return HIDDEN
     if isinstance(value, Mapping):

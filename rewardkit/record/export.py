@@ -60,7 +60,7 @@ def export_columns(run: RunReader) -> list[ExportColumn]:
 
 
 def export_rows(run: RunReader, columns: Sequence[ExportColumn], last: int) -> Iterator[dict[str, Any]]:
-    """Yield a row a completion, up to the ``id`` ``last``, which is taken before the columns: a run still grows."""
+    """Yield a row for each completion up to the ``id`` ``last``; read ``last`` before the columns: a run may grow."""
     for completion in run.completions():
         if completion.id > last:
             return
@@ -159,8 +159,8 @@ def sayable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
-def turned(columns: Sequence[ExportColumn], rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Return rows as lists, by column."""
+def lists_by_column(columns: Sequence[ExportColumn], rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return the values of rows as lists, by column."""
     lists: dict[str, list[Any]] = {column.name: [] for column in columns}
     for row in rows:
         for name, value in row.items():

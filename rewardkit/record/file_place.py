@@ -83,7 +83,7 @@ class FilePlace:
         return sqlite_file.is_lock(error)
 
     def move_aside(self) -> FilePlace | None:
-        """Give the record another name beside it, such as ``record-20261124-093000.db``."""
+        """Rename the file to a free name, as ``record-20261124-093000.db``; return its place, ``None`` without one."""
         with self.errors():
             if not self.file.exists():
                 return None
@@ -140,7 +140,7 @@ class FilePlace:
 
     @property
     def identity(self) -> tuple[Hashable, ...]:
-        """What tells the file from another that took its place; empty without a file."""
+        """The device and inode, which tell the file from another that replaced it; empty without a file."""
         try:
             status = os.stat(self.file)
         except OSError:

@@ -65,7 +65,7 @@ class FileTarget:
         return identity == self._identity != self._spoiled
 
     def _ready(self) -> Connection:
-        """Return a connection to the file that is in the folder, which is opened, put back, or made."""
+        """Return a connection to the file: open, put back or make it; RecordError where another was written over it."""
         if self._connection is not None and (self._connection.in_transaction or self.in_place()):
             return self._connection
         if self._connection is not None:
@@ -97,7 +97,7 @@ class FileTarget:
             _log.error("%s: was deleted, and cannot be put back: %s; it begins anew", self._path, error)
 
     def undo(self, error: Exception) -> None:
-        """Take back what a failed transaction did; a connection that failed for more than room or a lock is closed."""
+        """Roll back a failed transaction; close the connection unless a full disk or a lock was the cause."""
         connection = self._connection
         if connection is None:
             return
@@ -150,14 +150,14 @@ def put_back(deleted: sqlite3.Connection, path: Path) -> bool:
                 (after,) = deleted.execute("PRAGMA data_version").fetchone()
                 if after != before:
                     continue  # another process wrote to the deleted file while it was copied
-                return _linked(copy, path)
+                return _link(copy, path)
             finally:
                 deleted.execute("ROLLBACK")
     return False
 
 
-def _linked(copy: Path, path: Path) -> bool:
-    """Give a file its name unless there is one of that name; the logs of the deleted one must not be taken for its."""
+def _link(copy: Path, path: Path) -> bool:
+    """Link a copy to a path, after deleting the old file's logs there; return ``False`` where the path is taken."""
     if path.exists():
         return False
     for suffix in BESIDE:
@@ -170,7 +170,7 @@ def _linked(copy: Path, path: Path) -> bool:
 
 
 def _identity(path: Path) -> tuple[tuple[int, int] | None, int]:
-    """Return what tells a file from another of the same name, and its size; ``None`` where there is no file."""
+    """Return a file's device and inode, and its size; ``None`` and 0 where there is no file."""
     try:
         about = os.stat(path)
     except OSError:
@@ -179,7 +179,7 @@ def _identity(path: Path) -> tuple[tuple[int, int] | None, int]:
 
 
 def _moved_to(path: Path, identity: tuple[int, int] | None) -> Path | None:
-    """Return the name that a file has in the same folder now; ``None`` where it is no longer there."""
+    """Return the path that a file has in the same folder now; ``None`` where the folder has it no more."""
     try:
         names = list(path.parent.iterdir())
     except OSError:

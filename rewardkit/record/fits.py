@@ -28,7 +28,7 @@ class Fits(NamedTuple):
 
     @property
     def column(self) -> str:
-        """What of a completion decides whether it fits."""
+        """The columns of a completion that decide whether it fits, as SQL."""
         if self.low is None and self.high is None and self.status is None:
             return "completion.id"
         return "completion.total" if self.reward is None else "completion.scores, completion.status"

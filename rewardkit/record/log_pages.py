@@ -54,7 +54,7 @@ class Wanted:
 
     @property
     def counted(self) -> str | None:
-        """The column of the sums that tells which batches have such calls; ``None`` where none does."""
+        """The column of a batch's sums that counts such calls; ``None`` where the sums do not count them."""
         if self.cause is not None or self.status is Status.FAILED:
             return "failed"
         return "skipped" if self.status is Status.SKIPPED else None
@@ -87,7 +87,7 @@ def read_page(
     """Return the entries that follow a place, or that stand before it.
 
     The place itself is left out; ``None`` is the beginning or the end. ``backwards`` puts the newest first. The page
-    ends early after ``budget_s`` seconds; ``None`` for what is usual.
+    ends early after ``budget_s`` seconds; ``None`` for the default.
     """
     search = _Search(ask, named, wanted, backwards)
     position = start or (LogPlace(_END, _END) if backwards else LogPlace(0, 0))
@@ -122,8 +122,8 @@ class _Search:
         return "DESC" if self.backwards else "ASC"
 
     def spans(self, position: LogPlace) -> Iterator[tuple[int, int]]:
-        """Yield the first and last number of completions that may have such entries, in the order of the search."""
-        start = self._begins(position)
+        """Yield ranges (first, last) of ids of completions that may have such entries, in the order of the search."""
+        start = self._first_completion(position)
         if self.wanted.counted is not None:
             yield from self._spans_of_batches(start)
             return
@@ -137,8 +137,8 @@ class _Search:
             at += -size if self.backwards else size
             size = min(2 * size, _LARGEST_WINDOW)
 
-    def _begins(self, position: LogPlace) -> int:
-        """Return the completion that the search opens first: that of the place, unless it was seen to its end."""
+    def _first_completion(self, position: LogPlace) -> int:
+        """Return the completion that the search opens first: the place's, or the next if all of that was read."""
         if self.backwards:
             return position.completion if position.version > 0 else position.completion - 1
         return position.completion if position.version < _END else position.completion + 1
@@ -157,7 +157,7 @@ class _Search:
         return low, high
 
     def _spans_of_batches(self, start: int) -> Iterator[tuple[int, int]]:
-        """Yield the spans of batches that have such calls; of batches that follow one another as one."""
+        """Yield the spans of batches that have such calls; spans of batches that follow one another are joined."""
         versions = _listed("summary.version", self.wanted.versions)
         cause = "" if self.wanted.cause is None else " AND instr(summary.causes, :cause)"
         query = (
@@ -176,18 +176,18 @@ class _Search:
             split=self.wanted.split,
             cause=f'"{self.wanted.cause}"',
         ):
-            yield from _merged([(row["low"], row["high"]) for row in rows if row["low"] is not None], self.backwards)
+            yield from _merge([(row["low"], row["high"]) for row in rows if row["low"] is not None], self.backwards)
             at = rows[-1]["id"]
 
     def _batch_before(self, start: int) -> int:
-        """Return the number of a batch such that the one of a completion is the next in the order of the search."""
+        """Return a batch number just before the batch of a completion, in the order of the search."""
         rows = self.ask(_BATCH_AT.format(self._beyond, self._order), start)
         if not rows:
             return 0 if self.backwards else _END
         return int(rows[0][0]) + (1 if self.backwards else -1)
 
     def keys(self, span: tuple[int, int], position: LogPlace, limit: int) -> tuple[list[LogPlace], bool, LogPlace]:
-        """Return the places of fitting entries of a span, whether that were all, and how far the search came."""
+        """Return the places of a span's fitting entries, whether the span ends with them, and where the search is."""
         low, high = span
         if self.backwards:
             high = min(high, position.completion)
@@ -219,7 +219,7 @@ class _Search:
             split=self.wanted.split,
             most=most,
         )
-        fitting = [LogPlace(row["completion"], row["version"]) for row in self._that_fit(rows)]
+        fitting = [LogPlace(row["completion"], row["version"]) for row in self._filter(rows)]
         if len(fitting) > limit:
             return fitting[:limit], False, fitting[limit - 1]
         if len(rows) < most:
@@ -227,7 +227,7 @@ class _Search:
             return fitting, True, end
         return fitting, False, LogPlace(rows[-1]["completion"], rows[-1]["version"])
 
-    def _that_fit(self, rows: list[Any]) -> list[Any]:
+    def _filter(self, rows: list[Any]) -> list[Any]:
         status, text = self.wanted.status, self.wanted.text
         if status is not None and status is not Status.FAILED:
             rows = [row for row in rows if _letter(row).lower() == LETTERS[status]]
@@ -266,7 +266,7 @@ class _Search:
 
 
 def entry_of(row: RecordRow, named: Named, unpack: Callable[[bytes], str] = unpacked) -> LogEntry:
-    """Return what a call said, of a row of it, its completion and batch.
+    """Return the log entry of a call, from a row that joins the call, its completion and its batch.
 
     The row has the columns of ``said`` with ``trace_body`` and ``log_body``, and ``letters``, ``scores``, ``seconds``,
     ``step``, ``epoch``, ``split``, ``versions`` and ``rank``.
@@ -290,22 +290,22 @@ def _versions(text: str) -> list[int]:
     return versions
 
 
-def _merged(spans: Sequence[tuple[int, int]], backwards: bool) -> Iterator[tuple[int, int]]:
-    """Yield spans, those that touch as one, up to the largest window."""
-    going: tuple[int, int] | None = None
+def _merge(spans: Sequence[tuple[int, int]], backwards: bool) -> Iterator[tuple[int, int]]:
+    """Yield spans in their order, and join those that touch, up to the largest window."""
+    current: tuple[int, int] | None = None
     for low, high in spans:
-        if going is None:
-            going = (low, high)
+        if current is None:
+            current = (low, high)
             continue
-        joined = (low, going[1]) if backwards else (going[0], high)
-        touch = high + 1 == going[0] if backwards else going[1] + 1 == low
+        joined = (low, current[1]) if backwards else (current[0], high)
+        touch = high + 1 == current[0] if backwards else current[1] + 1 == low
         if touch and joined[1] - joined[0] < _LARGEST_WINDOW:
-            going = joined
+            current = joined
         else:
-            yield going
-            going = (low, high)
-    if going is not None:
-        yield going
+            yield current
+            current = (low, high)
+    if current is not None:
+        yield current
 
 
 def _listed(column: str, numbers: tuple[int, ...] | None) -> str:

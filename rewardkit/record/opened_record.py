@@ -69,7 +69,7 @@ class OpenedRecord:
 
     @contextlib.contextmanager
     def _decoding(self) -> Iterator[None]:
-        """Raise that the record is damaged where a stored value cannot be what was written."""
+        """Raise RecordError, saying that the record is damaged, where a stored value cannot be read."""
         try:
             yield
         except _UNSOUND as error:
@@ -95,7 +95,7 @@ class OpenedRecord:
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
-        """Name the file in what SQLite raises, and say what it means."""
+        """Raise SQLite's errors as RecordErrors that name the file and the cause."""
         try:
             yield
         except sqlite3.ProgrammingError as error:

@@ -83,7 +83,7 @@ class RecordPlace(Protocol):
         """Return whether an error says that another writer kept the record locked beyond the time to wait."""
 
     def move_aside(self) -> RecordPlace | None:
-        """Give the record another name beside it, with the time in it; return its new place.
+        """Rename the record to a free name with the time in it; return its new place.
 
         Returns:
             The new place; ``None`` where there is no record.
@@ -102,7 +102,7 @@ class RecordPlace(Protocol):
         """Return when the record was last written, in seconds since 1970; now where that is not known."""
 
     def stamp(self, connection: RecordConnection) -> Stamp:
-        """Return what tells the states of the record apart, and it from another of its name; the same for all readers.
+        """Return a value that differs for each state of the record and for another record of its name, not for readers.
 
         Args:
             connection: A connection to the record.

@@ -29,7 +29,7 @@ def place_of_record(run: str | os.PathLike[str] | RecordPlace) -> RecordPlace:
 
 
 def run_path(run: str | os.PathLike[str], folder: Path = RUNS) -> RecordPlace:
-    """Return the place of a run as a command is given it: a path, told by its slash, or a name under ``runs/``.
+    """Return the place of a run that a command's argument names: a path, if it has a slash, or a name in ``runs/``.
 
     Args:
         run: ``runs/one``, ``/data/one``, ``./one`` or ``one``, or ``postgresql://user@host/database?run=one``. A path
@@ -51,9 +51,9 @@ def place_of_runs(folder: str | os.PathLike[str]) -> RunsPlace:
 
 
 def has_record(run: str | os.PathLike[str] | RecordPlace) -> bool:
-    """Return whether a run was recorded: there is its file, or its schema.
+    """Return whether a run was recorded: whether its file or its schema is there.
 
     Raises:
-        RecordError: It is not a run, or the server cannot be had.
+        RecordError: It is not a run, or the server does not answer.
     """
     return place_of_record(run).exists()

@@ -61,7 +61,7 @@ class ServerError(RecordError):
 
 @contextlib.contextmanager
 def server_errors(run: RunAddress) -> Iterator[None]:
-    """Name the run in what psycopg raises, without a password, as a :class:`ServerError`."""
+    """Raise psycopg's errors as :class:`ServerError`, with the run's name and without its password."""
     import psycopg
 
     try:
@@ -74,7 +74,7 @@ def server_errors(run: RunAddress) -> Iterator[None]:
 
 
 def psycopg_errors() -> type[Exception]:
-    """Return what psycopg raises for a statement that the server refuses."""
+    """Return the class of psycopg's errors for a statement that the server refuses."""
     import psycopg
 
     error_type: type[Exception] = psycopg.DatabaseError
@@ -82,7 +82,7 @@ def psycopg_errors() -> type[Exception]:
 
 
 def connect(run: RunAddress) -> psycopg.Connection[Any]:
-    """Return a connection that keeps each statement at once; RecordError without psycopg, or if the server refuses."""
+    """Return a connection that commits each statement; RecordError without psycopg, or if the server refuses."""
     try:
         import psycopg
         from psycopg.conninfo import conninfo_to_dict
@@ -268,7 +268,7 @@ class ServerConnection:
             return self._session.execute(statement, values, binary=True)
 
     def _fill(self, statement: str, values: Values) -> bytes:
-        """Return a statement with its values in it: the server does not know the type of that in ``? IS NULL``."""
+        """Return a statement with its values filled in: the server cannot infer the type of one in ``? IS NULL``."""
         from psycopg import ClientCursor
 
         filled: str = ClientCursor(self._session).mogrify(to_postgres(statement), _storable(values))

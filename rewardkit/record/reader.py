@@ -148,7 +148,7 @@ class RunReader(RecordedSums):
         return second_scores(table, [(scoring, self.pass_columns(scoring.id)) for scoring in self.passes])
 
     def rescored(self, number: int, ids: Sequence[int]) -> dict[int, Outcome]:
-        """Return what a pass said of completions, by their numbers; without those that it did not score."""
+        """Return the outcomes of a pass by completion id, for those of ``ids`` that it scored."""
         details = self._rows_in(f"{questions.SAID} WHERE said.pass = ? AND said.completion IN ({{}})", ids, number)
         by_completion = {row["completion"]: row for row in details}
         rows = self._rows_in(f"{questions.RESCORED} AND rescored.completion IN ({{}})", ids, number)
@@ -174,7 +174,7 @@ class RunReader(RecordedSums):
         after: int = 0,
         limit: int | None = None,
     ) -> Iterator[Completion]:
-        """Yield completions in the order of recording, those that fit all that is given.
+        """Yield the completions that fit all arguments, in the order of recording.
 
         Args:
             step: Of this step.
@@ -215,7 +215,7 @@ class RunReader(RecordedSums):
         return [completions[number] for number in ids if number in completions]
 
     def weights_of(self, completion: int) -> dict[str, float]:
-        """Return how much each reward of a completion weighed in its batch, by name; empty if there is no such one."""
+        """Return the weights of the rewards in a completion's batch, by name; empty without such a completion."""
         query = (
             "SELECT versions, weights FROM batch JOIN completion ON batch.id = completion.batch WHERE completion.id = ?"
         )
@@ -377,7 +377,7 @@ class RunReader(RecordedSums):
         limit: int = 50,
         budget_s: float | None = None,
     ) -> LogPage:
-        """Return a page of what calls said, from a place on or back from it.
+        """Return a page of log entries, from a place on or back from it.
 
         Args:
             wanted: Which entries.
@@ -395,7 +395,7 @@ class RunReader(RecordedSums):
         if reward is not None and reward not in (names := self.rewards):
             raise RecordError(f"{self.name}: no reward {reward!r}; it has {', '.join(names) or 'none yet'}")
         if status is not None and reward is None:
-            raise RecordError("a status is one reward's: name the reward as well")
+            raise RecordError(f"status={status!r}: a status is one reward's; name the reward as well")
         return Fits(reward, low, high, None if status is None else status_of(status))
 
     def _of_prompt(
@@ -411,7 +411,7 @@ class RunReader(RecordedSums):
             after = rows[-1][0]
 
     def _of_batches(self, step: int | None, split: str | None, fits: Fits, after: int) -> Iterator[list[int]]:
-        """Yield the ids of completions that fit, batch by batch; what a batch's sums rule out is not opened."""
+        """Yield the ids of completions that fit, batch by batch; skip batches whose sums rule out a fit."""
         rows = self._tuples("SELECT batch FROM completion WHERE id > ? ORDER BY id LIMIT 1", after)
         if not rows:
             return
@@ -430,7 +430,7 @@ class RunReader(RecordedSums):
         return [name for name, _, _ in self._named(json.loads(versions))]
 
     def _named(self, versions: Sequence[int]) -> list[tuple[str, int, str]]:
-        """Return the reward's name, number and digits of versions."""
+        """Return the reward's name, the number and the digits of each version."""
         if any(version not in self._versions for version in versions):
             rows = self._rows("SELECT id, reward, number, digits FROM version")
             self._versions = {row["id"]: (row["reward"], row["number"], row["digits"]) for row in rows}

@@ -28,7 +28,7 @@ from rewardkit.record.place import ConnectionT, RecordPlace
 from rewardkit.record.places import place_of_record
 from rewardkit.record.secrets import Secrets
 from rewardkit.record.store import RecordConnection, transaction
-from rewardkit.record.texts import Packed, Texts, alone, packed_all
+from rewardkit.record.texts import Packed, Texts, alone, pack_all
 from rewardkit.record.writer import AwaitedError, Job, Writer
 from rewardkit.score_batch import ScoreBatch
 
@@ -133,7 +133,7 @@ class Recorder:
             rewards: The rewards by name, for the source and settings of versions that are new.
             layout: The other arguments of :func:`~rewardkit.record.batch_rows.rows_of`.
         """
-        with self._counted(len(batch.rollouts)):
+        with self._counting_losses(len(batch.rollouts)):
             versions = {name: reward.version for name, reward in (rewards or {}).items()}
             rows = rows_of(batch, versions=versions, **layout)
             for name, reward in (rewards or {}).items():
@@ -142,7 +142,7 @@ class Recorder:
             count, text_bytes, number_bytes = len(rows.completions), rows.text_bytes, rows.number_bytes
             texts = None
             if self._writer.room_for(text_bytes):
-                texts = self._packing(rows.completions)
+                texts = self._start_packing(rows.completions)
             else:
                 self.left_out += count
                 text_bytes, rows = 0, rows.lean()
@@ -152,30 +152,30 @@ class Recorder:
             self._writer.put(job, text_bytes, number_bytes, count)
 
     @contextlib.contextmanager
-    def _counted(self, completions: int = 0) -> Iterator[None]:
-        """Log and count what cannot be recorded; the run goes on."""
+    def _counting_losses(self, completions: int = 0) -> Iterator[None]:
+        """Log and count what fails in the block, with its completions, and raise nothing: the run goes on."""
         try:
             yield
         except Exception as reason:
             _log.exception("%s: something could not be recorded", self.path)
             self._writer.drop(str(reason), completions)
 
-    def _packing(self, texts: Sequence[str]) -> Callable[[], Packed]:
-        """Have texts compressed beside the run, and return what waits for it."""
+    def _start_packing(self, texts: Sequence[str]) -> Callable[[], Packed]:
+        """Start to compress texts in another thread; return a function that waits for the result."""
         try:
-            return self._pool.submit(packed_all, texts).result
+            return self._pool.submit(pack_all, texts).result
         except RuntimeError:  # the interpreter ends, and takes no more work beside it
-            return functools.partial(packed_all, texts)
+            return functools.partial(pack_all, texts)
 
     def metrics(self, step: int, values: Mapping[str, object], split: str = "train") -> None:
         """Hand over a step's metrics, under the trainer's names; what is not a number is left out."""
-        with self._counted():
+        with self._counting_losses():
             at, rows = operator.index(step), []
             for name, value in values.items():
                 if isinstance(value, numbers.Real) and not isinstance(value, bool):
                     with contextlib.suppress(OverflowError):  # a whole number beyond all floats
                         rows.append((split, storable(name), at, float(value)))
-            self._writer.put(_alone(lambda connection: connection.change_all(_METRIC, rows)))
+            self._writer.put(_with_lock(lambda connection: connection.change_all(_METRIC, rows)))
 
     def advantages(self, step: int | None, split: str, values: Sequence[float | None]) -> None:
         """Hand over the trainer's own advantages of the batch that this process recorded last at a step.
@@ -198,28 +198,28 @@ class Recorder:
                 ]
                 connection.change_all("UPDATE completion SET advantage = ? WHERE id = ?", rows)
 
-        with self._counted():
-            self._writer.put(_alone(write), number_bytes=256 + 16 * len(values))
+        with self._counting_losses():
+            self._writer.put(_with_lock(write), number_bytes=256 + 16 * len(values))
 
     def event(self, kind: str, body: Mapping[str, Any], step: int | None = None) -> None:
         """Hand over something that happened: a version that changed, a flag of the health checks."""
-        with self._counted():
+        with self._counting_losses():
             text = storable(self._secrets.hide(_json(dict(body))))
             row = {"time": time.time(), "step": _whole(step), "kind": kind, "body": text}
-            self._writer.put(_alone(lambda connection: connection.insert("event", row)))
+            self._writer.put(_with_lock(lambda connection: connection.insert("event", row)))
 
     def add_about(self, about: Mapping[str, Any]) -> None:
         """Hand over what became known of the run after the recorder was made; settings that name keys are hidden.
 
         A process of a higher rank keeps it until its first batch: it makes no file before the first process has looked.
         """
-        with self._counted():
+        with self._counting_losses():
             self._about = {**self._about, **plain(dict(about))}
             if self._waits:
                 return
             text = self._about_text()
             statement = "UPDATE session SET about = ? WHERE id = ?"
-            job = _alone(lambda connection: connection.execute(statement, (text, self._session)))
+            job = _with_lock(lambda connection: connection.execute(statement, (text, self._session)))
             self._writer.put(job, number_bytes=len(text))
 
     def _about_text(self) -> str:
@@ -233,9 +233,9 @@ class Recorder:
         Args:
             step: Optimizer steps that the checkpoint has. Evaluations at this very step were before it, and stay.
         """
-        with self._counted():
+        with self._counting_losses():
             at, before, last = operator.index(step), time.time(), self._last_before
-            self._writer.put(_alone(lambda connection: rewind(connection, at, before, last)))
+            self._writer.put(_with_lock(lambda connection: rewind(connection, at, before, last)))
 
     def flush(self, timeout_s: float = 60.0) -> bool:
         """Wait until all that was handed over is in the file; ``False`` where something is not."""
@@ -248,7 +248,7 @@ class Recorder:
         if self._finalizer.alive and not self._waits:
             if self.lost:
                 self.event("lost", {"completions": self.lost})
-            self._writer.put(_alone(lambda connection: connection.execute(statement, (end, end, self._session))))
+            self._writer.put(_with_lock(lambda connection: connection.execute(statement, (end, end, self._session))))
         written = self._writer.close(timeout_s)
         self._finalizer()
         return written
@@ -268,7 +268,7 @@ class Recorder:
         self.close()
 
     def _open(self, connect: Callable[[], ConnectionT]) -> ConnectionT:
-        """Return a connection to the record, in which this process has a session."""
+        """Return a connection to the record with a session of this process; AwaitedError before rank 0 has made it."""
         if time.monotonic() < self._make_after and not self.path.exists():
             raise AwaitedError(f"{self.path}: rank 0 has not made it yet")
         connection = connect()
@@ -296,11 +296,11 @@ class Recorder:
     ) -> None:
         """Write one batch in the transaction that is open; ``texts`` is ``None`` where they are left out.
 
-        What is long, the texts, is written before other writers are kept away.
+        The texts, which take long, are written before other writers are locked out.
         """
         step, epoch, split, scored = where
         store = Texts(connection)
-        completions = [None] * len(rows.completions) if texts is None else store.stored(texts())
+        completions = [None] * len(rows.completions) if texts is None else store.store(texts())
         details = self._store_details(store, rows.details)
         pairs = prompt_texts(connection, rows)
         count = len(completions)
@@ -367,7 +367,7 @@ class Recorder:
     def version(
         self, connection: RecordConnection, name: str, described: Description, step: int | None, origin: str
     ) -> int:
-        """Return the id of a reward's version, which is stored where it is new; a transaction is open."""
+        """Store a reward's version where it is new, in the transaction that is open, and return its id."""
         numbers: dict[tuple[str, str], int] = connection.cache.setdefault("versions", {})
         key = (name, described.digits)
         if key not in numbers:
@@ -393,7 +393,7 @@ class Recorder:
 
 
 def machine() -> dict[str, Any]:
-    """Return what a record notes of the machine and the versions of packages."""
+    """Return the machine's data and the packages' versions that a record notes."""
     versions = {}
     for name in PACKAGES:
         try:
@@ -414,14 +414,14 @@ _OPEN = ("metrics", "cause")  # Details in which no secret is looked for
 _METRIC = "INSERT INTO metric VALUES (?, ?, ?, ?) ON CONFLICT (split, name, step) DO UPDATE SET value = excluded.value"
 
 
-def _alone(job: Job) -> Job:
-    """Return a job that is done while nobody else writes."""
+def _with_lock(job: Job) -> Job:
+    """Wrap a job so that nobody else writes while it runs."""
 
-    def done(connection: RecordConnection) -> None:
+    def run(connection: RecordConnection) -> None:
         alone(connection)
         job(connection)
 
-    return done
+    return run
 
 
 def _detail_rows(

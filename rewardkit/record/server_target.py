@@ -48,7 +48,7 @@ class ServerTarget:
             self._ending = None
 
     def undo(self, error: Exception) -> None:
-        """Take back what a failed transaction did; where that does not go, or tables are gone, connect again."""
+        """Roll back a failed transaction; close the connection where that fails or the tables are gone."""
         connection = self._connection
         if connection is None:
             return

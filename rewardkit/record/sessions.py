@@ -17,19 +17,19 @@ _START_FIELD = 18  # The place of `starttime` among the numbers behind a process
 def is_alive(session: Mapping[str, Any]) -> bool:
     """Return whether a session's process may still write.
 
-    On this machine that is seen from its number and its start. Of another machine's process the last sign counts.
+    A process of this machine is looked up by id and start; for another machine's the time of its last sign counts.
     """
     if session["ended"] is not None:
         return False
     about = session["about"]
     process, host = about.get("process"), about.get("machine", {}).get("host")
     if isinstance(process, int) and process > 0 and host == platform.node():
-        return _runs(process, session["began"])
+        return _is_running(process, session["began"])
     return bool(time.time() - session["seen"] < QUIET_S)
 
 
-def _runs(process: int, began: float) -> bool:
-    """Whether a process of this machine runs, and did not start after the session began, under a number used again."""
+def _is_running(process: int, began: float) -> bool:
+    """Return whether a process of this machine runs, and is not a later one that was given the same id."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

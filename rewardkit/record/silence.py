@@ -23,7 +23,7 @@ _WORKS_ON = "SELECT state, wait_event FROM pg_stat_activity WHERE pid = %s"
 
 
 def connect(settings: Mapping[str, Any]) -> psycopg.Connection[Any]:
-    """Return a connection with libpq's settings that keeps each statement at once; a silent server is given up."""
+    """Return a connection that commits each statement at once, and closes where the server is silent for too long."""
     session = _watched_type().connect(autocommit=True, **settings)
     row = session.execute("SELECT pg_backend_pid()").fetchone()  # a pooler in between tells a number of its own
     session.goes_on = functools.partial(_works, settings, 0 if row is None else row[0])
@@ -31,7 +31,7 @@ def connect(settings: Mapping[str, Any]) -> psycopg.Connection[Any]:
 
 
 def _works(settings: Mapping[str, Any], process: int) -> bool:
-    """Return whether the server answers, and one of its processes works on what it was asked."""
+    """Return whether the server's process works on its statement; ``True`` also where the server refuses to tell."""
     import psycopg
 
     try:
@@ -52,14 +52,14 @@ def _watched_type() -> Any:
 
         silent_s: float | None = None  # None for SILENT_S
         goes_on: Callable[[], bool] | None = None
-        """Whether the server works on what it was asked; ``None`` for one of which that is not asked."""
+        """Tells whether the server still works on a statement; ``None`` where it need not."""
 
         def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **options: Any) -> Any:
             """Wait for an answer."""
             return super().wait(self._watch(gen), *arguments, **options)
 
         def _watch(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-            """Do as ``gen`` does; every tenth of a second it is told that nothing is heard."""
+            """Run ``gen``; where the server is silent for too long, close the connection and raise OperationalError."""
             start = last_sign = time.monotonic()
             try:
                 wait = next(gen)

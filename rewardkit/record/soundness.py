@@ -29,9 +29,10 @@ STATUS = "skfSKF"  # The letters in `completion.status`
 
 
 def unsound(connection: sqlite3.Connection) -> str | None:
-    """Return what in a file no recorder has written, such as ``"session.about"``; ``None`` where nothing is found.
+    """Return a column with a value that no recorder writes, such as ``"session.about"``; ``None`` if all are sound.
 
-    It reads the whole file: ask where reading it went wrong. Raises sqlite3.Error where it is damaged otherwise.
+    It reads the whole file, so call it only after reading has failed. Raises sqlite3.Error where it is damaged
+    otherwise.
     """
     for table, column, fits in _claims():
         if connection.execute(f'SELECT 1 FROM "{table}" WHERE NOT ({fits}) LIMIT 1').fetchone():  # noqa: S608 - ours
@@ -40,7 +41,7 @@ def unsound(connection: sqlite3.Connection) -> str | None:
 
 
 def _claims() -> Iterator[tuple[str, str, str]]:
-    """Yield each column with what holds of all its values."""
+    """Yield each table and column with the condition, as SQL, that all its values meet."""
     with contextlib.closing(sqlite3.connect(":memory:")) as empty:
         empty.executescript(TABLES)
         tables = empty.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")

@@ -98,7 +98,7 @@ class Connection(sqlite3.Connection):
 
 
 def file_of(run: str | os.PathLike[str]) -> Path:
-    """Return the file of a run that is named by its folder, or by the file itself; RecordError where no file can be."""
+    """Return the file of a run, named by its folder or the file; RecordError where the name is empty or has a NUL."""
     path = Path(run)
     if not os.fspath(run) or "\x00" in str(path):
         raise RecordError(f"run {str(run)[:60]!r}: expected a run's folder, such as 'runs/one'")
@@ -121,7 +121,7 @@ def explain(error: Exception) -> str:
 
 @contextlib.contextmanager
 def errors_of(path: Path) -> Iterator[None]:
-    """Name the file in what SQLite and the file system raise."""
+    """Raise errors of SQLite and of the file system as RecordErrors that name the file."""
     try:
         yield
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
@@ -136,12 +136,12 @@ def connect_to_write(path: Path, *, threads: bool = False) -> Connection:
     """
     with errors_of(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.closing(_connected(path, "rwc")) as connection:
+        with contextlib.closing(_open_file(path, "rwc")) as connection:
             _make(connection)
-        connection = _checked(_connected(path, "rw", threads=threads), path)
+        connection = _verify(_open_file(path, "rw", threads=threads), path)
         try:
             _migrate(connection)
-            _log_ahead(connection, path.parent)
+            _enable_log(connection, path.parent)
             connection.execute("PRAGMA synchronous = NORMAL")  # a lost machine costs the last steps at most
             connection.execute("PRAGMA cache_size = -65536")
             connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
@@ -159,17 +159,17 @@ def connect_to_read(path: Path) -> Connection:
     with errors_of(path):
         _check_readable(path)
         try:
-            connection = _checked(_connected(path, "ro"), path)
+            connection = _verify(_open_file(path, "ro"), path)
         except sqlite3.OperationalError:
             if log_of(path).exists():
                 raise
             # A folder in which nothing can be made: SQLite wants files beside a record unless it cannot change.
-            connection = _checked(_connected(path, "ro&immutable=1"), path)
+            connection = _verify(_open_file(path, "ro&immutable=1"), path)
         try:
             if connection.execute("PRAGMA user_version").fetchone()[0] < VERSION:
                 connection.close()
                 connect_to_write(path).close()
-                connection = _connected(path, "ro")
+                connection = _open_file(path, "ro")
             connection.execute("PRAGMA cache_size = -32768")
         except BaseException:
             connection.close()
@@ -219,7 +219,7 @@ def is_lock(error: BaseException) -> bool:
 
 
 def is_record(path: Path) -> bool:
-    """Return whether a file begins as a record does. SQLite would mix the log of the file before it into another."""
+    """Return whether a file begins as a record does; into another SQLite would mix the log of the one before it."""
     try:
         with path.open("rb") as file:
             head = file.read(72)
@@ -236,7 +236,7 @@ _COMPUTED = (
 """What would make reading a file somebody else's program: a view that never ends, a virtual table, a trigger."""
 
 
-def _connected(path: Path, mode: str, *, threads: bool = False) -> Connection:
+def _open_file(path: Path, mode: str, *, threads: bool = False) -> Connection:
     address = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(
         address, uri=True, timeout=BUSY_S, isolation_level=None, factory=Connection, check_same_thread=not threads
@@ -248,7 +248,7 @@ def _connected(path: Path, mode: str, *, threads: bool = False) -> Connection:
 
 
 def _make(connection: sqlite3.Connection) -> None:
-    """Make the tables of an empty file; of two processes that try, one does."""
+    """Make the tables of an empty file; a lock lets one of two processes do it."""
     if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         return
     connection.execute("BEGIN IMMEDIATE")
@@ -265,7 +265,7 @@ def _run(connection: sqlite3.Connection, script: str) -> None:
         connection.execute(statement)
 
 
-def _checked(connection: Connection, path: Path) -> Connection:
+def _verify(connection: Connection, path: Path) -> Connection:
     try:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -286,7 +286,7 @@ def _checked(connection: Connection, path: Path) -> Connection:
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
-    """Bring a file up to this version, a version a transaction; of two processes that try, one does."""
+    """Bring a file up to this version, a version in each transaction; a lock lets one of two processes do it."""
     while connection.execute("PRAGMA user_version").fetchone()[0] < VERSION:
         connection.execute("BEGIN IMMEDIATE")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -296,8 +296,8 @@ def _migrate(connection: sqlite3.Connection) -> None:
         connection.execute("COMMIT")
 
 
-def _log_ahead(connection: sqlite3.Connection, folder: Path) -> None:
-    """Turn the write-ahead log on where it works. A file that has it keeps it: a full disk fails the probe as well."""
+def _enable_log(connection: sqlite3.Connection, folder: Path) -> None:
+    """Turn on the write-ahead log where it works; do not probe a file that has it: a full disk fails the probe."""
     (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
     if mode != "wal" and wal_works(folder):
         with contextlib.suppress(sqlite3.OperationalError):  # another process is writing: next time

@@ -11,10 +11,10 @@ from typing import Any
 from rewardkit.record.values import StepSummary, without_noise
 
 
-def summed_step(key: tuple[Any, ...], parts: Sequence[Any]) -> StepSummary:
-    """Return the sums of a step's batches, exact where they add up.
+def step_summary(key: tuple[Any, ...], parts: Sequence[Any]) -> StepSummary:
+    """Return the summary of a step from the sums of its batches; a quantile is the largest of the batches'.
 
-    Where no call scored, the defaults that stand in for failed calls are all that the numbers are of, and tell nothing.
+    Where no call scored, mean, std, low and high are ``None``: they would be those of the defaults of failed calls.
     """
     causes = sum((Counter(json.loads(part["causes"])) for part in parts), Counter[str]())
     scored = sum(part["scored"] for part in parts)
@@ -44,7 +44,7 @@ def summed_step(key: tuple[Any, ...], parts: Sequence[Any]) -> StepSummary:
 
 
 def _pooled(parts: Sequence[Any], sizes: Sequence[int], mean: float | None) -> float | None:
-    """Return the standard deviation over several batches, of theirs."""
+    """Return the standard deviation over several batches from theirs; ``None`` with fewer than two numbers."""
     if mean is None or sum(sizes) < 2:
         return None
     inside = sum((part["std"] or 0.0) ** 2 * (size - 1) for part, size in zip(parts, sizes, strict=True))

@@ -10,7 +10,7 @@ import numpy as np
 
 from rewardkit.record import questions
 from rewardkit.record.opened_record import OpenedRecord
-from rewardkit.record.step_sums import summed_step
+from rewardkit.record.step_sums import step_summary
 from rewardkit.record.table import Whole
 from rewardkit.record.values import BatchSums, FailedKind, PromptEpoch, StepSummary
 
@@ -48,7 +48,7 @@ class RecordedSums(OpenedRecord):
         )
         keyed = itertools.groupby(rows, lambda row: (row["step"], row["split"], row["reward"], row["number"]))
         with self._decoding():
-            return [summed_step(key, list(parts)) for key, parts in keyed]
+            return [step_summary(key, list(parts)) for key, parts in keyed]
 
     def series(self, reward: str, split: str = "train") -> list[tuple[int, float]]:
         """Return a reward's mean by step, of those steps at which it scored: the quick way to a curve.
@@ -72,7 +72,7 @@ class RecordedSums(OpenedRecord):
         return count, self._tuples("SELECT id, step FROM batch WHERE id > ? AND split = ? ORDER BY id", after, split)
 
     def batch_sums(self, first: int, last: int, split: str = "train") -> list[BatchSums]:
-        """Return the sums over the completions of each batch, from one number of a batch to another."""
+        """Return the sums over the completions of each batch, for the batches numbered ``first`` to ``last``."""
         scored: dict[int, int] = {}
         for number, versions, weights, version, calls in self._tuples(questions.BATCH_SCORED, first, last, split):
             with self._decoding():
@@ -112,7 +112,7 @@ class RecordedSums(OpenedRecord):
         return [PromptEpoch(*row) for row in self._tuples(questions.PROMPT_EPOCHS, split)]
 
     def batches_until(self, last: int) -> tuple[int, int]:
-        """Return how many batches there are up to that of a completion, and the number of that batch; 0 without one."""
+        """Return the count of batches up to a completion's batch, and that batch's number; 0 and 0 without one."""
         rows = self._tuples("SELECT batch FROM completion WHERE id <= ? ORDER BY id DESC LIMIT 1", last)
         greatest = rows[0][0] if rows else 0
         ((count,),) = self._tuples("SELECT count(*) FROM batch WHERE id <= ?", greatest)

@@ -47,7 +47,7 @@ class CompletionTable:
         return len(self.ids)
 
     def where(self, chosen: NDArray[Any]) -> CompletionTable:
-        """Return the completions at some places, or where a mask holds."""
+        """Return the completions at some indices, or where a mask is true."""
         parts: dict[str, Any] = {}
         for part in fields(self):
             value = getattr(self, part.name)

@@ -28,11 +28,11 @@ def packed(text: str) -> bytes:
 
 def unpacked(body: bytes) -> str:
     """Return a stored text; zlib.error if it is damaged or larger than any text, UnicodeDecodeError if not UTF-8."""
-    raw = zlib.decompress(body) if len(body) * _MOST_RATIO <= LARGEST_TEXT else _bounded(body)
+    raw = zlib.decompress(body) if len(body) * _MOST_RATIO <= LARGEST_TEXT else _decompress(body)
     return raw.decode("utf-8", "surrogatepass")
 
 
-def _bounded(body: bytes) -> bytes:
+def _decompress(body: bytes) -> bytes:
     unpacker = zlib.decompressobj()
     raw = unpacker.decompress(body, LARGEST_TEXT)
     if not unpacker.eof:
@@ -55,8 +55,8 @@ class Packed(NamedTuple):
     bodies: dict[int, bytes]  # The compressed text of each digest
 
 
-def packed_all(texts: Sequence[str]) -> Packed:
-    """Return texts as they are stored; needs no database, so it may run anywhere. zlib frees the interpreter."""
+def pack_all(texts: Sequence[str]) -> Packed:
+    """Compress texts as they are stored; any thread may do so: it needs no database, and zlib frees the interpreter."""
     digests: list[int] = []
     bodies: dict[int, bytes] = {}
     for text in texts:
@@ -76,7 +76,7 @@ class KnownDigests:
         self._last = 0
 
     def refresh(self, connection: RecordConnection) -> None:
-        """Learn what this and other processes have added."""
+        """Read the digests that this and other processes have added since the last call."""
         rows = connection.execute("SELECT id, pairs FROM digests WHERE id > ? ORDER BY id", (self._last,)).fetchall()
         for number, pairs in rows:
             added = np.frombuffer(pairs, "<i8").reshape(-1, 2)
@@ -113,10 +113,10 @@ class Texts:
 
     def ids(self, texts: Sequence[str]) -> list[int]:
         """Return the ids of texts, which are stored where they are new."""
-        return self.stored(packed_all(texts)) if texts else []
+        return self.store(pack_all(texts)) if texts else []
 
-    def stored(self, texts: Packed) -> list[int]:
-        """Return the ids of texts that are compressed already."""
+    def store(self, texts: Packed) -> list[int]:
+        """Store those compressed texts that are new; return the ids of all, in their order."""
         self._known.refresh(self._connection)
         wanted = np.fromiter(texts.bodies, np.int64, len(texts.bodies))
         ids = self._known.find(wanted)
@@ -134,7 +134,7 @@ class Texts:
         return [places[digest] for digest in texts.digests]
 
     def note(self) -> None:
-        """Let others find the texts that were added, once nobody else writes: they read digests in that order."""
+        """Publish the digests of the added texts to other writers, who read in order: only while nobody else writes."""
         if self._unnoted:
             pairs = np.array(list(self._unnoted.items()), "<i8").tobytes()
             self._connection.insert("digests", {"pairs": pairs})

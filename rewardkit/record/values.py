@@ -10,9 +10,10 @@ from rewardkit.types import Outcome, Text
 
 
 def without_noise(std: float, size: float, rounding: float = 1e-9) -> float:
-    """Return a standard deviation, and 0 where the rounding of equal numbers is all that it is.
+    """Return a standard deviation, or 0 where it is no larger than what rounding leaves of equal numbers.
 
-    ``rounding`` is what rounding leaves over, as a share of the size of the numbers; of numbers below 1, of 1.
+    ``size`` is the size of the numbers; ``rounding`` is the largest such remainder, as a share of it, or of 1 where it
+    is less.
     """
     return 0.0 if std <= rounding * max(1.0, abs(size)) else std
 
@@ -45,7 +46,7 @@ class StepSummary(NamedTuple):
 
     @property
     def stand_ins(self) -> int:
-        """How many of the numbers that the trainer was told are defaults of failed calls, at the least.
+        """The least number of defaults of failed calls among the numbers that the trainer received.
 
         It is exact unless the trainer left out completions.
         """

@@ -138,7 +138,7 @@ class Writer:
                 self._changed.notify_all()
 
     def drop(self, why: str, completions: int = 0) -> None:
-        """Count a job that is not written; the first one is logged."""
+        """Count a job that is not written and its completions; log the first such job."""
         if not self.dropped:
             _log.error("%s: something is not recorded, because %s", self._path, why)
         self.dropped += 1
@@ -209,7 +209,7 @@ class Writer:
         return self._end is not None and time.monotonic() > self._end
 
     def _write(self, job: Job, completions: int = 0) -> None:
-        """Write one job, again while that may help."""
+        """Write one job; repeat it while that may help and the writer has time, else count it as dropped."""
         wait_s, most_s = AGAIN_S
         is_repeat = False
         while True:
@@ -245,7 +245,7 @@ class Writer:
         return True
 
     def _log_state(self, error: Exception | None) -> None:
-        """Log when writing begins to fail, and when it works again. A lock is a failure once it lasts."""
+        """Log when writing begins to fail and when it works again; set :attr:`trouble`. A short lock is no failure."""
         if error is None:
             if self.trouble is not None:
                 _log.warning("%s: is written again", self._path)

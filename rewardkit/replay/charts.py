@@ -32,7 +32,7 @@ def version_markers(run: RunReader) -> list[Marker]:
 
 
 def later_versions(run: RunReader) -> list[tuple[int, Version]]:
-    """Return at which steps versions of rewards first scored that were not there from the run's first step on."""
+    """Return the versions of rewards that first scored after the run's first step, each behind its own first step."""
     starts = [(version.first_step, version) for version in run.own_versions if version.first_step is not None]
     begin = min((step for step, _ in starts), default=None)
     return [(step, version) for step, version in starts if step != begin]
@@ -56,20 +56,20 @@ def reward_charts(part: Part, rewards: Sequence[str], markers: Sequence[Marker])
 def other_charts(
     part: Part, rewards: Sequence[str], markers: Sequence[Marker], seconds: Callable[[float], str]
 ) -> Iterator[Chart]:
-    """Yield the spread of the total, what became of the calls, their times, lengths, and the trainer's metrics."""
+    """Yield charts of the total's spread, the calls' outcomes and times, the lengths and the trainer's metrics."""
     std = _lines(part, "total_reward_std")
     if _has_values(std):
         yield Chart("total_reward_std", part.steps, _curves(std, total="std"), markers, bounds=(0.0,))
     for key, title in _SHARES.items():
         lines = {name: line for name, line in _lines(part, key).items() if name in rewards and any(line[VALUES])}
         if lines:  # the axis goes to 10 % at least, so that a few lost calls do not look like many
-            yield Chart(_titled(title, lines), part.steps, _curves(lines), markers, format=_percent, bounds=(0.0, 0.1))
+            yield Chart(_title(title, lines), part.steps, _curves(lines), markers, format=_percent, bounds=(0.0, 0.1))
     if flat := {name: line for name, line in _lines(part, "flat_groups").items() if name in rewards}:
-        title = _titled("zero-variance groups", flat)
+        title = _title("zero-variance groups", flat)
         yield Chart(title, part.steps, _curves(flat), markers, format=_percent, bounds=(0.0, 1.0))
     for key, title in _TIMES.items():
         if lines := _lines(part, key):
-            yield Chart(_titled(title, lines), part.steps, _curves(lines), markers, format=seconds, bounds=(0.0,))
+            yield Chart(_title(title, lines), part.steps, _curves(lines), markers, format=seconds, bounds=(0.0,))
     if _has_values(lengths := _lines(part, "length")):
         yield Chart("completion length in tokens", part.steps, _curves(lengths), markers, bounds=(0.0,))
     if _has_values(cut := _lines(part, "truncated")):
@@ -95,7 +95,7 @@ def _lines(part: Part, graph: str) -> _Lines:
     return lines
 
 
-def _titled(title: str, lines: _Lines) -> str:
+def _title(title: str, lines: _Lines) -> str:
     """Return the title, with the name of the only line, which has no legend."""
     return f"{title}: {next(iter(lines))}" if len(lines) == 1 else title
 

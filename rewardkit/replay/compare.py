@@ -81,7 +81,7 @@ class Setting:
                 raise RewardDefinitionError(f"{name}={value!r}: expected {', '.join(map(repr, choices))}")
 
     def rewards(self, column: Column) -> Floats:
-        """Return what the trainer sums up of a version of the reward and the others; ``nan`` where there is nothing."""
+        """Return the weighted sums of a version of the reward and the others; ``nan`` where there is no reward."""
         columns, weights = self._beside(column)
         weighted = np.stack([weight * each.scores for each, weight in zip(columns, weights, strict=True)])
         total: Floats = np.nansum(weighted, axis=0)
@@ -91,7 +91,7 @@ class Setting:
         return total
 
     def advantages(self, column: Column) -> Floats:
-        """Return the advantages that a version of the reward leads to; 0 where there is no reward."""
+        """Return the advantages with a version of the reward; 0 where there is no reward."""
         rewards = self.rewards(column)
         if self.formula == "gdpo":
             columns, weights = self._beside(column)
@@ -100,10 +100,10 @@ class Setting:
             return _by_batch(self, lambda places, shape: _gdpo(parts, weights, places, shape))
         if self.formula == "batch":
             return _by_batch(
-                self, lambda places, shape: group_advantages(_laid(rewards, places), shape[1], scale="batch")
+                self, lambda places, shape: group_advantages(_lay_out(rewards, places), shape[1], scale="batch")
             )
         advantages = np.zeros(len(rewards))
-        for places in _same_size(self.groups):
+        for places in _places_by_size(self.groups):
             flat, size = rewards[places.reshape(-1)], places.shape[1]
             if self.formula == "leave_one_out":
                 advantages[places.reshape(-1)] = leave_one_out_advantages(flat, size)
@@ -116,7 +116,7 @@ class Setting:
         return [column, *self.others.values()], [self.weights, *(self.other_weights[name] for name in names)]
 
     def _left_out(self, columns: Sequence[Column], weights: Sequence[Floats]) -> Places:
-        """Return where a reward with weight failed with nothing to stand in, or none with weight gave a score."""
+        """Return a mask: where a reward with weight failed without a default, or no reward with weight scored."""
         counts = np.stack(weights) != 0
         lost = (counts & np.stack([each.lost for each in columns])).any(axis=0)
         silent = (np.isnan([each.scores for each in columns]) | ~counts).all(axis=0) & counts.any(axis=0)
@@ -211,7 +211,7 @@ def rank_correlation(first: Floats, second: Floats, groups: Whole) -> tuple[floa
         return None, 0, 0
     numbers = np.unique(groups, return_inverse=True)[1]
     sizes = np.bincount(numbers)
-    left, right = (_centred(_ranks(values, numbers), numbers, sizes) for values in (first, second))
+    left, right = (_centre(_ranks(values, numbers), numbers, sizes) for values in (first, second))
     shared = np.bincount(numbers, left * right)
     spread = np.bincount(numbers, left * left) * np.bincount(numbers, right * right)
     ranked = spread > 0
@@ -222,9 +222,9 @@ def rank_correlation(first: Floats, second: Floats, groups: Whole) -> tuple[floa
 
 
 def formula_of(rewards: Setting, column: Column, advantages: Floats) -> str | None:
-    """Return the formula by which recorded advantages were made; ``None`` where none of them gives these.
+    """Return the first formula that gives the recorded advantages; ``None`` where no formula does.
 
-    The setting's own formula does not count; an advantage that is not known is ``nan``.
+    ``rewards.formula`` is not read; an advantage that is not known is ``nan``.
     """
     is_recorded = ~np.isnan(advantages)
     for formula in FORMULAS:
@@ -258,7 +258,7 @@ def _with_signal(advantages: Floats, numbers: Whole, count: int) -> Places:
 
 
 def _ranks(values: Floats, numbers: Whole) -> Floats:
-    """Return each value's rank in its group, up to a constant a group; equal values have their mean rank."""
+    """Return each value's rank, counted through all groups in turn; equal values of a group have their mean rank."""
     order = np.lexsort((values, numbers))
     ordered, labels = values[order], numbers[order]
     starts = np.r_[True, (ordered[1:] != ordered[:-1]) | (labels[1:] != labels[:-1])] if len(order) else np.zeros(0)
@@ -269,11 +269,11 @@ def _ranks(values: Floats, numbers: Whole) -> Floats:
     return ranks
 
 
-def _centred(values: Floats, numbers: Whole, sizes: Whole) -> Floats:
+def _centre(values: Floats, numbers: Whole, sizes: Whole) -> Floats:
     return np.asarray(values - (np.bincount(numbers, values) / sizes)[numbers])
 
 
-def _same_size(groups: Whole) -> list[Whole]:
+def _places_by_size(groups: Whole) -> list[Whole]:
     """Return the places of groups, one array of shape (groups, size) for each size."""
     numbers = np.unique(groups, return_inverse=True)[1]
     order = np.argsort(numbers, kind="stable")
@@ -299,12 +299,12 @@ def _by_batch(setting: Setting, make: Callable[[Whole, tuple[int, int]], Floats]
     return advantages
 
 
-def _laid(values: Floats, places: Whole) -> Floats:
+def _lay_out(values: Floats, places: Whole) -> Floats:
     return np.where(places >= 0, values[places], np.nan)
 
 
 def _gdpo(parts: Sequence[Floats], weights: Sequence[Floats], places: Whole, shape: tuple[int, int]) -> Floats:
-    columns = [_laid(part, places) for part in parts]
+    columns = [_lay_out(part, places) for part in parts]
     first = places[places >= 0][0]
     advantages: Floats = gdpo_advantages(columns, [float(weight[first]) for weight in weights], shape[1])
     return advantages

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from rewardkit.record.reader import RunReader
 from rewardkit.record.values import BatchSums, StepSummary, without_noise
-from rewardkit.replay.glance import metric_shown
+from rewardkit.replay.glance import metric_points
 from rewardkit.types import Cause
 
 Number: TypeAlias = float | None
@@ -58,12 +58,12 @@ class Curves:
         self._forget()
 
     def part(self, run: RunReader, seen: object, metrics: Sequence[str], after: int | None) -> Part:
-        """Return what changed since the answer with this mark, or all; ``seen`` changes when the run is written to."""
+        """Return the curves from the first change after a mark on, or all; ``seen`` differs once the run grew."""
         with self._lock:
             if seen != self._seen or self._waiting or any(name not in self._metrics for name in metrics):
                 self._update(run, metrics)
                 self._seen = seen
-            first = self._changed_since(after)
+            first = self._first_changed(after)
             steps = self._steps[first:]
             since = steps[0] if steps else math.inf
             return Part(
@@ -78,7 +78,7 @@ class Curves:
             )
 
     def _forget(self) -> None:
-        """Begin anew: the run was taken back to an earlier step."""
+        """Forget all curves, because the run was taken back to an earlier step."""
         self._base = self._mark = self._mark + 1
         self._changes: list[tuple[int, int]] = []
         self._count = self._last_batch = 0
@@ -92,8 +92,8 @@ class Curves:
         self._notes: dict[str, dict[int, str]] = defaultdict(dict)
         self._metrics: dict[str, dict[int, Number]] = {}
 
-    def _changed_since(self, after: int | None) -> int:
-        """Return the place of the first step that has changed since a mark."""
+    def _first_changed(self, after: int | None) -> int:
+        """Return the index of the first step that has changed since a mark; 0 for an unknown mark."""
         if after is None or not self._base <= after <= self._mark:
             return 0
         new = itertools.takewhile(lambda change: change[0] > after, reversed(self._changes))
@@ -131,7 +131,7 @@ class Curves:
                 yield step
 
     def _read_sums(self, run: RunReader) -> Iterator[int]:
-        """Read the totals of batches that wait for it, as many as one answer may take."""
+        """Read the totals of waiting batches, as many as one answer may take; yield their steps."""
         read, most = 0, AT_ONCE if self._sums else AT_FIRST
         while self._waiting and read < most:
             some, self._waiting = self._waiting[:_BATCHES], self._waiting[_BATCHES:]
@@ -142,7 +142,7 @@ class Curves:
                     yield self._step_of[sums.batch]
 
     def _read_metrics(self, run: RunReader, names: Sequence[str]) -> Iterator[int]:
-        """Read the new values of the trainer's metrics, and all values of those that are wanted for the first time.
+        """Read new values of the trainer's metrics, or all of a new name; yield the steps whose values changed.
 
         The trainer logs a training step after it, under the number of steps done by then: one more than the record's.
         """
@@ -150,7 +150,7 @@ class Curves:
         for name in dict.fromkeys([*self._metrics, *names]):
             before = self._metrics.get(name, {})
             since = max(before, default=0) + late if before else 0
-            new = metric_shown(run, name, self._split, (since, _LAST))
+            new = metric_points(run, name, self._split, (since, _LAST))
             values = {step - late: _rounded(value) for step, value in new}
             yield from (step for step, value in values.items() if step not in before or before[step] != value)
             self._metrics[name] = before | values
@@ -174,7 +174,7 @@ class Curves:
             column += [None] * (len(steps) - len(column))
 
     def _cells(self, step: int) -> Iterator[tuple[Place, Number]]:
-        """Yield the curves' values of a step."""
+        """Yield the curves' values at a step, and set the notes on those that are missing or have defaults."""
         if step in self._sums:
             cells = dict(_total_cells(self._sums[step]))
             yield from cells.items()
@@ -237,7 +237,7 @@ def _reward_cells(name: str, parts: Sequence[StepSummary]) -> Iterator[tuple[Pla
 def _band(
     line: tuple[str, str], mean: Number, std: Number, lowest: Number, highest: Number
 ) -> Iterator[tuple[Place, Number]]:
-    """Yield one standard deviation to either side of a mean, no further than there are scores."""
+    """Yield the ends of a band, a standard deviation to either side of a mean, no further than there are scores."""
     if mean is None or std is None or lowest is None or highest is None:
         yield from (((*line, LOW), None), ((*line, HIGH), None))
     else:

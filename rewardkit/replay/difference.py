@@ -59,7 +59,7 @@ class Difference:
 
     @property
     def told_notes(self) -> list[str]:
-        """What a reader has to know beside the numbers, each a sentence."""
+        """The notes on the numbers that every reader needs, each a sentence."""
         numbers = self.comparison
         beside = ", ".join(f"{weight:g} {name}" for name, weight in self.beside.items())
         notes = [f"{counted(numbers.completions, 'completion')} in {counted(numbers.groups, 'group')}"]
@@ -165,7 +165,7 @@ def of_data(
 
 
 def _change(old: Outcome, new: Outcome) -> float:
-    """Return by how much a score changes; 0 where one version did not score."""
+    """Return the absolute change of a score; 0 where one version did not score."""
     if old.status is not Status.SCORED or new.status is not Status.SCORED or old.score is None or new.score is None:
         return 0.0
     return abs(new.score - old.score)

@@ -17,7 +17,7 @@ CANARY = "canary/"  # What metrics of a canary set begin with; they are shown be
 _FLOAT32 = 1e-6
 
 
-def metric_shown(
+def metric_points(
     run: RunReader, name: str, split: str = "train", steps: tuple[int, int] | None = None
 ) -> list[tuple[int, float]]:
     """Return one of the trainer's metrics as it is shown: a standard deviation that is rounding alone is 0.
@@ -49,15 +49,15 @@ def head_of(run: RunReader) -> dict[str, Any]:
         "python": first.get("python"),
         "packages": first.get("packages", {}),
         "steps": len(run.steps()),
-        "steps_told": steps_told(run),
+        "steps_told": steps_text(run),
         "completions": run.count(),
         "prompts": run.prompt_count,
         "left_out": run.left_out,
     }
 
 
-def steps_told(run: RunReader) -> str:
-    """Return which steps a run has: ``30 steps (0 to 29)``."""
+def steps_text(run: RunReader) -> str:
+    """Return a text on the steps of a run, such as ``30 steps (0 to 29)``."""
     steps = run.steps()
     if not steps:
         return "no steps"

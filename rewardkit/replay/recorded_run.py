@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import RecordError
 from rewardkit.record.changes import RewardChange, changes_of
-from rewardkit.record.export import export_columns, export_rows, turned
+from rewardkit.record.export import export_columns, export_rows, lists_by_column
 from rewardkit.record.overview import overviews
 from rewardkit.record.place import RecordPlace
 from rewardkit.record.reader import RunReader
@@ -105,7 +105,9 @@ class Run(RunReader):
         """Return the kinds and the values of all columns, by name."""
         last = self.last_id
         columns = export_columns(self)
-        return {column.name: column.kind for column in columns}, turned(columns, export_rows(self, columns, last))
+        return {column.name: column.kind for column in columns}, lists_by_column(
+            columns, export_rows(self, columns, last)
+        )
 
     def _repr_html_(self) -> str:
         """Return the run's graphs and its rewards as a table, for notebooks."""
@@ -143,7 +145,7 @@ def _library(name: str) -> Any:
 
 
 def _pandas_type(kind: str, values: list[Any]) -> str | None:
-    """Return the type of a column: one that holds nothing beside numbers where some are not known."""
+    """Return the dtype of a column; a nullable one for whole numbers and truth values of which some are missing."""
     if kind == "float":
         return "float64"
     if kind == "text":

@@ -62,7 +62,7 @@ def rescore(
     outcomes = _Outcomes()
     with SingleScorer(rewards, **lane) as scorer, contextlib.ExitStack() as stack:
         writer: PassWriter | None = None
-        for read, answers in scored(run, scorer, stored, numbers, left_out, tick):
+        for read, answers in score_portions(run, scorer, stored, numbers, left_out, tick):
             if writer is None:  # not before something was scored: what does not load leaves no pass
                 made = PassWriter(run.path, name, scorer.reward, about=about, env=rewards.env)
                 writer = stack.enter_context(made)
@@ -74,14 +74,14 @@ def rescore(
         return outcomes.total(writer.id, f"{name}@{writer.version}", scorer.cost.total(), left_out)
 
 
-def scored(
+def score_portions(
     run: RunReader, scorer: SingleScorer, stored: Stored, wanted: Whole, left_out: Counter[str], tick: Tick
 ) -> Iterator[tuple[Sequence[Completion], Sequence[Outcome]]]:
-    """Yield completions and what a reward says of them now, a portion at a time; groups are scored whole.
+    """Yield completions with a reward's outcomes now, a portion at a time; groups are scored whole.
 
-    ``left_out`` is told how many cannot be scored, and why; ``tick`` is called with the calls done, those known and
-    those failed. Raises RecordError where the reward reads what a record does not keep, and MissingColumnError where
-    the run's rows lack a column.
+    ``left_out`` counts those that cannot be scored, by the reason; ``tick`` is called with the calls done, those known
+    and those failed. Raises RecordError where the reward reads what a record does not keep, and MissingColumnError
+    where the run's rows lack a column.
     """
     wrong = obstacle(scorer.reward)
     if wrong is not None:
@@ -107,10 +107,10 @@ def score(run: RunReader, scorer: SingleScorer, portion: Portion, count: Count) 
     return scorer.score(portion, count)
 
 
-def unanswered(run: RunReader, stored: Stored, name: str, version: int | None = None) -> Stored:
+def unanswered_completions(run: RunReader, stored: Stored, name: str, version: int | None = None) -> Stored:
     """Return the completions that a reward failed on through no fault of theirs, and that no pass has answered since.
 
-    ``version`` is to answer; ``None`` for the version that failed, of each. Raises RecordError without such a reward.
+    Only passes of ``version`` answer; ``None`` for the version that failed. Raises RecordError without such a reward.
     """
     table = stored.table
     if name not in table.causes:
@@ -136,13 +136,13 @@ def ask_again(
     tick: Tick = lambda *numbers: None,
     **lane: Any,
 ) -> list[Rescored]:
-    """Ask again what a reward failed on through no fault of the completions, each by the version that failed.
+    """Score again what a reward failed on through no fault of the completions, with the version that failed.
 
     Whole batches are needed. Only the first ``limit`` of the unanswered are asked; see :func:`rescore` for the other
     options. Returns one pass a version; none where nothing is unanswered. Raises RecordError, which says why, where
     there is no such reward, or a version cannot be had again.
     """
-    lost = unanswered(run, stored, name)
+    lost = unanswered_completions(run, stored, name)
     lost = lost.of(lost.table.ids[:limit])
     numbers = lost.table.versions[name]
     versions = {version.number: version for version in run.versions if version.reward == name}

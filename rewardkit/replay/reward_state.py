@@ -58,23 +58,25 @@ class RewardState:
         match change.action:
             case Action.REPLACE:
                 weight = self.weights[name] if weight is None else weight
-                return self.without(shadow_of(name)).having(name, load(change.body, name), weight)
+                return self.without(shadow_of(name)).with_reward(name, load(change.body, name), weight)
             case Action.SHADOW:
                 shadow = shadow_of(name)
-                return replace(self.having(shadow, load(change.body, shadow), 0.0), shadows=self.shadows | {shadow})
+                return replace(
+                    self.with_reward(shadow, load(change.body, shadow), 0.0), shadows=self.shadows | {shadow}
+                )
             case Action.ADD:
-                return self.having(name, load(change.body, name), 1.0 if weight is None else weight)
+                return self.with_reward(name, load(change.body, name), 1.0 if weight is None else weight)
             case Action.WEIGHT:
                 return replace(self, weights={**self.weights, name: change.body["weight"]})
             case Action.REMOVE:
                 return self.without(shadow_of(name)).without(name)
 
-    def having(self, name: str, reward: Composable, weight: float) -> RewardState:
+    def with_reward(self, name: str, reward: Composable, weight: float) -> RewardState:
         """Return the same with a reward under a name, in the place of the one that has it."""
         return replace(self, rewards={**self.rewards, name: reward}, weights={**self.weights, name: float(weight)})
 
     def without(self, name: str) -> RewardState:
-        """Return the same without a reward."""
+        """Return the rewards without one of them."""
         return RewardState(
             {key: reward for key, reward in self.rewards.items() if key != name},
             {key: weight for key, weight in self.weights.items() if key != name},

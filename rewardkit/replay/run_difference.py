@@ -41,9 +41,9 @@ class Subject:
 
 
 def subject_of(run: RunReader, text: str, load: Callable[[str], RewardSet]) -> Subject:
-    """Return the side that words name: a version of the run, such as ``format@2``, or a reward that is scored now.
+    """Return the side that a text names: a version of the run, as ``format@2``, or a reward that is scored now.
 
-    ``load`` returns the reward of a reference, alone in its set. Raises RewardError where they name neither, or a
+    ``load`` returns the reward of a reference, alone in its set. Raises RewardError where it names neither, or a
     reward that recorded completions cannot be scored by.
     """
     if is_label(run, text):
@@ -81,7 +81,7 @@ class _VersionSide:
         return self.subject.version is not None and self.subject.version.settings.get("kind") == "group"
 
     def start(self, mask: Places, stack: contextlib.ExitStack, lane: Mapping[str, Any]) -> int:
-        """Start what scores the completions without a recorded outcome; return how many these are."""
+        """Start a scorer for the completions without a recorded outcome; return how many these are."""
         lacking = int((mask & ~self.has_outcome).sum())
         if not lacking or self.rewards is None:
             return 0
@@ -89,7 +89,7 @@ class _VersionSide:
         return lacking
 
     def outcomes(self, run: RunReader, read: Read, count: Count) -> list[Outcome | None]:
-        """Return what this version says of a portion."""
+        """Return the version's outcomes of a portion, recorded or scored now, else ``None``; add up what they cost."""
         outcomes = self._recorded(run, read)
         lacking = [index for index, outcome in enumerate(outcomes) if outcome is None]
         if lacking and self.scorer is not None:
@@ -142,8 +142,8 @@ def of_run(
     both = Both(examples)
     with VersionFinder() as finder, contextlib.ExitStack() as stack:
         sides = [_side(run, subject, stored, finder) for subject in (old, new)]
-        mask = _compared(run, sides, stored, left_out)
-        left_out.update(_unasked(sides) if not mask.any() else {})
+        mask = _comparable(run, sides, stored, left_out)
+        left_out.update(_unscored_notes(sides) if not mask.any() else {})
         if limit is not None:
             mask &= np.isin(stored.table.groups, stored.table.groups[mask][:limit])
         calls = sum(side.start(mask, stack, lane) for side in sides)
@@ -198,8 +198,8 @@ def _side(run: RunReader, subject: Subject, stored: Stored, finder: VersionFinde
     return _VersionSide(subject, passes, has_outcome, rewards, why)
 
 
-def _compared(run: RunReader, sides: Sequence[_VersionSide], stored: Stored, left_out: Counter[str]) -> Places:
-    """Return which completions are compared: those with one side in the record whose other side can be had."""
+def _comparable(run: RunReader, sides: Sequence[_VersionSide], stored: Stored, left_out: Counter[str]) -> Places:
+    """Return a mask of the completions that both sides have or can score; count the others in ``left_out``."""
     recorded = [side.has_outcome for side in sides if side.subject.version is not None]
     mask = np.logical_or.reduce(recorded) if recorded else np.ones(len(stored), bool)
     for side in sides:
@@ -211,8 +211,8 @@ def _compared(run: RunReader, sides: Sequence[_VersionSide], stored: Stored, lef
     return np.asarray(mask)
 
 
-def _unasked(sides: Sequence[_VersionSide]) -> dict[str, int]:
-    """Return which recorded versions have scored none of the completions, to explain an empty difference."""
+def _unscored_notes(sides: Sequence[_VersionSide]) -> dict[str, int]:
+    """Return notes on the versions that scored none of the completions, with their count, for an empty difference."""
     count = len(sides[0].has_outcome)
     absent = [side for side in sides if side.subject.version is not None and not side.has_outcome.any()]
     reason = "has scored none of these completions; choose steps at which it did"
@@ -228,7 +228,7 @@ def _read(
     left_out: Counter[str],
     count: Count,
 ) -> None:
-    """Read or score what both versions say of the completions that are wanted."""
+    """Add both versions' outcomes of the wanted completions, recorded or scored now, to ``both``."""
     scorers = [side.scorer for side in sides if side.scorer is not None]
     every = [needs_of(scorer.reward) for scorer in scorers]
     needs = Needs(any(need.position for need in every), any(need.groups for need in every))
@@ -244,15 +244,15 @@ def _read(
             if completion.id in keep and before is not None and after is not None
         ]
         if rows:
-            portion = Portion([completion.id for completion, *_ in rows], [rollout for _, rollout, *_ in rows])
-            steps = [completion.step for completion, *_ in rows]
-            both.add(portion, [before for *_, before, _ in rows], [after for *_, after in rows], steps)
+            completions, rollouts, befores, afters = zip(*rows, strict=True)
+            portion = Portion([completion.id for completion in completions], rollouts)
+            both.add(portion, befores, afters, [completion.step for completion in completions])
 
 
 def _setting(stored: Stored, compared: Stored, name: str, weight: float | None) -> tuple[Setting, list[str]]:
     """Return the groups, weights and other rewards that a reward is compared in, and notes on them."""
     table = compared.table
-    formula, partial, over_ranks = _as_recorded(stored)
+    formula, partial, over_ranks = _recorded_rule(stored)
     notes = [] if formula is not None else ["the recorded advantages follow none of TRL's formulas; GRPO's is used"]
     weights = np.full(len(table), 1.0 if weight is None else weight)
     if weight is None and name in table.weights:
@@ -275,8 +275,8 @@ def _of_table(stored: Stored, name: str, weights: Floats, *, over_ranks: bool = 
     return Setting(groups, batches, weights, others, {other: table.weights[other] for other in others})
 
 
-def _as_recorded(stored: Stored) -> tuple[str | None, str, bool]:
-    """Return by which formula and rule the recorded advantages were made, and whether groups lie over several ranks."""
+def _recorded_rule(stored: Stored) -> tuple[str | None, str, bool]:
+    """Return the recorded advantages' formula and rule for partial scores, and whether groups span several ranks."""
     table = stored.table
     telling = ~np.isnan(table.advantages) & (np.abs(np.nan_to_num(table.advantages)) > 0)
     if not table.scores or not telling.any():

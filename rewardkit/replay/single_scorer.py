@@ -133,7 +133,7 @@ def obstacle(reward: Composable) -> str | None:
 
 
 def group_sizes(rollouts: Sequence[Rollout]) -> list[int]:
-    """Return how many rollouts the group of each has."""
+    """Return the size of each rollout's group."""
     numbers = group_numbers(rollouts)
     sizes = Counter(numbers)
     return [sizes[number] for number in numbers]

@@ -124,7 +124,7 @@ def with_their_groups(stored: Stored, ids: Whole) -> Stored:
 def portions(run: RunReader, stored: Stored, needs: Needs, left_out: Counter[str]) -> Iterator[Read]:
     """Yield completions in the order of recording, as many at once as memory should hold.
 
-    Where groups are needed, the stored ones are whole. ``left_out`` is told how many cannot be scored, and why.
+    Where groups are needed, the stored ones are whole. ``left_out`` counts those that cannot be scored, by the reason.
     """
     for places in _cut(stored, needs):
         completions = run.by_id(stored.table.ids[places].tolist())
@@ -140,7 +140,7 @@ def portions(run: RunReader, stored: Stored, needs: Needs, left_out: Counter[str
 
 
 def _cut(stored: Stored, needs: Needs) -> Iterator[Whole]:
-    """Yield places that are scored at once: never of two batches that must be apart, never a part of a group."""
+    """Yield the indices to score at once: of one batch if ``needs.position``, whole batches if ``needs.groups``."""
     count = len(stored)
     if not needs.position and not needs.groups:
         yield from (np.arange(start, min(start + PORTION_ROWS, count)) for start in range(0, count, PORTION_ROWS))

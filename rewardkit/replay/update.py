@@ -198,9 +198,9 @@ def update(
     standing = _standing(run, trainer)
     checked = []
     for wish in wishes:
-        _fits(wish, trainer, standing)
+        _check_fit(wish, trainer, standing)
         checked.append(_check(run, wish, tried, workers))
-        _after(standing, wish.action, wish.name, wish.weight)
+        _apply_change(standing, wish.action, wish.name, wish.weight)
     running(run)  # a trial may take long
     with contextlib.closing(run.path.connect_to_write()) as connection:
         try:
@@ -228,7 +228,7 @@ def _standing(run: RunReader, trainer: Trainer) -> dict[str, tuple[float, bool]]
     """Return weight and whether it is a shadow, of each reward that there is when all that was asked is applied."""
     standing = {name: (reward.weight, reward.shadow) for name, reward in trainer.rewards.items()}
     for change in _pending_changes(run, trainer):
-        _after(standing, change.action, change.reward, change.body.get("weight"))
+        _apply_change(standing, change.action, change.reward, change.body.get("weight"))
     return standing
 
 
@@ -252,7 +252,7 @@ def _pending_changes(run: RunReader, trainer: Trainer) -> list[RewardChange]:
     ]
 
 
-def _after(standing: dict[str, tuple[float, bool]], action: Action, name: str, weight: float | None) -> None:
+def _apply_change(standing: dict[str, tuple[float, bool]], action: Action, name: str, weight: float | None) -> None:
     if action is Action.SHADOW:
         standing[shadow_of(name)] = 0.0, True
         return
@@ -265,8 +265,8 @@ def _after(standing: dict[str, tuple[float, bool]], action: Action, name: str, w
         standing[name] = weight_before if weight is None else weight, False
 
 
-def _fits(wish: Wish, trainer: Trainer, standing: Mapping[str, tuple[float, bool]]) -> None:
-    """Raise where a change does not fit the rewards, or the training does not take it."""
+def _check_fit(wish: Wish, trainer: Trainer, standing: Mapping[str, tuple[float, bool]]) -> None:
+    """Raise RewardDefinitionError where a change does not fit the rewards, UpdateRefusedError where it is not taken."""
     shadows = frozenset(name for name, (_, shadow) in standing.items() if shadow)
     check_change(wish.action, wish.name, standing, shadows)
     weighed = wish.weight is not None and wish.action is not Action.ADD
@@ -280,14 +280,14 @@ def _fits(wish: Wish, trainer: Trainer, standing: Mapping[str, tuple[float, bool
 
 
 def _check(run: RunReader, wish: Wish, tried: int, workers: int | None) -> _Checked:
-    """Return a change that passes here: it imports, and scores some of the run's last completions."""
+    """Import a change's reward, try it on the run's last completions and return it; RewardError where that fails."""
     weight = {} if wish.weight is None else {"weight": float(wish.weight)}
     if wish.like is None:
         return _Checked(wish, weight, None, ())
     name = shadow_of(wish.name) if wish.action is Action.SHADOW else wish.name
     with contextlib.redirect_stdout(sys.stderr):
         body = carry(wish.like, name)
-        with tempfile.TemporaryDirectory(prefix="rewardkit-update-") as folder, _path_kept():
+        with tempfile.TemporaryDirectory(prefix="rewardkit-update-") as folder, _restoring_path():
             coming = load(body, name, Path(folder))
             body = {**body, "digits": coming.version, **weight}
             difference, notes = _trial(run, wish, coming, tried, workers)
@@ -346,7 +346,7 @@ def _error(run: RunReader, coming: Composable, completion: int) -> str:
 
 
 def _answers(connection: RecordConnection, numbers: Sequence[int], wait_s: float) -> list[RewardChange]:
-    """Return the changes as they are when the last one is answered, or the wait is over."""
+    """Wait for the answers to changes, at most ``wait_s`` and until a process is gone; return the changes."""
     end = time.monotonic() + wait_s
     while True:
         answers = [change for change in (change_of(connection, number) for number in numbers) if change is not None]
@@ -357,8 +357,8 @@ def _answers(connection: RecordConnection, numbers: Sequence[int], wait_s: float
 
 
 @contextlib.contextmanager
-def _path_kept() -> Iterator[None]:
-    """Let ``sys.path`` grow within the block, and restore it afterwards."""
+def _restoring_path() -> Iterator[None]:
+    """Restore ``sys.path`` at the end of the block."""
     before = list(sys.path)
     try:
         yield

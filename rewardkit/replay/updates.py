@@ -268,7 +268,7 @@ class Updates:
             return _Ready(change, None, None, problem)
 
     def _unanswered(self, ready: _Ready, why: str) -> RewardChange | None:
-        """Return the change as it was where no other process can have applied it; else stop."""
+        """Return the change as it was if this process trains alone; else raise RecordError, as others may apply it."""
         if self._ranks == 1:
             self._tell(why)
             return ready.change
@@ -281,7 +281,7 @@ class Updates:
         return load(body, name, self.path.home / FOLDER)
 
     def _briefly_busy(self, error: Exception) -> bool:
-        """Whether others write to the file, as they do at each step, and have done so for less than ``BUSY_S``."""
+        """Return whether an error is a lock, as others take at each step, that has lasted for less than ``BUSY_S``."""
         if not self.path.is_lock(error):
             return False
         now = time.monotonic()
@@ -289,13 +289,13 @@ class Updates:
         return now - self._busy_since < BUSY_S
 
     def _tell(self, trouble: str | None) -> None:
-        """Log when the record cannot be asked, and when it can again."""
+        """Log the first of several troubles with the record; ``None`` notes that it answers again."""
         if trouble is not None and self._trouble is None:
             _log.error("%s: cannot be asked for changes of rewards: %s; the training goes on", self.path, trouble)
         self._trouble = trouble
 
     def _drop(self, runtime: Runtime | None) -> None:
-        """Close a runtime that nothing needs any more; the training does not wait for it."""
+        """Close a runtime in another thread, unless the training or an accepted change needs it."""
         needed = [self._scoring.runtime, *(ready.runtime for ready in self._accepted)]
         if runtime is not None and all(runtime is not other for other in needed):
             threading.Thread(target=runtime.close, name="rewardkit-close", daemon=True).start()
@@ -312,7 +312,7 @@ class Updates:
         return self._accepted[-1].runtime if self._accepted else self._scoring.runtime
 
     def _apply(self, due: Sequence[_Ready]) -> None:
-        """Put the rewards after the last of some changes in the place of those now."""
+        """Score with the rewards of the last of these changes from now on; close the runtimes that nothing needs."""
         last, old = due[-1], self._scoring.runtime
         assert last.state is not None
         runtime = last.runtime
@@ -331,7 +331,7 @@ class Updates:
     # With ``_asking`` held.
 
     def _enter(self, *, anew: bool, busy_ms: int = BUSY_MS) -> list[RewardChange]:
-        """Enter this process among those that train; return the changes accepted before, which ``anew`` drops."""
+        """Register this process as a trainer; return the changes accepted before, which ``anew`` drops."""
         self._process, accepted = changes.join(
             self._open(busy_ms), rank=self._rank, ranks=self._ranks, step=self._step,
             actions=list(self._actions), rewards=self._scoring.state.standings, anew=anew,
@@ -339,7 +339,7 @@ class Updates:
         return accepted
 
     def _begin(self, ready: _Ready, step: int, deadline: float) -> RewardChange | None:
-        """Return the change that was voted on as it is now that this process begins a step."""
+        """Note that this process begins a step; return the change that it voted on. Repeated until the deadline."""
         while True:
             try:
                 return changes.begin(self._open(), ready.change.id, self._process, step)

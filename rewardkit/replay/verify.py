@@ -21,7 +21,7 @@ from rewardkit.loading.registry import RewardSet
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import Whole
 from rewardkit.record.values import Completion, Version
-from rewardkit.replay.rescore import scored
+from rewardkit.replay.rescore import score_portions
 from rewardkit.replay.single_scorer import SingleScorer, Tick
 from rewardkit.replay.stored import Stored
 from rewardkit.replay.versions import VersionFinder
@@ -82,7 +82,7 @@ def verify(
     tick: Tick = lambda *numbers: None,
     **lane: Any,
 ) -> Iterator[VersionCheck]:
-    """Yield what becomes of each version that the run used, oldest first; all rewards unless some are named.
+    """Yield a check of each version that the run used, oldest first; of all rewards unless some are named.
 
     Of each version ``sample`` completions of the whole batches are chosen at random with ``seed`` and scored again;
     ``None`` for all. ``tick`` and ``lane`` are those of :func:`~rewardkit.replay.rescore.rescore`. Raises RecordError
@@ -103,7 +103,7 @@ def verify(
             completions, not_judged = _choose_completions(mine, version.reward, sample, seed)
             try:
                 reward_set = RewardSet({version.reward: reward})
-                yield _checked(run, version, reward_set, stored, completions, not_judged, len(mine), tick, lane)
+                yield _check_version(run, version, reward_set, stored, completions, not_judged, len(mine), tick, lane)
             except (RewardLoadError, RewardTransportError, RewardDefinitionError, DataError) as fault:
                 message = str(fault).strip().splitlines()[-1]
                 yield VersionCheck(version.label, Holds.NOT_REPRODUCIBLE, len(mine), why=f"it cannot be run: {message}")
@@ -128,7 +128,7 @@ def _choose_completions(version: Stored, reward: str, sample: int | None, seed: 
     return ids, not_judged
 
 
-def _checked(
+def _check_version(
     run: RunReader,
     version: Version,
     rewards: RewardSet,
@@ -143,7 +143,7 @@ def _checked(
     differing: list[Differing] = []
     steady = True
     with SingleScorer(rewards, **lane) as scorer:
-        for completions, outcomes in scored(run, scorer, stored, chosen, left_out, tick):
+        for completions, outcomes in score_portions(run, scorer, stored, chosen, left_out, tick):
             for completion, now in zip(completions, outcomes, strict=True):
                 recorded = completion.outcomes[version.reward]
                 if now.cause in _BY_CHANCE:
@@ -155,7 +155,7 @@ def _checked(
                     if len(differing) < TRIED_TWICE:
                         differing.append(Differing(completion, recorded, now))
         if differing:
-            steady = _steady(run, scorer, stored, differing, tick)
+            steady = _is_steady(run, scorer, stored, differing, tick)
     not_judged.update(left_out)
     result = Holds.DIFFERENT if steady else Holds.NONDETERMINISTIC
     if not differing:
@@ -164,10 +164,12 @@ def _checked(
     return VersionCheck(version.label, result, calls, same, different, dict(not_judged), examples=examples)
 
 
-def _steady(run: RunReader, scorer: SingleScorer, stored: Stored, differing: Sequence[Differing], tick: Tick) -> bool:
-    """Return whether a further try of the completions that differ gives what the last one gave."""
+def _is_steady(
+    run: RunReader, scorer: SingleScorer, stored: Stored, differing: Sequence[Differing], tick: Tick
+) -> bool:
+    """Return whether scoring the completions that differ once more gives the same outcomes."""
     now = {example.completion.id: example.now for example in differing}
-    again = scored(run, scorer, stored, np.array(sorted(now), np.int64), Counter(), tick)
+    again = score_portions(run, scorer, stored, np.array(sorted(now), np.int64), Counter(), tick)
     return all(
         outcome.cause in _BY_CHANCE or _equal(now[completion.id], outcome)
         for completions, outcomes in again
@@ -176,7 +178,7 @@ def _steady(run: RunReader, scorer: SingleScorer, stored: Stored, differing: Seq
 
 
 def _equal(recorded: Outcome, now: Outcome) -> bool:
-    """Whether two outcomes say the same; scores may differ in what another order of a sum of floats leaves over."""
+    """Return whether two outcomes are equal; scores may differ by what another order of a sum of floats changes."""
     if recorded.status is not now.status or recorded.cause is not now.cause:
         return False
     if recorded.score is None or now.score is None:

@@ -84,7 +84,7 @@ class VersionFinder:
             self._folder.cleanup()
 
     def find(self, version: Described) -> FoundVersion:
-        """Return a recorded version, or why it cannot be had; each is looked for once."""
+        """Return a recorded version, or why it cannot be loaded; each is looked for once."""
         key = version.reward, version.digits
         if key not in self._versions:
             match = self._search(version)
@@ -127,7 +127,7 @@ class VersionFinder:
         return FoundVersion(None, f"{why}; its recorded text {besides}")
 
     def _from_text(self, version: Described) -> FoundVersion:
-        """Return a reward that was given as text, whose source is all of it."""
+        """Return the reward of a version that was defined by text alone; else say that no reference leads to it."""
         if version.source is not None:
             with contextlib.suppress(RewardError):
                 options = {key: value for key, value in _options(version).items() if key != "name"}
@@ -140,7 +140,7 @@ class VersionFinder:
         """Return what a reference leads to, with the recorded name and options; or why it leads nowhere."""
         try:
             with contextlib.redirect_stdout(sys.stderr):
-                return _as_recorded(resolve(reference), version), ""
+                return _with_recorded_options(resolve(reference), version), ""
         except Exception as error:  # whatever an import raises
             message = (str(error).strip() or type(error).__name__).splitlines()[-1]
             has_name = reference.rpartition(":")[0] in message
@@ -157,7 +157,7 @@ class VersionFinder:
         return f"{file}:{name}"
 
 
-def _as_recorded(reward: Composable, version: Described) -> Composable:
+def _with_recorded_options(reward: Composable, version: Described) -> Composable:
     """Return a reward under the name, and with the options, that the record has."""
     if reward.version == version.digits:
         return reward

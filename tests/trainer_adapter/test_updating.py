@@ -324,10 +324,10 @@ def test_a_shadow_ends_no_training(coming: Any, tmp_path: Path) -> None:
     with RewardAdapter([brief], lane="inline", on_failure="raise", record=tmp_path) as adapter:
         assert adapter.updates is not None
         own = RewardState({"brief": brief}, {"brief": 1.0})
-        state = replace(own.having("brief_shadow", coming, 0.0), shadows=frozenset({"brief_shadow"}))
+        state = replace(own.with_reward("brief_shadow", coming, 0.0), shadows=frozenset({"brief_shadow"}))
         adapter.updates.put(adapter.runtime.with_rewards(state.rewards, state.weights), state)
         assert scored(adapter) == {"brief": 3.0}
-        counting = own.having("other", coming, 0.0)
+        counting = own.with_reward("other", coming, 0.0)
         adapter.updates.put(adapter.runtime.with_rewards(counting.rewards, counting.weights), counting)
         with pytest.raises(RewardError):
             scored(adapter)

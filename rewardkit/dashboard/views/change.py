@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.dashboard.as_json import attributes
-from rewardkit.dashboard.edited import function_of, own_lines, written
+from rewardkit.dashboard.edited import function_of, own_lines, write_source
 from rewardkit.dashboard.jobs import ASK_S, TRY_S, Jobs
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import NotThere, OpenRun
@@ -69,7 +69,7 @@ def view(opened: OpenRun, query: Query) -> Answer:
 
 
 def try_reward(opened: OpenRun, body: Mapping[str, Any]) -> Answer:
-    """Begin a trial on stored completions, which applies nothing. Raises RewardError if it makes no sense."""
+    """Begin a trial on stored completions, which applies nothing. Raises RewardError where the request is wrong."""
     run = opened.run
     name = _text_of(body, "reward")
     if name not in run.rewards:
@@ -241,13 +241,13 @@ def _start(opened: OpenRun, name: str, job: Mapping[str, Any], about: Mapping[st
 
 
 def _new(run: Run, name: str, body: Mapping[str, Any], *, bring: bool = False) -> str:
-    """Return the new reward: a reference (a text becomes a file), or unless ``bring`` a version's label."""
+    """Return the new reward's reference (a text is written to a file) or a version's label, which ``bring`` refuses."""
     sources = [key for key in ("source", "reference", "version") if body.get(key)]
     if len(sources) != 1:
         raise ConfigError("nothing to try: give the source of a reward, or file.py:function")
     if sources == ["source"]:
         function = function_of(_text_of(body, "source", limit=None), _text_of(body, "function", empty=True))
-        return f"{written(run.path.home / FILE, name, body['source'])}:{function}"
+        return f"{write_source(run.path.home / FILE, name, body['source'])}:{function}"
     if sources == ["version"]:
         if bring:
             raise ConfigError("a version of the run comes in by its source; choose it and apply what is in the editor")

@@ -57,7 +57,7 @@ def prompts(opened: OpenRun, query: Query) -> dict[str, Any]:
             reading.append(index.read_texts(run))
         order = index.order(sort, descending=down)
         if column and value:
-            order = order[index.having(column, value)[order]]
+            order = order[index.column_mask(column, value)[order]]
         if search:
             mask, progress = index.search(run, search)
             reading.append(progress)
@@ -140,7 +140,7 @@ def prompt(opened: OpenRun, query: Query) -> dict[str, Any]:
     values = _values(table, epochs, rewards, sort)[matches]
     ordered = matches[np.argsort(-values if down else values, kind="stable")]  # equal ones as they were recorded
     page = ordered[offset : offset + limit]
-    best, other = _compared(table, epochs)
+    best, other = _pair_to_compare(table, epochs)
     return {
         "index": number,
         "prompt": text_json(recorded.prompt, full=query.integer("rest", 0) == 1),
@@ -313,20 +313,20 @@ def _of_prompt(opened: OpenRun, number: int) -> tuple[CompletionTable, Floats, l
     return table, np.array([np.nan if epoch is None else epoch for epoch, _ in pairs]), [split for _, split in pairs]
 
 
-def _compared(table: CompletionTable, epochs: Floats) -> tuple[int | None, int | None]:
-    """Return which two to compare: the best of the latest and first epoch, or best and worst of the only one."""
+def _pair_to_compare(table: CompletionTable, epochs: Floats) -> tuple[int | None, int | None]:
+    """Return the ids of two to compare: the best of the first and last epoch, or the worst and best of the only one."""
     if not len(table):
         return None, None
     epoch = np.floor(np.nan_to_num(epochs, nan=-1.0))
-    ranked = _ranked(table)
+    ranked = _ranking(table)
     right = next(row for row in ranked if epoch[row] == epoch.max())
     first_rows = [row for row in ranked if epoch[row] == epoch.min()]
     other = first_rows[0] if epoch.min() < epoch.max() else first_rows[-1]
     return int(table.ids[right]), int(table.ids[other])
 
 
-def _ranked(table: CompletionTable) -> Whole:
-    """Return the places from the best to the worst: by total, then by reward, then in the order of recording."""
+def _ranking(table: CompletionTable) -> Whole:
+    """Return a table's rows from the best to the worst: by total, then by reward, then in the order of recording."""
     totals, rewards = (np.nan_to_num(values, nan=-np.inf) for values in (table.totals, table.rewards))
     ranked: Whole = np.lexsort((table.ids, -rewards, -totals))
     return ranked
@@ -334,7 +334,7 @@ def _ranked(table: CompletionTable) -> Whole:
 
 def _epochs(table: CompletionTable, epochs: Floats) -> list[dict[str, Any]]:
     epoch_of = np.floor(np.nan_to_num(epochs, nan=-1.0)).astype(np.int64)
-    ranked = _ranked(table)
+    ranked = _ranking(table)
     rows = []
     for epoch in np.unique(epoch_of):
         ids = table.ids[epoch_of == epoch]
@@ -368,7 +368,7 @@ def _values(table: CompletionTable, epochs: Floats, rewards: Sequence[_Key], sor
 
 def _groups(table: CompletionTable, first: str) -> list[tuple[int, Whole]]:
     """Return a step's prompts, each with the places of its completions from the best to the worst."""
-    ranked = _ranked(table)
+    ranked = _ranking(table)
     ordered = ranked[np.argsort(table.prompts[ranked], kind="stable")]
     starts = np.flatnonzero(np.diff(table.prompts[ordered], prepend=-1))
     if not len(starts):
@@ -417,7 +417,7 @@ def _rows(
 
 
 def _scores(table: CompletionTable, places: Whole, rewards: Sequence[_Key]) -> list[dict[str, Any]]:
-    """Return completions' scores by the key of reward and version, without those that were not asked."""
+    """Return each completion's scores by the key of reward and version, without those that did not score it."""
     cells_of: list[dict[str, Any]] = [{} for _ in places]
     for key in rewards:
         name = key.reward

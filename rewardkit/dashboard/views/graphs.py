@@ -71,7 +71,7 @@ def view(opened: OpenRun, query: Query) -> dict[str, Any]:
 
     Parameters: ``split`` (train), ``metrics`` (the trainer's, separated by commas, each percent-encoded), ``after``,
     and ``graphs``, the keys of those that are wanted in the same way; all unless given. With ``usual`` 1 the metrics
-    are those that most look at, as far as the trainer logs them.
+    are the usual ones, as far as the trainer logs them.
     """
     split = query.choice("split", SPLITS, "train")
     usual = query.integer("usual", 0, low=0, high=1)
@@ -175,7 +175,7 @@ def _versions(run: Run) -> Iterator[dict[str, Any]]:
 
 
 def _changes(run: Run) -> Iterator[dict[str, Any]]:
-    """Yield the changes that bring no new version of a reward."""
+    """Yield markers of the changes that bring no new version of a reward: new weights and removals."""
     for change in run.changes:
         if change.state is not ChangeState.ACCEPTED or change.step is None:
             continue

@@ -74,7 +74,7 @@ class Looking:
 
 
 def _diagnose(path: RecordPlace) -> dict[str, Any]:
-    """Return what a separate process finds in a record; it delays no answer, and frees its memory when it ends."""
+    """Run the detectors on a record in a process of their own; return its answer, or one that has the ``problem``."""
     command = [sys.executable, "-m", "rewardkit.dashboard.diagnosing"]
     variables = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     pipe, start, status = subprocess.PIPE, time.monotonic(), 0
@@ -96,7 +96,7 @@ def _diagnose(path: RecordPlace) -> dict[str, Any]:
 
 
 def flag_count(cache: RunCache, version: Stamp) -> int | None:
-    """Return how many flags the newest diagnosis of a run has; ``None`` for a file without a diagnosis."""
+    """Return how many flags the newest diagnosis of a record has; ``None`` where this file has none."""
     look = cache.get(DIAGNOSIS, 0, Looking).last
     if look is None or look.answer["diagnosis"] is None or look.version[:2] != version[:2]:  # device and inode
         return None
@@ -104,7 +104,7 @@ def flag_count(cache: RunCache, version: Stamp) -> int | None:
 
 
 def view(opened: OpenRun, query: Query) -> dict[str, Any]:
-    """Return what the detectors say, as of which step, what the training flagged, and what each detector is."""
+    """Return the newest diagnosis and its step, the flags of the training, and a description of each detector."""
     run = opened.run
     look, at_work = opened.cache.get(DIAGNOSIS, 0, Looking).newest(run.path, opened.version)
     versions = [{"reward": row.reward, "version": row.number, "first_step": row.first_step} for row in run.own_versions]

@@ -108,7 +108,7 @@ class Listing:
         return row
 
     def _flags(self, name: str, stamp: Stamp, live: int) -> int | None:
-        """Return how many flags the detectors or else the training found; ``None`` where perhaps none looked."""
+        """Return the count of flags of the diagnosis, else of the training; ``None`` without both."""
         cache = self._shared.get(name)
         count = None if cache is None else flag_count(cache, stamp)
         return (live or None) if count is None else count
@@ -147,11 +147,11 @@ def _read(name: str, file: RecordPlace) -> dict[str, Any]:
 
 def _curve(run: Run, name: str) -> dict[str, Any]:
     series = run.series(name)
-    return {"name": name, "last": series[-1][1] if series else None, "series": thinned(series)}
+    return {"name": name, "last": series[-1][1] if series else None, "series": thin(series)}
 
 
-def thinned(series: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Return the points of a series that a small curve shows, the first and the last among them."""
+def thin(series: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Return at most :data:`MOST_POINTS` points of a series, the first and the last among them."""
     if len(series) <= MOST_POINTS:
         return list(series)
     last = len(series) - 1

@@ -22,7 +22,7 @@ from served import WRITE_TOKEN, Served, recorded_run, serving
 
 from rewardkit.dashboard import app
 from rewardkit.dashboard import readers as readers_module
-from rewardkit.dashboard.app import encoded
+from rewardkit.dashboard.app import json_bytes
 from rewardkit.dashboard.panels import ROOT
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import (
@@ -36,7 +36,7 @@ from rewardkit.dashboard.readers import (
     RunCaches,
     Unreadable,
 )
-from rewardkit.dashboard.views.runs import MOST_POINTS, thinned
+from rewardkit.dashboard.views.runs import MOST_POINTS, thin
 from rewardkit.dashboard.workers import MOST_LATE, BusyError, Workers
 from rewardkit.errors import RecordError
 from rewardkit.record.recorder import Recorder
@@ -373,11 +373,11 @@ def test_json_holds_what_rewards_and_models_make_of_it() -> None:
         "array": np.array([1.5, math.nan]),
     }
     assert {"nan": None, "inf": [None], "half": "a\ufffdb", "whole": 3, "array": [1.5, None]} == json.loads(
-        encoded(value)
+        json_bytes(value)
     )
-    assert "Ä\u202e\x1b\x00" == json.loads(encoded("Ä\u202e\x1b\x00"))
+    assert "Ä\u202e\x1b\x00" == json.loads(json_bytes("Ä\u202e\x1b\x00"))
     with pytest.raises(TypeError, match="object is not JSON"):
-        encoded({"x": object()})
+        json_bytes({"x": object()})
 
 
 def test_actions_need_the_write_token(runs: Path, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -508,7 +508,7 @@ def test_a_series_keeps_its_ends() -> None:
     """However many points it has."""
     for count in (0, 1, MOST_POINTS, MOST_POINTS + 1, 1000):
         series = [(step, step / 2) for step in range(count)]
-        found = thinned(series)
+        found = thin(series)
         assert min(count, MOST_POINTS) == len(found)
         assert (series[:1], series[-1:]) == (found[:1], found[-1:])
         assert sorted(set(found)) == found

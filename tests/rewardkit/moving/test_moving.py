@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rewardkit import Cause, Outcome, Reward, RewardDefinitionError, Rollout, Runtime, Status, reward
-from rewardkit.cli.check import coerced
+from rewardkit.cli.check import check_columns
 from rewardkit.moving import from_grader, from_trl, from_verifiers, from_verl
 from rewardkit.rows.reader import Row
 
@@ -253,7 +253,7 @@ def test_no_check_asks_for_annotations_that_nothing_reads() -> None:
     made = [from_trl(trls), from_trl(trls, in_groups=True), from_verifiers(verifiers), from_grader(text)]
     made += [from_verl(lambda solution_str: 1.0, ground_truth="answer")]
     for one in made:
-        check = coerced(one, [Row(1, {"answer": "4"})])
+        check = check_columns(one, [Row(1, {"answer": "4"})])
         assert (one.spec.required_columns, check.warnings) == (("answer",), [])
 
 

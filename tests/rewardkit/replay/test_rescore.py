@@ -14,7 +14,7 @@ from small_run import COMPLETIONS, REVERSED, command, drawn, recorded, told
 from rewardkit import Recorder, Runtime, Status
 from rewardkit.loading.registry import resolve_set
 from rewardkit.record.reader import RunReader
-from rewardkit.replay.rescore import rescore, unanswered
+from rewardkit.replay.rescore import rescore, unanswered_completions
 from rewardkit.replay.stored import choose
 
 
@@ -130,7 +130,11 @@ def test_another_judge_answers_in_its_place(work: Path) -> None:
     with RunReader(run) as reader:
         stored = choose(reader)
         (one,) = reader.passes
-        assert ("judge", 2, len(unanswered(reader, stored, "judge"))) == (one.reward, one.version, one.completions)
+        assert ("judge", 2, len(unanswered_completions(reader, stored, "judge"))) == (
+            one.reward,
+            one.version,
+            one.completions,
+        )
 
 
 def test_a_judge_that_is_gone_is_named(work: Path) -> None:

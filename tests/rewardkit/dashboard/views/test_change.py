@@ -14,7 +14,7 @@ from patience import wait_for
 
 from rewardkit import ConfigError, RecordError, Rollout, Run, Runtime, UpdateRefusedError, reward
 from rewardkit.changing import LiveRuntime
-from rewardkit.dashboard.edited import function_of, written
+from rewardkit.dashboard.edited import function_of, write_source
 from rewardkit.dashboard.jobs import Jobs
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import NotThere, OpenRun, RunCache
@@ -332,18 +332,18 @@ def test_edited_sources_stay_in_their_folder(tmp_path: Path) -> None:
     """A name never leads out, a link is not followed, and a file that was tampered with is written again."""
     record = tmp_path / "one" / "record.db"
     record.parent.mkdir()
-    file = written(record, "../../etc/x\0y", "a = 1\n")
+    file = write_source(record, "../../etc/x\0y", "a = 1\n")
     assert file.parent == tmp_path / "one" / "rewards" / "edited"
     assert file.name.startswith("______etc_x_y_")
     file.write_text("tampered")
-    assert written(record, "../../etc/x\0y", "a = 1\n").read_text() == "a = 1\n"
+    assert write_source(record, "../../etc/x\0y", "a = 1\n").read_text() == "a = 1\n"
     other = tmp_path / "two" / "record.db"
     (other.parent / "rewards").mkdir(parents=True)
     outside = tmp_path / "outside"
     outside.mkdir()
     os.symlink(outside, other.parent / "rewards" / "edited")
     with pytest.raises(RewardLoadError, match="a link that leads elsewhere"):
-        written(other, "brief", "a = 1\n")
+        write_source(other, "brief", "a = 1\n")
     assert list(outside.iterdir()) == []
 
 
