@@ -107,7 +107,7 @@ class Dispatch:
         job, call = self._apart[0]
         for slot in self._slots:
             if slot.state is State.READY and not slot.emptying and call.target in slot.targets:
-                if slot.tainted or slot.given_up:
+                if not slot.is_clean_for(call):
                     self._retire(slot)
                     return
                 if slot.lane is Lane.SERIAL:
@@ -127,7 +127,7 @@ class Dispatch:
             if target not in slot.targets:
                 continue
             if job.alone.get(target):
-                if slot.tainted or (job.alone[target][0].terms.fresh and slot.used):
+                if not slot.is_clean_for(job.alone[target][0]):
                     self._retire(slot)
                     return
                 _send_chunk(slot, job, target, [job.alone[target].popleft()])
@@ -151,7 +151,7 @@ class Dispatch:
             while len(slot.sent) < slot.width and job.pending.get(target):
                 orders.append(_order_for(slot, job, job.pending[target].popleft()))
             if job.alone.get(target) and not slot.sent:
-                if slot.given_up or slot.tainted or (job.alone[target][0].terms.fresh and slot.used):
+                if not slot.is_clean_for(job.alone[target][0]):
                     self._retire(slot)
                     return
                 orders.append(_order_for(slot, job, job.alone[target].popleft()))

@@ -290,6 +290,10 @@ class Slot:
         assert self.page is not None
         return now - self.page.heartbeat() < HEARTBEAT_LOST_S
 
+    def is_clean_for(self, call: Call) -> bool:
+        """Return whether a call that is to run alone can run in the present worker, beside what others left there."""
+        return not (self.tainted or self.given_up or (self.used and (call.terms.fresh or self.has_more_threads())))
+
     def has_more_threads(self) -> bool:
         """Return whether the worker has more threads than when it was ready; ``False`` where that is unknown."""
         return threads_of(self.process) > self.threads > 0

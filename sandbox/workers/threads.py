@@ -30,10 +30,9 @@ class ThreadLane:
         for cell in range(self._all_cells):
             self._cells.put(cell)
         self._pool = ThreadPool(max_workers=self._all_cells)
+        assert self._pool.active  # its threads run from here on
 
     def run(self) -> int:
-        assert self._pool.active  # its threads run from here on
-        capture.threads.clear()
         poll = select.poll()
         poll.register(self._desk.channel.fileno(), select.POLLIN)
         while True:

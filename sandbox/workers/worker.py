@@ -14,6 +14,7 @@ import random
 import socket
 import sys
 import traceback
+from typing import TYPE_CHECKING
 
 from sandbox.errors import WorkerStartError
 from sandbox.workers import capture, surroundings
@@ -22,6 +23,10 @@ from sandbox.workers.page import Page, page_bytes
 from sandbox.workers.serial import SerialLane
 from sandbox.workers.steady import INSIDE, Steady
 from sandbox.workers.wire import LOW_DESCRIPTORS, Channel, RecordWriter, map_shared, own_descriptors_from
+
+if TYPE_CHECKING:
+    from sandbox.workers.loop import LoopLane
+    from sandbox.workers.threads import ThreadLane
 
 _MAX_LOAD_ERROR_CHARS = 20_000
 
@@ -58,26 +63,32 @@ def serve(
         channel.send_json(["load_error", str(fault)[-_MAX_LOAD_ERROR_CHARS:]])
         return 1
     capture.threads_started = 0
-    capture.threads.clear()  # those that loading started are no call's
     surroundings.cancel_plans()
     surroundings.install()  # in what has been loaded, too
     surroundings.previous.clear()
     gc.freeze()  # what is loaded stays; collections then look at calls' garbage only
     desk = Desk(channel, shared, writer, targets)
+    runner = _lane(lane, desk, width)
+    capture.threads.clear()  # those that loading and the lane started are no call's
     desk.page.beat(Steady.monotonic())  # the lane takes a moment to beat by itself
     desk.tell("ready", threads_of(os.getpid()))
     try:
-        if lane == "serial":
-            return SerialLane(desk).run()
-        if lane == "threads":
-            from sandbox.workers.threads import ThreadLane
-
-            return ThreadLane(desk, width).run()
-        from sandbox.workers.loop import LoopLane
-
-        return LoopLane(desk, width).run()
+        return runner.run()
     except EOFError:
         return 0
+
+
+def _lane(lane: str, desk: Desk, width: int) -> SerialLane | ThreadLane | LoopLane:
+    """Return what runs calls, with its threads; those of other lanes are not imported."""
+    if lane == "serial":
+        return SerialLane(desk)
+    if lane == "threads":
+        from sandbox.workers.threads import ThreadLane
+
+        return ThreadLane(desk, width)
+    from sandbox.workers.loop import LoopLane
+
+    return LoopLane(desk, width)
 
 
 def load(payload: Payload) -> dict[int, TargetFunction]:

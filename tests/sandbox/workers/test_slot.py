@@ -6,12 +6,14 @@ import math
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from patience import LONG_S
 
+from sandbox.workers.job import Call, Terms
 from sandbox.workers.slot import GRACE_S, STOPPED_S, Lane, Slot
 
 CALL: Any = (None, SimpleNamespace(timeout_s=60.0))
@@ -172,3 +174,18 @@ def test_time_in_which_the_parent_looked_at_nothing_is_no_calls() -> None:
         assert [ticket] == slot.expired(slot.looked_at + 61.0 + GRACE_S)
     finally:
         slot.close()
+
+
+def test_a_call_to_run_alone_needs_a_worker_in_which_nothing_is_left() -> None:
+    """Threads that others left, stuck calls, and for some calls any call before them make a worker unfit."""
+    slot = Slot(0, Lane.ASYNCIO, 4, frozenset({0}), process=os.getpid(), threads=10**6)
+    alone, fresh = (Call(0, (0,), 60.0, Terms(alone=True, fresh=fresh)) for fresh in (False, True))
+    assert [True, True] == [slot.is_clean_for(alone), slot.is_clean_for(fresh)]
+    slot._next_ticket += 1
+    assert [True, False] == [slot.is_clean_for(alone), slot.is_clean_for(fresh)]
+    slot.threads = 1
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(len, ()).result()
+        assert not slot.is_clean_for(alone)
+    slot.threads, slot.given_up = 10**6, 1
+    assert not slot.is_clean_for(alone)
