@@ -388,7 +388,9 @@ class _Gate(RestrictingNodeTransformer):
     # What RestrictedPython rewrites for objects with permissions; see the module's docstring.
     visit_Subscript = visit_For = visit_comprehension = visit_Assign = visit_With = visit_Call = _visit_unchanged
     # What it does not know yet, and what it forbids for all.
-    visit_Match = visit_match_case = visit_MatchSequence = visit_MatchOr = visit_MatchSingleton = _visit_unchanged
+    visit_MatMult = visit_Match = visit_match_case = visit_MatchSequence = visit_MatchOr = visit_MatchSingleton = (
+        _visit_unchanged
+    )
     inject_print_collector = staticmethod(lambda node, position=0: None)
 
 

@@ -286,7 +286,8 @@ def answer(
 
 def _names(printed: Printed) -> dict[str, Any]:
     safe: dict[str, Any] = {name: getattr(builtins, name) for name in SAFE_BUILTINS}
-    safe["__import__"], safe["print"], safe["type"] = safe_import, printed.write, safe_type
+    safe["__import__"], safe["type"] = safe_import, safe_type
+    safe["print"] = lambda *values, **options: printed.write(*values, **options)  # a copy of which is itself
     safe["getattr"], safe["hasattr"], safe["setattr"] = safe_getattr, safe_hasattr, safe_setattr
     safe["super"] = super  # the gate lets no text have it but at once for an attribute
     guards: dict[str, object] = {"_getattr_": safe_getattr, "_write_": safe_write, "_type_": safe_type}

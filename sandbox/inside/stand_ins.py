@@ -165,8 +165,9 @@ def _typing() -> dict[str, object]:
 
     same = {name: getattr(collections, name) for name in ("Counter", "OrderedDict")}
     kinds = {"DefaultDict": collections.defaultdict, "Deque": deque, "Dict": dict, "FrozenSet": frozenset, "List": list,
-             "Set": set, "Tuple": tuple, "TypedDict": dict}  # fmt: skip
-    functions = {"NewType": lambda name, kind: kind, "cast": lambda kind, value: value}
+             "Set": set, "Text": str, "Tuple": tuple, "TypedDict": dict}  # fmt: skip
+    functions: dict[str, object] = {"NewType": lambda name, kind: kind, "cast": lambda kind, value: value}
+    functions |= dict.fromkeys(("final", "overload", "override", "runtime_checkable"), lambda function: function)
     names: dict[str, object] = {**same, **kinds, **functions, "NamedTuple": typing.NamedTuple, "TYPE_CHECKING": False}
     for name in public_names("typing") - names.keys():
         names[name] = getattr(collections.abc, name, None) or _Hint()

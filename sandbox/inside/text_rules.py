@@ -40,8 +40,8 @@ SAFE_BUILTINS = frozenset(
 GUARDED_BUILTINS = frozenset({"__import__", "getattr", "hasattr", "print", "setattr", "type"})  # a text has ours
 
 _ONE_WAY = (
-    "abs bool call ceil contains delitem enter eq exit float floor format ge getitem gt hash index int invert iter le "
-    "len lt missing ne neg next pos repr reversed round setitem str trunc"
+    "abs bool bytes call ceil complex contains delitem enter eq exit float floor format ge getitem gt hash index int "
+    "invert iter le len lt missing ne neg next pos repr reversed round setitem str trunc"
 )
 _BOTH_WAYS = "add and divmod floordiv lshift matmul mod mul or pow rshift sub truediv xor"
 OPERATORS = frozenset(
@@ -71,16 +71,19 @@ _ONLY = {
     "dataclasses": "asdict astuple dataclass field fields is_dataclass replace",
     "enum": "Enum Flag IntEnum IntFlag StrEnum auto unique",
     "functools": "cache cached_property cmp_to_key lru_cache partial reduce total_ordering update_wrapper wraps",
-    "typing": "Any Callable ClassVar Counter DefaultDict Deque Dict Final FrozenSet Generator Generic Hashable "
-    "Iterable Iterator List Literal Mapping MutableMapping NamedTuple NewType NoReturn Optional OrderedDict "
-    "Protocol Self Sequence Set Sized TYPE_CHECKING Tuple Type TypeAlias TypeVar TypedDict Union cast",
 }
 """Names of modules of which a text may take these alone.
 
 Not among them: what evaluates annotations (``functools.singledispatch``, ``typing.get_type_hints``), makes a class with
 names that are data (``dataclasses.make_dataclass``), or hands out a metaclass, a frame or a traceback.
 """
-_HIDDEN = {"string": {"Formatter"}}
+_HIDDEN = {
+    "string": {"Formatter"},
+    "typing": {
+        "ForwardRef", "evaluate_forward_ref", "get_args", "get_origin", "get_overloads", "get_protocol_members",
+        "get_type_hints", "is_protocol", "is_typeddict",
+    },
+}  # fmt: skip
 
 
 def public_names(module: str) -> frozenset[str]:

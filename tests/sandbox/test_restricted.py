@@ -279,6 +279,12 @@ ALLOWED: dict[str, tuple[str, Any]] = {
         + _body("return E('', obj=3).g()"),
         "the attribute 'obj' of an AttributeError is not available here",
     ),
+    "names of typing": (
+        "import typing\nfrom typing import Annotated, NotRequired, ParamSpec, Protocol, final, runtime_checkable\n"
+        "P = ParamSpec('P')\n@runtime_checkable\nclass A(Protocol[P]):\n    x: Annotated[int, 3]\n"
+        + _body("return issubclass(A, object), isinstance([], typing.Iterable), typing.TYPE_CHECKING"),
+        (True, True, False),
+    ),
     "UserString": (
         "from collections import UserString\n" + _body("return UserString('{a.real}').format(a=1)"),
         "1",
