@@ -17,8 +17,8 @@ from rewardkit.coercion.literals import TextError, parse_container
 from rewardkit.coercion.rule import Coercer, ColumnValueError, Convert, foreign_reason
 
 
-def held_in(value: object, expected: str) -> object:
-    """Return the container that a text, an array or a tensor holds; other values as they are."""
+def container_of(value: object, expected: str) -> object:
+    """Return the container of a text, array or tensor, other values as they are; ColumnValueError for a bad text."""
     if isinstance(value, str):
         try:
             return parse_container(value)
@@ -37,8 +37,8 @@ def wrong_kind(expected: str, value: object, item: object) -> ColumnValueError:
 
 
 def items_in(value: object, expected: str, unordered: bool = False) -> Iterable[object]:
-    """Return the elements of a sequence, or, if order does not matter, of a set too."""
-    items = held_in(value, expected)
+    """Return the elements of a sequence, or if ``unordered`` of a set, too; ColumnValueError for another kind."""
+    items = container_of(value, expected)
     if isinstance(items, list | tuple) or (unordered and isinstance(items, Set)):
         return items
     if isinstance(items, Sequence) and not isinstance(items, str | bytes | bytearray | memoryview):
@@ -47,8 +47,8 @@ def items_in(value: object, expected: str, unordered: bool = False) -> Iterable[
 
 
 def mapping_in(value: object, expected: str) -> Mapping[Any, object]:
-    """Return the mapping that a value is or holds."""
-    items = held_in(value, expected)
+    """Return the mapping that a value is or has; ColumnValueError for another kind."""
+    items = container_of(value, expected)
     if isinstance(items, Mapping):
         return items
     raise wrong_kind(expected, value, items)
@@ -122,7 +122,7 @@ class Fields:
     required: frozenset[str]  # the names that have no default
 
     def read(self, mapping: Mapping[Any, object], expected: str, value: object) -> dict[str, object]:
-        """Return the fields that ``held`` has, converted."""
+        """Return the fields of ``mapping``, converted; ColumnValueError where one is missing or wrong."""
         for name in self.coercers:
             if name in self.required and name not in mapping:
                 raise ColumnValueError.of(expected, value, f"field {name!r} is missing")
@@ -210,7 +210,7 @@ def named_tuple_convert(kind: type, fields: Fields, expected: str) -> Convert:
     def convert(value: object) -> object:
         if isinstance(value, kind):
             return value
-        items = held_in(value, expected)
+        items = container_of(value, expected)
         if isinstance(items, list | tuple) and len(items) <= len(names):
             items = dict(zip(names, items, strict=False))
         if not isinstance(items, Mapping):

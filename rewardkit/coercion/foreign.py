@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _validator(annotation: Any, expected: str) -> Convert:
-    """Return pydantic's lax validation, its error in a few words; raise what it raises for odd annotations."""
+    """Return a reader by pydantic's lax validation, its errors short; an odd annotation raises pydantic's own error."""
     from pydantic import TypeAdapter, ValidationError
 
     validate: Convert = TypeAdapter(annotation).validate_python
@@ -94,7 +94,7 @@ def simple_convert(annotation: object, expected: str) -> Convert:
 
 
 def _is_number(value: object) -> bool:
-    """Whether pydantic might take the text for a number of seconds."""
+    """Return whether pydantic might take a text for a number of seconds."""
     if not isinstance(value, str):
         return False
     try:
@@ -105,7 +105,7 @@ def _is_number(value: object) -> bool:
 
 
 def reads_raw_value(metadata: tuple[object, ...]) -> bool:
-    """Whether a validator in an ``Annotated`` is to see the column as it is, before anything is coerced."""
+    """Return whether a validator in an ``Annotated`` reads the column as it is, before anything is coerced."""
     from pydantic import BeforeValidator, Json, PlainValidator, WrapValidator
 
     return any(isinstance(entry, BeforeValidator | PlainValidator | WrapValidator | Json) for entry in metadata)

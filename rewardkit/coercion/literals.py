@@ -137,7 +137,7 @@ def _mend_string(match: re.Match[str]) -> str:
 
 
 def _is_finite(value: object) -> bool:
-    """Whether every number within is finite."""
+    """Return whether every number in a value is finite."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, complex):

@@ -80,7 +80,7 @@ def to_text(value: object) -> str:
 
 
 def to_int(value: object) -> int:
-    """A whole number; ``"4.0"``, ``"1e3"`` and a real 4.0 count, a real bool does not."""
+    """Return a whole number; ``"4.0"``, ``"1e3"`` and a real 4.0 count, a real bool does not."""
     if type(value) is int:
         return value
     if isinstance(value, str):
@@ -89,7 +89,7 @@ def to_int(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, float | Decimal | Fraction):
-        return _whole(value)
+        return _whole_number(value)
     raise ColumnValueError.of("int", value)
 
 
@@ -100,7 +100,7 @@ def to_plain_int(value: object) -> int:
     return to_int(value)
 
 
-def _whole(value: float | Decimal | Fraction) -> int:
+def _whole_number(value: float | Decimal | Fraction) -> int:
     """Return a finite number without a fraction as an int."""
     if not _is_finite(value):
         raise ColumnValueError.of("int", value, "not finite")
@@ -134,7 +134,7 @@ def _int_of_text(value: str) -> int:
 
 
 def _number_text(value: str, expected: str) -> str:
-    """Return the stripped text, if its length is one that a number may have."""
+    """Return the stripped text; ColumnValueError where it is too long for a number."""
     text = value.strip()
     if len(text) > _MAX_NUMBER_CHARS:
         raise ColumnValueError.of(expected, value, "too many digits")
@@ -142,7 +142,7 @@ def _number_text(value: str, expected: str) -> str:
 
 
 def _decimal_of(text: str, value: object, expected: str) -> Decimal:
-    """Return the exact number, with an exponent so small that an int or a fraction of it fits in memory."""
+    """Return the exact number of a text; ColumnValueError where it is none, or its exponent would fill the memory."""
     if not _DECIMAL.fullmatch(text):
         raise ColumnValueError.of(expected, value, "not finite" if _NOT_FINITE.fullmatch(text) else None)
     try:
@@ -298,7 +298,7 @@ def _readers(values: Collection[object]) -> list[Convert]:
 
 
 def _readings(value: object, readers: list[Convert]) -> Iterator[object]:
-    """Return the value as it is, then as each reader reads it."""
+    """Yield the value as it is, then the result of each reader that accepts it."""
     yield value
     for reader in readers:
         try:

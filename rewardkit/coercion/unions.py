@@ -46,7 +46,7 @@ def union_convert(coercers: Sequence[Coercer], expected: str) -> Convert:
             return _choose([coercer.convert for coercer in coercers], scalar, expected, value)
         has_result, result = _first(before, scalar)
         if not has_result and structured and looks_structured(scalar):
-            has_result, result = _structured(structured, scalar)
+            has_result, result = _read_container(structured, scalar)
         if not has_result:
             has_result, result = _first(after, scalar)
         if not has_result:
@@ -64,7 +64,7 @@ def _text_steps(members: Sequence[Coercer]) -> tuple[list[Convert], list[Convert
 
 
 def _first(converts: Sequence[Convert], value: object) -> tuple[bool, object]:
-    """Return whether any takes the value, and what the first that does makes of it."""
+    """Return whether a reader accepts the value, and the result of the first that does."""
     for convert in converts:
         try:
             return True, convert(value)
@@ -73,7 +73,7 @@ def _first(converts: Sequence[Convert], value: object) -> tuple[bool, object]:
     return False, None
 
 
-def _structured(converts: Sequence[Convert], text: str) -> tuple[bool, object]:
+def _read_container(converts: Sequence[Convert], text: str) -> tuple[bool, object]:
     try:
         container = parse_container(text)
         return True, _choose(converts, container, "", text)
@@ -82,14 +82,14 @@ def _structured(converts: Sequence[Convert], text: str) -> tuple[bool, object]:
 
 
 def _choose(converts: Sequence[Convert], scalar: object, expected: str, value: object) -> object:
-    """Return what the first member makes of ``given`` that leaves it unchanged, else what the first makes of it."""
+    """Return the first result that equals ``scalar``, else the first result; ColumnValueError without any."""
     results: list[object] = []
     for convert in converts:
         try:
             result = convert(scalar)
         except ColumnValueError:
             continue
-        if _unchanged(scalar, result):
+        if _is_same(scalar, result):
             return result
         results.append(result)
     if not results:
@@ -97,8 +97,8 @@ def _choose(converts: Sequence[Convert], scalar: object, expected: str, value: o
     return results[0]
 
 
-def _unchanged(scalar: object, result: object) -> bool:
-    """Whether the two are the same in type and content, all the way down."""
+def _is_same(scalar: object, result: object) -> bool:
+    """Return whether two values are the same in type and content, all the way down."""
     if scalar is result:
         return True
     if type(scalar) is not type(result):
@@ -106,9 +106,9 @@ def _unchanged(scalar: object, result: object) -> bool:
     if isinstance(scalar, _VALUES):
         return scalar == result
     if isinstance(scalar, list | tuple) and isinstance(result, list | tuple):
-        return len(scalar) == len(result) and all(map(_unchanged, scalar, result))
+        return len(scalar) == len(result) and all(map(_is_same, scalar, result))
     if isinstance(scalar, dict) and isinstance(result, dict):
-        return len(scalar) == len(result) and all(map(_unchanged, scalar.items(), result.items()))
+        return len(scalar) == len(result) and all(map(_is_same, scalar.items(), result.items()))
     if isinstance(scalar, set | frozenset) and isinstance(result, set | frozenset):
         return {(type(member), member) for member in scalar} == {(type(member), member) for member in result}
     return False

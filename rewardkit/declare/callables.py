@@ -24,7 +24,7 @@ def without_partials(function: object) -> Any:
 
 
 def _layers(function: object) -> Iterator[Any]:
-    """Return a callable and what it calls, down to the function whose code runs, without looking through wrappers."""
+    """Yield a callable and those beneath it, down to the function whose code runs; wrappers are not unwrapped."""
     for _ in range(_MOST_LAYERS):
         yield function
         inner = _beneath(function)

@@ -129,12 +129,12 @@ class Composite(Composable):
 
     def map_leaves(self, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Composite:
         changed = functools.cache(change)
-        return replace(self, **{name: _mapped(value, changed) for name, value in self._settings().items()})  # type: ignore[type-var]
+        return replace(self, **{name: _change_leaves(value, changed) for name, value in self._settings().items()})  # type: ignore[type-var]
 
     if not TYPE_CHECKING:  # a type checker would take every attribute to be there
 
         def __getattr__(self, name: str) -> Any:
-            """Tell a caller that takes it for a function, as TRL does, what to write instead."""
+            """Raise AttributeError; where it is taken for a function, as by TRL, say what to write instead."""
             if name in ("__call__", "__name__"):
                 raise AttributeError(
                     f"composition {self.name!r} is not a function; hand a trainer the functions of an adapter: "
@@ -177,11 +177,11 @@ def _parts(value: object) -> tuple[Composable, ...]:
     return tuple(part for element in value for part in _parts(element)) if isinstance(value, tuple) else ()
 
 
-def _mapped(value: object, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Any:
-    """Return a setting of a composition with the leaves in it changed."""
+def _change_leaves(value: object, change: Callable[[Reward[..., Any]], Reward[..., Any]]) -> Any:
+    """Return a composition's setting after changing each leaf in it."""
     if isinstance(value, Composable):
         return value.map_leaves(change)
-    return tuple(_mapped(element, change) for element in value) if isinstance(value, tuple) else value
+    return tuple(_change_leaves(element, change) for element in value) if isinstance(value, tuple) else value
 
 
 def _value(node: Composable, values: Values, step: int | None) -> float:
@@ -197,7 +197,7 @@ def _finite(number: float) -> float:
 
 
 def _sum_of(node: Composable | float) -> WeightedSum:
-    """Return what is added as a sum; a number is a sum without terms."""
+    """Return a part or a number as a sum; a number is a sum without terms."""
     if not isinstance(node, Composable):
         return WeightedSum((), _finite(node))
     return node if type(node) is WeightedSum else WeightedSum(((1.0, node),))

@@ -99,7 +99,7 @@ class Reward(Composable, Generic[P, R]):
         described(self.spec.function).set_up()
 
     def misfits(self, examples: Sequence[Mapping[str, Any]]) -> list[ColumnMisfit]:
-        """Return each value of the columns that it, or a reward that it calls, cannot take, in the rows' order."""
+        """Return the values that do not fit the columns of this reward, or of one inside it, in the rows' order."""
         every: tuple[Reward[..., Any], ...] = (self, *self.inner)
         parameters = [p for reward in every for p in reward.spec.parameters]
         coercers = [(p.name, p.coercer) for p in parameters if p.coercer is not None]

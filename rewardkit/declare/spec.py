@@ -214,8 +214,8 @@ def build_spec(
 ) -> RewardSpec:
     """Read a function's signature and make the plan that fills its parameters.
 
-    A function that travelled to a worker by value has left behind the names that its annotations mention, and its
-    source: its ``hints``, resolved, and its ``version`` are given.
+    A function that travelled to a worker by value has lost its source and the names in its annotations: for it the
+    resolved ``hints`` and the ``version`` are passed.
 
     Raises:
         RewardDefinitionError: The signature cannot be filled by name, or an annotation makes no sense.
@@ -261,7 +261,7 @@ def build_spec(
 
 
 def _own_names(function: Callable[..., Any]) -> frozenset[str]:
-    """Return the names of the parameters of the function that the author wrote, those that are set included."""
+    """Return the parameters' names of the function that the author wrote, with those that partials have set."""
     try:
         parameters = inspect.signature(written(function)).parameters.values()
     except (TypeError, ValueError):
@@ -286,7 +286,7 @@ def _sandbox_filler(width: int) -> Filler:
 
 
 def sandbox_of_process(width: int) -> RewardSandbox:
-    """Return this process's sandbox, started. The time that takes is not the call's."""
+    """Start this process's sandbox and return it; the call's timeout does not count that time."""
     with stopped():
         from rewardkit.jailed.jail import shared_sandbox  # slow to import, and few rewards need it
 
@@ -302,7 +302,7 @@ def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: object, rew
     fillers = _fillers(kind, annotation)
     if name in fillers:
         return Parameter(name, required, fillers[name])
-    _refuse_mixed_up(kind, name, reward)
+    _refuse_other_kind(kind, name, reward)
     if name == ENVIRONMENTS_COLUMN:
         return Parameter(name, required, _environments_filler(kind), build_coercer(Any))
     is_list = kind is Kind.GROUP and get_origin(annotation) in LISTS
@@ -340,8 +340,8 @@ def _own_parameter(name: str, required: bool, coercer: Coercer) -> Parameter:
     return Parameter(name, required, fill, coercer)
 
 
-def _refuse_mixed_up(kind: Kind, name: str, reward: str) -> None:
-    """Raise where a reward asks for the other kind's words, the likeliest slip of the pen."""
+def _refuse_other_kind(kind: Kind, name: str, reward: str) -> None:
+    """Raise RewardDefinitionError where a parameter is one of the other kind of reward, the likeliest mistake."""
     if kind is Kind.GROUP and name == "completion":
         raise RewardDefinitionError(f"group reward {reward!r}: it takes 'completions', a list, not 'completion'")
     if kind is Kind.GROUP and name == "prompts":
@@ -389,7 +389,7 @@ def _of_each(of: Callable[[Rollout | Arrived], Any]) -> Filler:
 
 
 def _fillers(kind: Kind, annotation: object) -> dict[str, Filler]:
-    """Return what fills the reserved names other than prompt and completion, of one rollout or of a group."""
+    """Return the fillers of the reserved names other than prompt and completion, for one rollout or a group."""
     values = get_args(annotation)
     in_mapping = get_origin(annotation) in (dict, Mapping) and len(values) == 2 and values[1] is Any
     raw = annotation is dict or in_mapping

@@ -14,7 +14,7 @@ from rewardkit.health import exploits, faults, gradient, lengths, noise, trends,
 from rewardkit.health.evidence import CLIPPED, Evidence
 from rewardkit.health.evidence import lengths as lengths_of
 from rewardkit.health.flag import SHOWN_ROWS, Detection, Flag
-from rewardkit.health.measures import grouped
+from rewardkit.health.measures import by_group
 
 FAMILIES: Mapping[str, str] = {
     "signal": "Signal: is there anything to learn from?",
@@ -107,10 +107,10 @@ _WITHOUT_SIGNAL = ("zero_variance", "ceiling", "std_collapse")
 
 
 def _groups(window: Evidence) -> int:
-    return window.cached("groups", lambda: int((grouped(window.table.rewards, window.table.groups).counts > 1).sum()))
+    return window.cached("groups", lambda: int((by_group(window.table.rewards, window.table.groups).counts > 1).sum()))
 
 
-def lacking(detector: Detector, window: Evidence, baseline: Evidence | None) -> str | None:
+def missing_need(detector: Detector, window: Evidence, baseline: Evidence | None) -> str | None:
     """Return why a detector cannot look at a window; ``None`` where it can."""
     if not len(window.table):
         return "no completions"
@@ -123,7 +123,7 @@ def flags_of(
     """Return the detectors' flags of a window, one for each detector and reward, without those that repeat another."""
     if not len(window.table):
         return []
-    flags = [flag for detector in detectors or DETECTORS.values() for flag in _ask(detector, window, baseline)]
+    flags = [flag for detector in detectors or DETECTORS.values() for flag in _detect(detector, window, baseline)]
     raised = {(flag.detector, flag.reward) for flag in flags}
     names = {flag.detector for flag in flags}
     silent = bool(window.paid) and all(("constant", name) in raised for name in window.paid)
@@ -135,8 +135,8 @@ def flags_of(
     ]
 
 
-def _ask(detector: Detector, window: Evidence, baseline: Evidence | None) -> Iterator[Flag]:
-    if lacking(detector, window, baseline) is not None:
+def _detect(detector: Detector, window: Evidence, baseline: Evidence | None) -> Iterator[Flag]:
+    if missing_need(detector, window, baseline) is not None:
         return
     subjects = [(reward,) for reward in window.table.scores] if detector.each else [()]
     for subject in subjects:

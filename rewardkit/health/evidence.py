@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from rewardkit.health.measures import grouped
+from rewardkit.health.measures import by_group
 from rewardkit.record.table import CompletionTable, Floats
 
 SAMPLED = 256  # Completions of a window whose texts are read, in whole groups
@@ -63,7 +63,7 @@ class Evidence:
     _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def cached(self, name: str, compute: Callable[[], T]) -> T:
-        """Return what ``compute`` returns, which runs once for each name."""
+        """Return the result of ``compute``, which runs once for each name."""
         if name not in self._cache:
             self._cache[name] = compute()
         value: T = self._cache[name]
@@ -116,9 +116,9 @@ class Evidence:
     def share_of_best(self, reference: Evidence | None = None) -> Floats:
         """Return how good each completion is: 0 where every reward is at its lowest, 1 where at its highest.
 
-        The weighted sum, between the sums of the lowest and highest scores that were seen here and in ``reference``,
-        under the completion's own weights; so a weight that follows a schedule moves nothing. ``nan`` without a score,
-        or where nothing varies.
+        It is where the weighted sum lies between the sums of the lowest and highest scores seen here and in
+        ``reference``, with the completion's own weights, so that a schedule of weights moves nothing. ``nan`` without a
+        score, or where nothing varies.
         """
         windows = [self] if reference is None else [self, reference]
         low, high, total = (np.zeros(len(self.table)) for _ in range(3))
@@ -163,11 +163,11 @@ def _lengths(evidence: Evidence) -> Floats:
 
 def by_step(values: Any, table: CompletionTable) -> Floats:
     """Return the mean of the known values of each step, in order."""
-    return grouped(values, table.steps).means
+    return by_group(values, table.steps).means
 
 
-def joined(tables: Sequence[CompletionTable]) -> CompletionTable:
-    """Return several tables as one; groups stay apart, and a reward that a table lacks has no scores there."""
+def join_tables(tables: Sequence[CompletionTable]) -> CompletionTable:
+    """Join tables to one; groups stay apart, and a reward that a table lacks has no scores there."""
     parts: dict[str, Any] = {}
     offsets = np.cumsum([0, *(int(table.groups.max()) + 1 if len(table) else 0 for table in tables[:-1])])
     for column_field in fields(CompletionTable):

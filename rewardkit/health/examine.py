@@ -10,10 +10,10 @@ import numpy as np
 
 from rewardkit.errors import RecordError
 from rewardkit.groups import group_numbers
-from rewardkit.health.detectors import DETECTORS, flags_of, lacking
-from rewardkit.health.evidence import CLIPPED, Evidence, PromptRow, joined
+from rewardkit.health.detectors import DETECTORS, flags_of, missing_need
+from rewardkit.health.evidence import CLIPPED, Evidence, PromptRow, join_tables
 from rewardkit.health.flag import Flag
-from rewardkit.health.measures import grouped
+from rewardkit.health.measures import by_group
 from rewardkit.health.noise import Noise, noise_of
 from rewardkit.health.watch import BASELINE_STEPS, WINDOW_STEPS, Watch
 from rewardkit.messages import completion_text, content_text
@@ -62,7 +62,7 @@ class Diagnosis:
 
     @property
     def gradient(self) -> str:
-        """How many groups give no gradient, in words."""
+        """A sentence on the share of groups that give no gradient."""
         if self.flat is None:
             return "no group has two completions with a reward, so nothing can be said of gradients"
         where = "on these rows " if self.steps is None else "over these steps " if self.baseline else "over all steps "
@@ -122,7 +122,7 @@ def diagnose_run(
     prompts = prompts_of(run)
     if not run_steps:
         table = run.table()
-        return _of_rows(Evidence(table, run.texts, prompts, again=again(table) if again else {}))
+        return _diagnose_evidence(Evidence(table, run.texts, prompts, again=again(table) if again else {}))
     watch = Watch(texts=run.texts, prompts=prompts, every=every, metrics=metrics_of(run), again=again)
     early, newest = _parts(run, run_steps, every, most)
     for table in _tables(run, early):
@@ -132,7 +132,7 @@ def diagnose_run(
     completions, flat, groups, scored = 0, 0, 0, []
     for table in _tables(run, newest):
         watch.observe(table)
-        parts = grouped(table.rewards, table.groups)
+        parts = by_group(table.rewards, table.groups)
         completions += len(table)
         flat += int(parts.flat.sum())
         groups += int((parts.counts > 1).sum())
@@ -188,14 +188,14 @@ def diagnose_rows(batch: ScoreBatch) -> Diagnosis:
     def prompts(ids: Sequence[int]) -> list[PromptRow | None]:
         return [PromptRow(_all_text(rollouts[row].prompt), rollouts[row].example) for row in ids]
 
-    return _of_rows(Evidence(table_of(batch), texts, prompts, recorded=False))
+    return _diagnose_evidence(Evidence(table_of(batch), texts, prompts, recorded=False))
 
 
-def _of_rows(evidence: Evidence) -> Diagnosis:
+def _diagnose_evidence(evidence: Evidence) -> Diagnosis:
     table = evidence.table
-    parts = grouped(table.rewards, table.groups)
+    parts = by_group(table.rewards, table.groups)
     able = parts.counts > 1
-    reasons = {name: lacking(detector, evidence, None) for name, detector in DETECTORS.items()}
+    reasons = {name: missing_need(detector, evidence, None) for name, detector in DETECTORS.items()}
     return Diagnosis(
         flags=flags_of(evidence),
         completions=len(table),
@@ -210,10 +210,10 @@ def _of_rows(evidence: Evidence) -> Diagnosis:
 
 
 def _noise(scored: Sequence[tuple[CompletionTable, Mapping[str, Floats]]]) -> dict[str, Noise]:
-    """Return, by reward, how noisy it is over all completions with two scores."""
+    """Return the noise of each reward over all completions with two scores; rewards without these are left out."""
     if not scored:
         return {}
-    table = joined([table for table, _ in scored])
+    table = join_tables([table for table, _ in scored])
     by_reward = {}
     for name in dict.fromkeys(name for _, again in scored for name in again):
         second = np.concatenate([again.get(name, np.full(len(table), np.nan)) for table, again in scored])

@@ -11,7 +11,7 @@ import numpy as np
 
 from rewardkit.health.evidence import Evidence
 from rewardkit.health.flag import Detection
-from rewardkit.health.measures import grouped, highest, without_nan
+from rewardkit.health.measures import by_group, highest, without_nan
 from rewardkit.record.table import Floats, Whole
 from rewardkit.types import Cause
 
@@ -31,7 +31,7 @@ def failures(window: Evidence, baseline: Evidence | None, reward: str) -> Detect
     """
     causes = window.table.causes[reward]
     failed = (window.table.status[reward] == "f") & (causes != "timeout")
-    excess = _share_above(window, reward, failed, 0.05)
+    excess = _excess_of(window, reward, failed, 0.05)
     if excess is None:
         return None
     by_cause = Counter(causes[failed].tolist()).most_common()
@@ -54,7 +54,7 @@ def timeouts(window: Evidence, baseline: Evidence | None, reward: str) -> Detect
     one prompt that makes a reward hang.
     """
     late = (window.table.status[reward] == "f") & (window.table.causes[reward] == "timeout")
-    excess = _share_above(window, reward, late, 0.02)
+    excess = _excess_of(window, reward, late, 0.02)
     if excess is None:
         return None
     message = f"{excess.of_all:.0%} of the calls time out{excess.where}"
@@ -71,14 +71,14 @@ class _Excess(NamedTuple):
     rows: Any  # Places of the failed calls, those of that step first
 
 
-def _share_above(window: Evidence, reward: str, failed: Any, bound: float) -> _Excess | None:
+def _excess_of(window: Evidence, reward: str, failed: Any, bound: float) -> _Excess | None:
     """Return the failed calls, where their share is above a bound or they are a whole step; else ``None``."""
     table = window.table
     status = table.status[reward]
     is_call = (status == "f") | (status == "s")
     if is_call.sum() < 20:
         return None
-    shares = grouped(np.where(is_call, failed, np.nan), table.groups)
+    shares = by_group(np.where(is_call, failed, np.nan), table.groups)
     above = shares.low > bound
     lost = _lost_steps(table.steps[is_call], status[is_call] == "f", failed[is_call]) if window.timed else []
     if not above and not lost:
@@ -90,7 +90,7 @@ def _share_above(window: Evidence, reward: str, failed: Any, bound: float) -> _E
 
 
 def _lost_steps(steps: Whole, all_failed: Any, failed: Any) -> list[int]:
-    """Return the steps of 8 calls or more at which all failed, half of them or more in the way that is looked for."""
+    """Return the steps at which 8 calls or more were made and all failed, at least half of them as ``failed`` marks."""
     numbers, places, counts = np.unique(steps, return_inverse=True, return_counts=True)
     every, mine = (np.bincount(places, weights=flags, minlength=len(numbers)) for flags in (all_failed, failed))
     lost = (counts >= 8) & (every == counts) & (2 * mine >= counts)
@@ -159,7 +159,7 @@ def _silence_pays(window: Evidence, reward: str) -> Detection | None:
     """Return where completions that a reward skips earn more in total than the worst scored ones of their group."""
     table = window.table
     status = table.status[reward]
-    means = grouped(table.rewards, table.groups)
+    means = by_group(table.rewards, table.groups)
     totals = np.where(np.isnan(table.rewards), means.means[means.places], table.rewards)  # no total: the advantage 0
     has_total = ~np.isnan(totals)
     margin = _margin(totals, (status == "k") & has_total, (status == "s") & has_total, table.groups)
@@ -187,10 +187,10 @@ def skips(window: Evidence, baseline: Evidence | None, reward: str) -> Detection
     if is_call.sum() < (100 if window.timed else 8):
         return _silence_pays(window, reward)
     share = float(skipped[is_call].mean())
-    shares = grouped(np.where(is_call, skipped, np.nan), window.table.groups)
+    shares = by_group(np.where(is_call, skipped, np.nan), window.table.groups)
     before = None
     if baseline is not None and reward in baseline.table.status and (baseline.table.status[reward] != "").any():
-        parts = grouped(baseline.table.status[reward] == "k", baseline.table.groups)
+        parts = by_group(baseline.table.status[reward] == "k", baseline.table.groups)
         before = float(parts.means.mean()), parts.high
     low = shares.low
     bound = 0.2 + before[1] if before is not None else 1.0

@@ -8,7 +8,7 @@ import numpy as np
 
 from rewardkit.health.evidence import Evidence, extremes
 from rewardkit.health.flag import Detection
-from rewardkit.health.measures import grouped, lower_share, mean_bounds, mean_of, upper_share, without_nan
+from rewardkit.health.measures import by_group, lower_share, mean_bounds, mean_of, upper_share, without_nan
 
 TOP = 0.99  # A completion is at the top from this share of the way between the lowest and the highest reward
 
@@ -26,7 +26,7 @@ def zero_variance(window: Evidence, baseline: Evidence | None) -> Detection | No
     without steps) say nothing.
     """
     table, at_once, static = window.table, 0.8, 0.5
-    parts = grouped(table.rewards, table.groups)
+    parts = by_group(table.rewards, table.groups)
     able = parts.counts > 1
     if able.sum() < (8 if window.timed else 4):
         return None
@@ -38,7 +38,7 @@ def zero_variance(window: Evidence, baseline: Evidence | None) -> Detection | No
     bound = at_once if not (alone or abnormal) else static
     if share <= bound or (window.timed and not abnormal and lower_share(flat) <= static):
         return None
-    good = grouped(window.share_of_best(baseline), table.groups).means
+    good = by_group(window.share_of_best(baseline), table.groups).means
     best, worst = (float((flat & mask[able]).mean()) for mask in (good >= TOP, good <= 1 - TOP))
     message = f"{share:.0%} of groups give no gradient: in {best:.0%} all completions are best"
     message += f", in {worst:.0%} all worst"
@@ -66,7 +66,7 @@ def _flat_share(baseline: Evidence | None) -> tuple[float, float] | None:
     """Return the share of flat groups in a baseline, and its upper bound."""
     if baseline is None:
         return None
-    parts = grouped(baseline.table.rewards, baseline.table.groups)
+    parts = by_group(baseline.table.rewards, baseline.table.groups)
     flat = parts.flat[parts.counts > 1]
     return (float(flat.mean()), upper_share(flat)) if len(flat) >= 8 else None
 
@@ -84,7 +84,7 @@ def ceiling(window: Evidence, baseline: Evidence | None) -> Detection | None:
     """
     good = window.share_of_best(baseline)
     at_top = np.where(np.isnan(good), np.nan, good >= TOP)
-    groups = grouped(at_top, window.table.groups)
+    groups = by_group(at_top, window.table.groups)
     share = mean_of(at_top)
     if (groups.counts > 0).sum() < 8 or not groups.low > 0.8:
         return None
@@ -103,7 +103,7 @@ def std_collapse(window: Evidence, baseline: Evidence) -> Detection | None:
     Limits: needs a baseline. A run at its ceiling collapses as well; ``ceiling`` then says so alone.
     """
     spreads = [
-        without_nan(grouped(evidence.share_of_best(other), evidence.table.groups).stds)
+        without_nan(by_group(evidence.share_of_best(other), evidence.table.groups).stds)
         for evidence, other in ((window, baseline), (baseline, window))
     ]
     if min(map(len, spreads)) < 8 or not mean_of(spreads[1]) > 0:
@@ -131,7 +131,7 @@ def dominance(window: Evidence, baseline: Evidence | None, reward: str) -> Detec
     if reward not in window.paid or len(window.paid) < 2:
         return None
     table = window.table
-    stds = {name: np.nan_to_num(grouped(table.scores[name], table.groups).stds) for name in window.paid}
+    stds = {name: np.nan_to_num(by_group(table.scores[name], table.groups).stds) for name in window.paid}
     shares = []
     for weights in (window.weights, dict.fromkeys(window.paid, 1.0)):
         spread = abs(weights[reward]) * stds[reward]
@@ -202,7 +202,7 @@ def defaults(window: Evidence, baseline: Evidence | None, reward: str) -> Detect
     table = window.table
     failed = (table.status[reward] == "f") & ~np.isnan(table.scores[reward])
     is_call = (table.status[reward] == "f") | (table.status[reward] == "s")
-    shares = grouped(np.where(is_call, failed, np.nan), table.groups)
+    shares = by_group(np.where(is_call, failed, np.nan), table.groups)
     if is_call.sum() < 20 or not shares.low > 0.05:
         return None
     share = float(failed.sum() / is_call.sum())

@@ -6,7 +6,7 @@ import numpy as np
 
 from rewardkit.health.evidence import CLIPPED, Evidence, by_step, lengths
 from rewardkit.health.flag import Detection
-from rewardkit.health.measures import change, grouped, highest, inside_groups, lower_share, without_nan
+from rewardkit.health.measures import by_group, change, highest, inside_groups, lower_share, without_nan
 
 
 def length_drift(window: Evidence, baseline: Evidence) -> Detection | None:
@@ -85,7 +85,7 @@ def clipped(window: Evidence, baseline: Evidence | None) -> Detection | None:
     Source: TRL's metric; DAPO (arXiv 2503.14476) on what truncated completions do to a reward.
     Limits: without the record's mark or TRL's metric nothing is known.
     """
-    cut = grouped(window.table.truncated, window.table.groups)
+    cut = by_group(window.table.truncated, window.table.groups)
     size = float(cut.counts.mean()) if len(cut.counts) else 1.0
     shares, is_cut = cut.means, window.table.truncated == 1
     if not len(without_nan(shares)):
@@ -96,7 +96,7 @@ def clipped(window: Evidence, baseline: Evidence | None) -> Detection | None:
         return None
     low, before = lower_share(shares, size), None
     if baseline is not None and len(without_nan(baseline.table.truncated)):
-        parts = grouped(baseline.table.truncated, baseline.table.groups)
+        parts = by_group(baseline.table.truncated, baseline.table.groups)
         before = float(np.nanmean(parts.means)), parts.high
     bound = 0.2 if before is not None and low > before[1] else 0.5
     if not low > bound:

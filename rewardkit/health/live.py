@@ -74,7 +74,7 @@ class LiveHealth:
             _log.exception("%s: the health checks ended; the run goes on without them", self._recorder.path)
 
     def _look(self) -> None:
-        """Hand the steps that are done to the detectors, a window at a time, until the run ends."""
+        """Run the detectors on the steps that are done, a window at a time, until the run ends."""
         last, closed = self._window(-1)
         self._recorder.flush()
         with RunReader(self._recorder.path) as reader:
@@ -97,7 +97,7 @@ class LiveHealth:
                 self._recorder.flush()
 
     def _window(self, last_look: int) -> tuple[int, bool]:
-        """Wait until the next window's steps are done, or the run is; return the last step to look at, and which."""
+        """Wait for the next window's steps or the run's end; return the last step to look at, and if the run ended."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._begun > last_look + self._every + LATE_STEPS)
             return (self._begun, True) if self._closed else (last_look + self._every, False)

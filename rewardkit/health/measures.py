@@ -18,7 +18,7 @@ Z = 3.3  # Standard errors that a mean must lie beyond a threshold
 
 
 class Grouped(NamedTuple):
-    """Sums over the without_nan values of each group; shape (groups,)."""
+    """Statistics of the values of each group that are not ``nan``; shape (groups,)."""
 
     places: Whole  # Of each completion, the place of its group
     counts: Floats  # Known values
@@ -37,8 +37,8 @@ class Grouped(NamedTuple):
         return upper_share(self.means, float(self.counts.mean()))
 
 
-def grouped(values: ArrayLike, groups: Whole) -> Grouped:
-    """Return the sums of each group, in the order of the groups' numbers."""
+def by_group(values: ArrayLike, groups: Whole) -> Grouped:
+    """Return the statistics of each group, in the order of the groups' numbers."""
     array = np.asarray(values, dtype=np.float64)
     _, places = np.unique(groups, return_inverse=True)
     size = int(places.max()) + 1 if len(places) else 0
@@ -110,7 +110,7 @@ class Shift(NamedTuple):
 
 
 def change(before: ArrayLike, after: ArrayLike) -> Shift:
-    """Return how far the mean of the second values is from that of the first."""
+    """Return both means and their distance in standard errors; 0 of them with fewer than three values on a side."""
     first, second = without_nan(before), without_nan(after)
     if len(first) < 3 or len(second) < 3:
         return Shift(mean_of(first), mean_of(second), 0.0)
@@ -148,13 +148,13 @@ class Correlation(NamedTuple):
 
 
 def inside_groups(left: ArrayLike, right: ArrayLike, groups: Whole) -> Correlation | None:
-    """Return the correlation, less each group's mean; ``None`` where none or fewer than 20 completions can tell."""
+    """Return the correlation of values less their group's mean; ``None`` where under 20 pairs or no spread tell."""
     first, second = np.asarray(left, dtype=np.float64), np.asarray(right, dtype=np.float64)
     is_pair = ~(np.isnan(first) | np.isnan(second))
     if is_pair.sum() < 20:
         return None
     first, second, labels = first[is_pair], second[is_pair], groups[is_pair]
-    a, b = grouped(first, labels), grouped(second, labels)
+    a, b = by_group(first, labels), by_group(second, labels)
     x, y = first - a.means[a.places], second - b.means[b.places]
     size = math.sqrt(float((x**2).sum()) * float((y**2).sum()))
     freedom = len(x) - len(a.means) - 2  # the mean of each group takes one

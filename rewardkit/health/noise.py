@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.health.evidence import Evidence
 from rewardkit.health.flag import Detection
-from rewardkit.health.measures import grouped, highest
+from rewardkit.health.measures import by_group, highest
 from rewardkit.record.table import Floats
 
 
@@ -66,7 +66,7 @@ def noise_of(first: ArrayLike, second: ArrayLike, groups: ArrayLike) -> Noise:
             " each"
         )
     left, right, labels = _in_groups(left, right, labels)
-    parts = grouped(left, labels.astype(np.int64)), grouped(right, labels.astype(np.int64))
+    parts = by_group(left, labels.astype(np.int64)), by_group(right, labels.astype(np.int64))
     counts = parts[0].counts
     size = float(counts.mean()) if len(counts) else math.nan
     freedom = len(left) - len(counts)
@@ -110,7 +110,7 @@ def scorings_needed(reliability: float, generations: float) -> int | None:
 
 
 def _in_groups(left: Floats, right: Floats, labels: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the completions with both scores, of groups with two of them or more."""
+    """Return scores and labels of the completions with both scores, in groups with two such or more."""
     is_pair = ~(np.isnan(left) | np.isnan(right))
     left, right, labels = left[is_pair], right[is_pair], labels[is_pair]
     if not len(labels):

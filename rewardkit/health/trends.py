@@ -6,7 +6,7 @@ import numpy as np
 
 from rewardkit.health.evidence import Evidence, by_step, extremes
 from rewardkit.health.flag import Detection
-from rewardkit.health.measures import change, grouped, highest, inside_groups, line, mean_of, without_nan
+from rewardkit.health.measures import by_group, change, highest, inside_groups, line, mean_of, without_nan
 from rewardkit.record.table import Floats
 
 
@@ -29,7 +29,7 @@ def reward_jump(window: Evidence, baseline: Evidence, reward: str) -> Detection 
     before, after = series[-steps - 20 : -steps], series[-steps:]
     if len(before) < 10 or len(after) < 4 or np.isnan(before).any() or np.isnan(after).any():
         return None
-    indices = _rising(before, after, _step_error(window, reward))
+    indices = _jump_indices(before, after, _step_error(window, reward))
     if not indices:
         return None
     means = np.r_[before, after]
@@ -49,7 +49,7 @@ def reward_jump(window: Evidence, baseline: Evidence, reward: str) -> Detection 
     return Detection((rise - steady) / spread, 0.45, message, action, rows=best)
 
 
-def _rising(before: Floats, after: Floats, error: float) -> range:
+def _jump_indices(before: Floats, after: Floats, error: float) -> range:
     """Return the indices of both series together from which CUSUM rose to its bound, with three steps behind each."""
     fitted = line(before)
     indices = np.arange(len(before), len(before) + len(after))
@@ -67,7 +67,7 @@ def _rising(before: Floats, after: Floats, error: float) -> range:
 
 def _step_error(window: Evidence, reward: str) -> float:
     """Return the standard error of a step's mean, by how far its groups' means differ."""
-    means = without_nan(grouped(window.table.scores[reward], window.table.groups).means)
+    means = without_nan(by_group(window.table.scores[reward], window.table.groups).means)
     groups = len(means) / max(len(np.unique(window.table.steps)), 1)
     return float(means.std() / np.sqrt(max(groups, 1.0))) if len(means) else 0.0
 
@@ -103,7 +103,7 @@ def format_saturated(window: Evidence, baseline: Evidence) -> Detection | None:
 
 
 def _most_rise(window: Evidence, windows: list[Evidence], reward: str, steps: int) -> float | None:
-    """Return what share of its range a reward rose by at most in the last steps; ``None`` where it has no room."""
+    """Return the largest likely rise in the last steps, a share of the range, 1 if unknown; ``None`` without room."""
     low, high = extremes(windows, reward)
     recent = window.series.get(reward, np.empty(0))[-steps:]
     if len(recent) < steps or np.isnan(recent).any():

@@ -30,7 +30,7 @@ def duplicates_in_group(window: Evidence, baseline: Evidence | None) -> Detectio
     """
     message = "of the completions of a group are copies of another"
     action = "Raise the temperature, or see which text it is: equal completions have equal rewards and teach nothing."
-    return _copied(window, baseline, _copies_in_groups, message, action)
+    return _copy_detection(window, baseline, _copies_in_groups, message, action)
 
 
 def duplicates_across_prompts(window: Evidence, baseline: Evidence | None) -> Detection | None:
@@ -45,17 +45,17 @@ def duplicates_across_prompts(window: Evidence, baseline: Evidence | None) -> De
     """
     message = "of the completions stand under several prompts, word for word"
     action = "Read that text: it earns its reward without reading the prompt."
-    return _copied(window, baseline, _copies_across, message, action)
+    return _copy_detection(window, baseline, _copies_across, message, action)
 
 
-def _copied(
+def _copy_detection(
     window: Evidence,
     baseline: Evidence | None,
     copies: Callable[[Evidence], tuple[list[float], float]],
     message: str,
     action: str,
 ) -> Detection | None:
-    """Return a detection where texts are copies, by a function of shares of copies and the completions behind each."""
+    """Return a detection if ``copies``, which returns shares of copies and their group size, finds many."""
     shares, size = copies(window)
     if len(shares) < 4:
         return None
@@ -150,12 +150,12 @@ def repetition(window: Evidence, baseline: Evidence | None) -> Detection | None:
     Source: Shaib et al. (arXiv 2403.00553): the compression ratio stands for the costlier measures of diversity.
     Limits: tables and lists pack well. Short completions are not looked at.
     """
-    now = _packed(window)
+    now = _packing_ratios(window)
     if len(now) < 20:
         return None
     low, before = mean_bounds(now)[0], None
-    if baseline is not None and len(_packed(baseline)) >= 20:
-        before = _packed(baseline)
+    if baseline is not None and len(_packing_ratios(baseline)) >= 20:
+        before = _packing_ratios(baseline)
     risen = before is not None and mean_of(now) > 1.5 * mean_of(before) and low > mean_bounds(before)[1]
     bound = max(3.0, 1.5 * mean_of(before)) if risen and before is not None else 8.0
     if not low > min(bound, 8.0):
@@ -167,7 +167,7 @@ def repetition(window: Evidence, baseline: Evidence | None) -> Detection | None:
     return Detection(mean_of(now), bound, message, action, baseline=old, rows=_of_sample(window))
 
 
-def _packed(evidence: Evidence) -> list[float]:
+def _packing_ratios(evidence: Evidence) -> list[float]:
     def work() -> list[float]:
         texts = [text[:PACKED_CHARS] for text in evidence.sampled().texts if len(text) >= 200]
         raws = [text.encode("utf-8", "replace") for text in texts]  # a text may hold half of a surrogate pair

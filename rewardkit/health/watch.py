@@ -13,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 
 from rewardkit.errors import RewardDefinitionError
-from rewardkit.health.detectors import DETECTORS, flags_of, lacking
-from rewardkit.health.evidence import Evidence, PromptsOf, TextsOf, by_step, joined, nothing
+from rewardkit.health.detectors import DETECTORS, flags_of, missing_need
+from rewardkit.health.evidence import Evidence, PromptsOf, TextsOf, by_step, join_tables, nothing
 from rewardkit.health.flag import Flag
 from rewardkit.record.table import CompletionTable, Floats
 
@@ -78,7 +78,7 @@ class Watch:
         return {f"health/{name}": float(up.count(name)) for name in DETECTORS}
 
     def observe(self, table: CompletionTable) -> list[Flag]:
-        """Take in completions of one step or more, in the order of the steps; return the flags that come up.
+        """Add completions of one step or more, in the order of the steps; return the new flags.
 
         Several tables of one step are of several processes. A step that was there before, such as after going back to
         a checkpoint, begins anew with all steps after it.
@@ -120,18 +120,18 @@ class Watch:
         return flags
 
     def _restart(self, versions: tuple[tuple[str, int], ...]) -> None:
-        """Begin a new baseline: a reward has a new version. The means of the other rewards go on."""
+        """Begin a new baseline, because a reward has a new version; keep the means of the other rewards."""
         same = {name for name, _ in set(versions) & set(self._versions or ())}
         self._series = {name: means for name, means in self._series.items() if name in same}
         self._first_tables, self._baseline, self._previous = [], None, {}
 
     def _look(self) -> list[Flag]:
-        """Ask the detectors about the steps that came in since the last look, and make them history."""
-        new = joined([table for tables in self._recent.values() for table in tables])
+        """Run the detectors on the steps since the last look, which become history; return the new flags."""
+        new = join_tables([table for tables in self._recent.values() for table in tables])
         self._add_to_series(new)
         lacking_steps = self._every - len(self._recent)
         filled = list(self._previous.values())[-lacking_steps:] if lacking_steps > 0 else []
-        table = joined([*(part for tables in filled for part in tables), new])
+        table = join_tables([*(part for tables in filled for part in tables), new])
         window = replace(
             self._empty,
             table=table,
@@ -144,10 +144,10 @@ class Watch:
         flags = flags_of(window, baseline)
         for name, detector in DETECTORS.items():
             if self._reasons.get(name, "") is not None:
-                self._reasons[name] = lacking(detector, window, baseline)
+                self._reasons[name] = missing_need(detector, window, baseline)
         if self._steps_of_baseline() < BASELINE_STEPS:
             self._first_tables.append(new)
-            self._baseline = replace(self._empty, table=joined(self._first_tables), _cache={})
+            self._baseline = replace(self._empty, table=join_tables(self._first_tables), _cache={})
         self._previous, self._recent = self._recent, {}
         self.looks += 1
         return self._update(flags)
@@ -162,7 +162,7 @@ class Watch:
         return sum(len(np.unique(table.steps)) for table in self._first_tables)
 
     def _update(self, flags: list[Flag]) -> list[Flag]:
-        """Note which flags are up, and return those that are new."""
+        """Update the flags that are up; return those that are new, after handing them to ``on_flag``."""
         now = {(flag.detector, flag.reward): flag for flag in flags}
         new = [flag for key, flag in now.items() if key not in self._active]
         for key, flag in now.items():

@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 from synthetic_runs import HEALTHY, PLANTED, run_of
 
 from rewardkit.health import exploits
-from rewardkit.health.detectors import DETECTORS, lacking
-from rewardkit.health.evidence import Evidence, joined
+from rewardkit.health.detectors import DETECTORS, missing_need
+from rewardkit.health.evidence import Evidence, join_tables
 from rewardkit.health.watch import Watch
 
 LENGTH_WORDS = 330
@@ -43,7 +43,7 @@ def cost() -> None:
     """Print what each detector takes for 1,000 completions, and what a watch takes for them in all."""
     run = run_of(seed=1, steps=18, words=LENGTH_WORDS)
     body = np.mean([len(text) for text in run.bodies.values()])
-    windows = [joined(run.tables[at : at + 8]) for at in (0, 10)]
+    windows = [join_tables(run.tables[at : at + 8]) for at in (0, 10)]
     thousand = len(windows[0]) / 1000
     print(
         f"cost in ms of a processor for 1,000 completions of {body:,.0f} bytes (texts of at most 256 of them are read)"
@@ -55,7 +55,7 @@ def cost() -> None:
     for _ in range(5):
         for name, detector in DETECTORS.items():
             before, after = (Evidence(table, run.texts, run.prompts, series) for table in windows)
-            if lacking(detector, after, before) is not None:
+            if missing_need(detector, after, before) is not None:
                 continue
             before.sampled(), after.sampled()
             subjects = [(reward,) for reward in after.table.scores] if detector.each else [()]
@@ -115,9 +115,9 @@ def detected(seeds: int) -> None:
 def real_texts() -> None:
     """Print how many real texts have a pattern of an exploit, of the data sets in ``$REWARDKIT_DATA``."""
     searched = {
-        "tampering": lambda text: exploits._searched(exploits.TAMPERING, text, ""),
-        "judge_directed": lambda text: exploits._directed(text, ""),
-        "answer_stuffing": lambda text: exploits._stuffed(text, ""),
+        "tampering": lambda text: exploits._has_pattern(exploits.TAMPERING, text, ""),
+        "judge_directed": lambda text: exploits._speaks_to_judge(text, ""),
+        "answer_stuffing": lambda text: exploits._has_several_answers(text, ""),
     }
     print("\nreal texts with a pattern of an exploit")
     for path in sorted(Path(os.environ["REWARDKIT_DATA"]).glob("*/*.jsonl*")):

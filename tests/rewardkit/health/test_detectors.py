@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from synthetic_runs import HEALTHY, PLANTED, SyntheticRun, draw, run_of
 
-from rewardkit.health.detectors import DETECTORS, NEEDS, flags_of, lacking
+from rewardkit.health.detectors import DETECTORS, NEEDS, flags_of, missing_need
 from rewardkit.health.evidence import Evidence, PromptRow
 from rewardkit.health.gradient import constant, zero_variance
 from rewardkit.health.lengths import length_reward
@@ -149,7 +149,7 @@ def test_an_empty_window_has_no_flags() -> None:
     """No completions, no texts, no scores at all: nothing is said, and nothing fails."""
     nobody = _rows([], [])
     assert [] == flags_of(Evidence(nobody))
-    assert "no completions" == lacking(DETECTORS["constant"], Evidence(nobody), None)
+    assert "no completions" == missing_need(DETECTORS["constant"], Evidence(nobody), None)
     skipped = _rows([np.nan] * 32, [0] * 32)
     assert ["skips"] == [flag.detector for flag in flags_of(Evidence(skipped))]
 
