@@ -86,7 +86,7 @@ def required_of(function: Callable[..., Any]) -> set[str]:
 
 
 def signature_of(optional: Sequence[str], required: Sequence[str], *, rest: bool = False) -> inspect.Signature:
-    """Return a signature of keywords."""
+    """Return a signature of keyword parameters; with ``rest`` it takes further columns."""
     kind, parameter = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter
     parameters = [parameter(name, kind) for name in required]
     parameters += [parameter(name, kind, default=None) for name in optional]
@@ -148,8 +148,8 @@ def scores_from(value: object, count: int, tool: str) -> list[Any]:
     return [score_from(score) for score in value]
 
 
-def told_of(numbers: Mapping[str, Any]) -> tuple[dict[str, float], str | None]:
-    """Return what was said beside a score: the finite numbers as metrics, and everything else in words."""
+def metrics_and_reason(numbers: Mapping[str, Any]) -> tuple[dict[str, float], str | None]:
+    """Return the finite numbers as metrics, and all other values as one text, ``None`` where there are no others."""
     metrics: dict[str, float] = {}
     notes = []
     for name, value in numbers.items():

@@ -104,13 +104,13 @@ class GraderFunction(RewardFunction, Versioned):
         self.grader.load()
 
     def spaces(self, arguments: Mapping[str, Any]) -> Spaces:
-        """Return what the grader reads of a call's arguments."""
+        """Return the namespaces ``item`` and ``sample`` that the grader reads, from a call's arguments."""
         columns = {name: value for name, value in arguments.items() if name not in ("completion", "prompt", "example")}
         row = {**(arguments.get("example") or {}), **columns}
         return Spaces(item_of(row, arguments.get("prompt")), sample_of(arguments["completion"]))
 
-    def combined(self, scores: Mapping[str, Any]) -> Score:
-        """Return what a multi-grader's formula makes of the scores of its parts, which are its metrics."""
+    def combine(self, scores: Mapping[str, Any]) -> Score:
+        """Return a multi-grader's score, the parts' as metrics; no score if a part has none, BadReturnError if wrong."""
         assert isinstance(self.grader, MultiGrader)
         numbers: dict[str, float] = {}
         costs: dict[str, float] = {}
@@ -130,8 +130,8 @@ class GraderFunction(RewardFunction, Versioned):
     def __call__(self, /, **arguments: object) -> Any:
         spaces = self.spaces(arguments)
         if not isinstance(self.grader, MultiGrader):
-            return _graded(self.grader, spaces)
-        return self.combined({name: _graded(part, spaces) for name, part in self.grader.parts.items()})
+            return _grade(self.grader, spaces)
+        return self.combine({name: _grade(part, spaces) for name, part in self.grader.parts.items()})
 
 
 class AskingGraderFunction(GraderFunction):
@@ -145,16 +145,16 @@ class AskingGraderFunction(GraderFunction):
         async def grade(name: str, grader: Grader) -> Any:
             if isinstance(grader, ModelGrader):
                 return await self.models[name].grade(grader.messages(spaces))
-            return await asyncio.to_thread(_graded, grader, spaces)
+            return await asyncio.to_thread(_grade, grader, spaces)
 
         if not isinstance(self.grader, MultiGrader):
             return await grade("", self.grader)
         parts = self.grader.parts
         grades = await asyncio.gather(*(grade(name, part) for name, part in parts.items()))
-        return self.combined(dict(zip(parts, grades, strict=True)))
+        return self.combine(dict(zip(parts, grades, strict=True)))
 
 
-def _graded(grader: Grader, spaces: Spaces) -> Any:
+def _grade(grader: Grader, spaces: Spaces) -> Any:
     assert isinstance(grader, StringCheck | TextSimilarity | PythonGrader)
     return grader.grade(spaces)
 

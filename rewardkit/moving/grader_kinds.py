@@ -190,7 +190,7 @@ class StringCheck(_Comparison):
             raise RewardDefinitionError(f"{self.where}: operation {self.operation!r}: expected eq, ne, like or ilike")
 
     def grade(self, spaces: Spaces) -> float:
-        """Return 1.0 where it holds, else 0.0."""
+        """Return 1.0 where the comparison holds, else 0.0."""
         text, reference = (template.fill(spaces._asdict()) for template in self.templates)
         match self.operation:
             case "eq":
@@ -247,9 +247,9 @@ class PythonGrader(Grader):
         jail = sandbox_of_process(1)
         limits = Limits(timeout_s=PYTHON_TIMEOUT_S)
         arguments = [in_json(spaces.sample), {name: in_json(value) for name, value in spaces.item.items()}]
-        return self._returned(jail.call(self.source, "grade", [arguments], limits=limits))
+        return self._read_result(jail.call(self.source, "grade", [arguments], limits=limits))
 
-    def _returned(self, result: ExecutionResult) -> Any:
+    def _read_result(self, result: ExecutionResult) -> Any:
         if result.stdout:
             print(result.stdout, end="")
         value = result.value[0] if result.value else None

@@ -95,7 +95,7 @@ def in_json(value: object) -> Any:
 
 
 def _is_deep(value: object) -> bool:
-    """Whether a value is nested deeper than a python grader's jail takes."""
+    """Return whether a value is nested deeper than a python grader's jail takes."""
     level = [value]
     for _ in range(_DEEPEST):
         inside = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]

@@ -17,6 +17,7 @@ from rewardkit.moving.function import (
     AsyncMovedFunction,
     MovedFunction,
     check_function,
+    metrics_and_reason,
     names_column,
     parameters_of,
     required_of,
@@ -26,7 +27,6 @@ from rewardkit.moving.function import (
     scores_from,
     signature_of,
     takes_all,
-    told_of,
 )
 from rewardkit.shown.text import shortened
 
@@ -72,7 +72,7 @@ class VerlFunction(MovedFunction):
         return "solution_strs" in self.parameters
 
     def _truth(self, example: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the ground truth under its name; nothing where the row has none and the function needs none."""
+        """Return a row's ``ground_truth``; without one ``{}``, or LookupError where the function needs it."""
         paths = _TRUTHS if self.settings[0] is None else (self.settings[0],)
         for path in paths:
             column, _, key = path.partition(".")
@@ -98,7 +98,7 @@ class VerlFunction(MovedFunction):
             return score_from(value[0] if isinstance(value, tuple) and value else value)
         if "score" not in value:
             raise BadReturnError(f"returned {shortened(repr(value), 80)}; verl expects a number under 'score'")
-        metrics, reason = told_of({name: part for name, part in value.items() if name != "score"})
+        metrics, reason = metrics_and_reason({name: part for name, part in value.items() if name != "score"})
         return scored(score_from(value["score"]), metrics, reason)
 
 

@@ -36,7 +36,7 @@ def is_csv(path: Path) -> bool:
 
 
 def is_header(line: str) -> bool:
-    """Whether a line is the header of a CSV file of prompts; a line of JSON is not."""
+    """Return whether a line is the header of a CSV file of prompts; a line of JSON is not."""
     if line.lstrip("\ufeff \t").startswith(("{", "[")):
         return False
     try:
@@ -77,7 +77,7 @@ class _CsvFile:
         self._row_lines: list[str] = []
 
     def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        text = self._decoded()
+        text = self._decode_lines()
         first = next((line for line in text if line.strip()), None)
         if first is None:
             return
@@ -102,7 +102,7 @@ class _CsvFile:
             self._refuse(self._why(str(error), header))
 
     def _why(self, complaint: str, header: Sequence[str]) -> str:
-        """Return what is wrong with a row that the library refuses."""
+        """Return why the library refuses a row, in words that name the column or the fix."""
         if complaint.startswith("new-line character"):  # the library's advice is about Python's open()
             return "a carriage return stands outside quotes; end each line with \\n, and quote a cell that holds it"
         if "unexpected end of data" not in complaint:
@@ -112,7 +112,7 @@ class _CsvFile:
         column = f"column {header[len(cells) - 1]!r}: " if 0 < len(cells) <= len(header) else ""
         return f"{column}a quote is opened and not closed before the end of the file"
 
-    def _decoded(self) -> Iterator[str]:
+    def _decode_lines(self) -> Iterator[str]:
         for raw in self._lines:
             self._number += 1
             try:

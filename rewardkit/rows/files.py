@@ -76,7 +76,7 @@ def records(path: Path) -> Iterator[Record]:
                 raise DataError(f"{label}: a table packed with gzip; unpack it first: gunzip {path}")
             lines = itertools.chain([first] if first else [], lines)
             if suffix_of(path) == ".json" and first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
-                yield from _listed(lines, label)
+                yield from _list_items(lines, label)
             elif is_csv(path) or (path == STDIN and is_header(first.decode("utf-8", "replace"))):
                 yield from csv_rows(lines, label, MAX_LINE_BYTES)
             else:
@@ -95,7 +95,7 @@ def unit_of(path: Path) -> str:
 
 
 def _refuse_packed(path: Path, label: str, head: bytes) -> None:
-    """Refuse what is packed otherwise than with gzip."""
+    """Raise DataError for a file that is packed otherwise than with gzip."""
     for magic, (kind, program) in _UNPACKED_BY.items():
         if head.startswith(magic):
             if kind == "zip" and path.suffix.lower() in (".xlsx", ".csv"):
@@ -103,7 +103,7 @@ def _refuse_packed(path: Path, label: str, head: bytes) -> None:
             raise DataError(f"{label}: compressed with {kind}; unpack it first: {program} {path}")
 
 
-def _listed(lines: Iterable[bytes], label: str) -> Iterator[Record]:
+def _list_items(lines: Iterable[bytes], label: str) -> Iterator[Record]:
     """Yield the objects of a JSON list, numbered from 1."""
     size, parts = 0, []
     for line in lines:

@@ -154,7 +154,7 @@ def _read(path: Path, needs: Sequence[str], limit: int | None) -> list[Row]:
 
 
 def object_in(label: str, line: int, raw: bytes, path: Path | None = None) -> dict[str, Any] | None:
-    """Return the object in a line; ``None`` for a blank one. Files that were joined have marks of byte order inside.
+    """Return the object in a line, ``None`` for a blank one; a mark of byte order, as joined files have, is dropped.
 
     ``path`` is a data set's, whose name and first line may tell that it is of another form. Raises DataError, which
     names the line, for anything but an object.

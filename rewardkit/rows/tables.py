@@ -40,7 +40,7 @@ def table_rows(file: IO[bytes], label: str, head: bytes) -> Iterator[tuple[int, 
     kind = "Parquet" if head.startswith(PARQUET) else "Arrow"
     with _arrow_errors(label, kind) as rows_read:
         file = file if file.seekable() else io.BytesIO(file.read())
-        yield from _checked(
+        yield from _check_batches(
             _parquet_batches(file) if kind == "Parquet" else _arrow_batches(file, head), label, rows_read
         )
         if not rows_read[0]:
@@ -67,7 +67,7 @@ def saved_rows(folder: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     with _arrow_errors(label, "Arrow") as rows_read:
         for name in names:
             with (folder / name).open("rb") as file:
-                yield from _checked(_arrow_batches(file, file.read(8)), label, rows_read)
+                yield from _check_batches(_arrow_batches(file, file.read(8)), label, rows_read)
         if not rows_read[0]:
             raise DataError(f"{label}: no rows in it")
 
@@ -84,7 +84,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _arrow_errors(label: str, kind: str) -> Iterator[list[int]]:
-    """Translate Arrow's errors; yields the count of rows read so far, for the caller to keep."""
+    """Raise Arrow's errors as DataErrors; yield a list with the count of rows read, which the caller updates."""
     try:
         import pyarrow  # heavy, and few files need it
     except ImportError as error:
@@ -117,7 +117,7 @@ def _arrow_batches(file: IO[bytes], head: bytes) -> Iterator[pyarrow.RecordBatch
         yield from ipc.open_stream(file)
 
 
-def _checked(
+def _check_batches(
     batches: Iterator[pyarrow.RecordBatch], label: str, rows_read: list[int]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     for batch in batches:
@@ -152,7 +152,7 @@ def _value_of(text: str | None) -> Any:
 
 
 def _json_inside(kind: Any) -> Change | None:
-    """Return what decodes the JSON text in values of an Arrow type, as ``datasets.Json`` keeps it; ``None`` without."""
+    """Return a decoder of the JSON text in values of an Arrow type, as ``datasets.Json`` has it; ``None`` without."""
     import pyarrow
 
     if isinstance(kind, getattr(pyarrow, "JsonType", ())):
@@ -173,7 +173,7 @@ def _same(value: Any) -> Any:
 
 
 def _is_endless(value: object) -> bool:
-    """Whether a value is a float that is not finite, or holds one."""
+    """Return whether a value is a float that is not finite, or holds one."""
     if isinstance(value, float):
         return not math.isfinite(value)
     if isinstance(value, Mapping):

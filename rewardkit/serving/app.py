@@ -251,7 +251,7 @@ class RewardApp:
                 task.cancel()
 
     async def _body(self, request: _Request) -> bytes:
-        """Return a request's body, whose bytes count until it is answered."""
+        """Read a request's body, whose bytes count until it is answered; refuse one packed, too large or late."""
         if request.header(b"content-encoding"):
             raise RefusedError(400, "content-encoding: expected a body that is not packed")
         if BODY_BYTES < request.announced_bytes < math.inf:

@@ -76,7 +76,7 @@ def _decode(body: bytes) -> Any:
 
 
 def _is_deep(value: object) -> bool:
-    """Whether lists and objects are nested deeper than is allowed, told layer by layer."""
+    """Return whether lists and objects are nested deeper than :data:`DEPTH`."""
     layer: list[Any] = [value]
     for _ in range(DEPTH + 1):
         layer = [container for container in layer if type(container) is dict or type(container) is list]
@@ -145,7 +145,7 @@ def a_number(body: Mapping[str, Any], name: str, *, whole: bool) -> Any:
 
 
 def a_rollout(value: object, where: str) -> Rollout:
-    """Return the rollout that an object of ``/v1/score`` is."""
+    """Return the rollout of an object of ``/v1/score``; refuse anything else."""
     row = an_object(value, where)
     if not row.keys() <= _FIELDS:
         names = "prompt, completion, example, completion_ids and sample"
@@ -163,7 +163,7 @@ def a_rollout(value: object, where: str) -> Rollout:
 
 
 def samples_of(rows: Sequence[Mapping[str, Any]]) -> list[str | None]:
-    """Return what tells rows from others with the same content, where they bring it."""
+    """Return each row's ``sample``, which tells equal rows apart, or ``None``; refuse one that is not a string."""
     samples = [row.get("sample") for row in rows]
     for number, sample in enumerate(samples):
         if sample is not None and type(sample) is not str:

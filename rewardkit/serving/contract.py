@@ -36,7 +36,7 @@ class RouteReply:
 def _replies(
     scored: str, skipped: str, failed: str, unknown: str, missing: str = "0.0"
 ) -> Mapping[RowFate, RouteReply]:
-    """Return a route's replies from what says the rest of each fate, and what stands for a missing total."""
+    """Return a route's replies, from the text beside the number for each fate; ``missing`` replaces a missing total."""
     return {
         RowFate.SCORED: RouteReply("total", scored),
         RowFate.SKIPPED: RouteReply(missing, skipped),
@@ -111,7 +111,7 @@ class ToldRow(NamedTuple):
 
 
 def told_rows(batch: ScoreBatch) -> list[ToldRow]:
-    """Return what the routes tell of each rollout of a batch."""
+    """Return each rollout of a batch with its fate, its total, its outcomes and the reward that failed."""
     names = list(batch.outcomes)
     failing = [
         name

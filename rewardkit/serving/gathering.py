@@ -213,7 +213,7 @@ class Gathering:
 
 
 def _digest(rollout: Rollout, sample: str | None, context: Context) -> bytes:
-    """Return a digest of a row, which is the same where the row is sent again."""
+    """Return a digest of a row, the same if it is sent again; DataError where the completion does not pickle."""
     try:
         content = pickle.dumps((rollout.completion, sample, context), protocol=5)
     except Exception as error:

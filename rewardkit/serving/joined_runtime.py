@@ -157,7 +157,7 @@ class JoinedRuntime:
     def stream(
         self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
     ) -> Iterator[Finished]:
-        """Return (row, reward, outcome) once all are known, because others' rows are in the same batches."""
+        """Yield (row, reward, outcome) once all are known, because others' rows are in the same batches."""
         for name, column in self.score(rollouts, step=step, epoch=epoch).items():
             yield from (Finished(row, name, outcome) for row, outcome in enumerate(column))
 
@@ -215,7 +215,7 @@ class JoinedRuntime:
 
 
 async def _end_tasks() -> None:
-    """Wait for what is left on this loop, which fails now that the runtime is closed, and cancel what does not."""
+    """Wait for the tasks left on this loop, which fail as the runtime is closed; cancel those that do not end."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     if tasks:
         await asyncio.wait(tasks, timeout=END_S / 2)

@@ -153,7 +153,7 @@ class Joining:
             raise
 
     def _let_go(self, caller: _Caller) -> None:
-        """Forget a caller that no longer waits; a batch that nobody waits for ends."""
+        """Forget a caller that no longer waits; cancel its batch where nobody else waits for it."""
         if caller.batch is None:
             self._waiting.remove(caller)
             return
@@ -162,7 +162,7 @@ class Joining:
             caller.batch.task.cancel()
 
     def _next(self) -> None:
-        """Begin a batch if there is one and its time has come; else be asked again when it has."""
+        """Begin the batches that are due; have this called again when the next one is."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None

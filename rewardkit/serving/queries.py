@@ -23,13 +23,13 @@ def completion_in(query: str, prompt: str) -> str:
     >>> completion_in("<s>2+2=4</s>", "2+2=")
     '4'
     """
-    text = _behind(query, prompt)
+    text = _text_behind(query, prompt)
     tail = text[-_END_CHARS:]
     match = _END.search(tail)
     return text[: len(text) - len(tail) + match.start()] if match else text
 
 
-def _behind(query: str, prompt: str) -> str:
+def _text_behind(query: str, prompt: str) -> str:
     if query.startswith(prompt):
         return query[len(prompt) :]
     at = query.find(prompt, 0, len(prompt) + _END_CHARS)

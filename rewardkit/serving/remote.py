@@ -150,7 +150,7 @@ class RemoteRuntime:
             ) from error
 
     def _introduction(self, links: Sequence[ServerLink], retry_s: float) -> Mapping[str, Any]:
-        """Return what all servers tell of their rewards; raise ConfigError where they serve different ones."""
+        """Return the servers' description of their rewards, and set the most rows; ConfigError if they differ."""
         try:
             replies = [self._ask([link], 0, "GET", "/v1/rewards", None, _introduction_in, retry_s) for link in links]
         finally:
@@ -207,7 +207,7 @@ class RemoteRuntime:
     def stream(
         self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
     ) -> Iterator[Finished]:
-        """Return (row, reward, outcome) as servers answer the requests, in no order; raise as :meth:`score`.
+        """Yield (row, reward, outcome) as servers answer the requests, in no order; raise as :meth:`score`.
 
         Leaving the loop early drops the requests that have not been sent.
         """
@@ -350,9 +350,10 @@ class RemoteRuntime:
         parse: Callable[[object], _Reply],
         retry_s: float,
     ) -> _Reply:
-        """Return what is read from a server's answer; ask the next one, and again, while nobody is at fault.
+        """Return a server's parsed answer; where it fails through nobody's fault, ask the next one, and again.
 
-        Each server is asked once, and then there are ``retry_s`` in all; then InfrastructureError is raised.
+        Each server is asked once at least, and then until ``retry_s`` seconds are over; then InfrastructureError is
+        raised.
         """
         until = time.monotonic() + retry_s
         tries = 0

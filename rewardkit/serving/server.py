@@ -38,7 +38,7 @@ class RewardServer(PatientServer):
         self._drains = False
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Drain; a second signal ends the server at once."""
+        """Note the signal, at which the server drains; end it at once at a second one."""
         if self.stopped_by is not None:
             self.should_exit = self.force_exit = True
         self.stopped_by, self._signal_s = sig, time.monotonic()
@@ -82,7 +82,7 @@ def serve(
 
 
 def spare_collections() -> None:
-    """Have Python look for garbage cycles less often, and not in what is loaded by now: a full look is slow."""
+    """Make Python collect garbage less often, and not among what is loaded by now: a full collection is slow."""
     gc.collect()
     gc.freeze()  # what is loaded by now lives as long as the process
     gc.set_threshold(*_COLLECTED_AFTER)

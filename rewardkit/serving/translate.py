@@ -209,7 +209,7 @@ def _statistics(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 def read_evaluate(body: dict[str, Any], query: Query, max_rows: int) -> ScoreRequest:
     """Return what eval-protocol asks: ``{"messages", "ground_truth", "kwargs"}``.
 
-    The assistant's turns after the last one of another's that comes before them are the completion. The truth is the
+    The completion begins with the assistant's first turn; what comes before it is the prompt. The truth is the
     column ``answer``, and ``ground_truth``; the keywords are columns too.
     """
     messages = a_text(body.get("messages"), "messages")

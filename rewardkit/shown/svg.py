@@ -115,8 +115,8 @@ class Chart:
 def chart_svg(chart: Chart) -> str:
     """Return the chart as one ``<svg>``; :data:`STYLE` has to be in the same page."""
     chart = replace(chart, curves=[_finite(curve) for curve in chart.curves])
-    description = _in_words(chart)
-    drawn = _thinned(replace(chart, curves=chart.curves[:CURVES]))
+    description = _describe(chart)
+    drawn = _thin(replace(chart, curves=chart.curves[:CURVES]))
     rows = -(-len(drawn.curves) // _LEGEND_COLUMNS) if len(chart.curves) > 1 else 0
     lines = any(marker.kind == "version" for marker in chart.markers)
     plot = _Plot.of(drawn, _TOP + rows * _ROW + (_ROW if lines else 0))
@@ -211,7 +211,7 @@ def _finite(curve: Curve) -> Curve:
     return Curve(curve.name, clean(curve.values), clean(curve.low), clean(curve.high))
 
 
-def _thinned(chart: Chart) -> Chart:
+def _thin(chart: Chart) -> Chart:
     """Return the chart with at most :data:`POINTS` places, each with the means of its part."""
     count = len(chart.x)
     if count <= POINTS:
@@ -233,8 +233,8 @@ def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(value / len(values) for value in values) if values else None
 
 
-def _in_words(chart: Chart) -> str:
-    """Return what the chart shows, for those who cannot see it."""
+def _describe(chart: Chart) -> str:
+    """Return a description of the chart, escaped, for those who cannot see it."""
     span = f"{len(chart.x):,} places of {chart.axis}"
     span += f" from {chart.x[0]:g} to {chart.x[-1]:g}" if chart.x else ""
     parts = [f"{chart.title}: line chart over {span}"]
@@ -287,7 +287,7 @@ def _axes(plot: _Plot, chart: Chart) -> str:
 
 
 def _places(span: tuple[float, float], *, whole: bool) -> list[float]:
-    """Return the numbers that the axis names."""
+    """Return the numbers at the ticks of the horizontal axis."""
     if span[0] == span[1]:
         return [span[0]]
     ticks = nice_ticks(*span, _TICKS_X)

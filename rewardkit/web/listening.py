@@ -83,7 +83,7 @@ def _end(connection: H11Protocol) -> None:
 
 
 def config_of(app: ASGIApp, *, connections: int, end_s: int) -> uvicorn.Config:
-    """Return what both servers ask of uvicorn; a stopped server has ``end_s`` seconds for its last answers."""
+    """Return both servers' settings of uvicorn; a stopped server has ``end_s`` seconds for its last answers."""
     return uvicorn.Config(
         app,
         http="h11",  # PatientServer reads the state of its connections
@@ -113,7 +113,7 @@ def check_token(host: str, token: str | None, *, drawn: bool) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address or a name stands for this machine alone."""
+    """Return whether an address or a name stands for this machine alone."""
     if host.lower() in _LOCAL_NAMES:
         return True
     try:
