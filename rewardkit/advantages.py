@@ -76,13 +76,13 @@ def group_advantages(
         raise ObjectiveError(f"scale={scale!r}: expected 'group', 'batch' or 'none'")
     _check_scaling(ddof, eps)
     xp, flat = _floats(rewards)
-    groups = _grouped(flat, num_generations)
+    groups = _to_groups(flat, num_generations)
     centred = groups - _mean(groups)
     if scale == "group":
         centred = centred / (_std(groups, ddof) + eps)
     elif scale == "batch":
         centred = centred / (_std(flat.reshape(1, -1), ddof) + eps)
-    return _shaped(_or_zero(centred), rewards, xp)
+    return _like_rewards(_or_zero(centred), rewards, xp)
 
 
 def gdpo_advantages(
@@ -108,17 +108,17 @@ def gdpo_advantages(
         ObjectiveError: The completions make no whole groups, rewards and weights do not match, or a weight is no
             finite number.
     """
-    columns, by_weight = _matched(rewards_per_reward, weights)
+    columns, by_weight = _match_weights(rewards_per_reward, weights)
     _check_scaling(ddof, eps)
     normalized = []
     for column in columns:
-        groups = _grouped(_floats(column)[1], num_generations)
+        groups = _to_groups(_floats(column)[1], num_generations)
         spread = _std(groups, ddof) if num_generations > 1 else 0.0
         scaled = _or_zero((groups - _mean(groups)) / (spread + eps))  # a group's only reward counts as 0
         normalized.append(_nan_unless(_with_presence(groups)[0] > 0, scaled).reshape(-1))
-    total = _weighted(normalized, by_weight).reshape(1, -1)
+    total = _weighted_sum(normalized, by_weight).reshape(1, -1)
     centred = (total - _mean(total)) / (_std(total, ddof) + eps)
-    return _shaped(_or_zero(centred), columns[0], _floats(columns[0])[0])
+    return _like_rewards(_or_zero(centred), columns[0], _floats(columns[0])[0])
 
 
 def leave_one_out_advantages(
@@ -140,14 +140,14 @@ def leave_one_out_advantages(
     """
     _check_scaling(1, eps)
     xp, flat = _floats(rewards)
-    groups = _grouped(flat, num_generations)
+    groups = _to_groups(flat, num_generations)
     present, values, count = _with_presence(groups)
     peers = count - present
     means = (values.sum(axis=1, keepdims=True) - values) / _nan_unless(peers > 0, peers)
     less = (groups - means).reshape(1, -1)
     if normalize:
         less = (less - _mean(less)) / (_std(less, 1) + eps)
-    return _shaped(_or_zero(less), rewards, xp)
+    return _like_rewards(_or_zero(less), rewards, xp)
 
 
 def weighted_rewards(
@@ -162,9 +162,11 @@ def weighted_rewards(
     Raises:
         ObjectiveError: Rewards and weights do not match, or a weight is not finite.
     """
-    columns, by_weight = _matched(rewards_per_reward, weights)
+    columns, by_weight = _match_weights(rewards_per_reward, weights)
     xp = _floats(columns[0])[0]
-    return _shaped(_weighted([_floats(column)[1].reshape(-1) for column in columns], by_weight), columns[0], xp)
+    return _like_rewards(
+        _weighted_sum([_floats(column)[1].reshape(-1) for column in columns], by_weight), columns[0], xp
+    )
 
 
 def group_statistics(rewards: object, num_generations: int, *, ddof: int = 1) -> GroupStatistics:
@@ -179,7 +181,7 @@ def group_statistics(rewards: object, num_generations: int, *, ddof: int = 1) ->
         ObjectiveError: The completions make no whole groups, or there is no group.
     """
     _check_scaling(ddof, EPS)
-    groups = _grouped(_floats(rewards)[1], num_generations)
+    groups = _to_groups(_floats(rewards)[1], num_generations)
     if not len(groups):
         raise ObjectiveError("no rewards: statistics need one or more")
     flat = zero_variance(rewards, num_generations)
@@ -197,7 +199,7 @@ def zero_variance(rewards: object, num_generations: int) -> Any:
     Raises:
         ObjectiveError: The completions make no whole groups.
     """
-    spread = _or_zero(_std(_grouped(_floats(rewards)[1], num_generations), 1))
+    spread = _or_zero(_std(_to_groups(_floats(rewards)[1], num_generations), 1))
     return (spread <= 1e-8).reshape(-1)  # isclose(spread, 0): rtol has no part in it
 
 
@@ -215,8 +217,8 @@ def _floats(values: object) -> tuple[Any, Any]:
         raise ObjectiveError(f"rewards: expected numbers, nan or None: {exc}") from exc
 
 
-def _shaped(result: _Array, rewards: _Array, xp: ModuleType) -> Any:
-    """Return what was found in the shape, and where those are floats in the dtype, of the rewards."""
+def _like_rewards(result: _Array, rewards: _Array, xp: ModuleType) -> Any:
+    """Return a result in the shape of the rewards, and where these are floats in their dtype."""
     if xp is np:
         is_float = isinstance(rewards, np.ndarray) and rewards.dtype.kind == "f"
         return result.reshape(np.shape(rewards)).astype(rewards.dtype if is_float else np.float64, copy=False)
@@ -224,7 +226,7 @@ def _shaped(result: _Array, rewards: _Array, xp: ModuleType) -> Any:
     return shaped.to(rewards.dtype) if rewards.is_floating_point() else shaped
 
 
-def _grouped(rewards: _Array, num_generations: int) -> Any:
+def _to_groups(rewards: _Array, num_generations: int) -> Any:
     count = int(np.prod(rewards.shape))
     is_integer = isinstance(num_generations, int | np.integer) and not isinstance(num_generations, bool)
     if not is_integer or num_generations < 1 or count % num_generations:
@@ -244,7 +246,7 @@ def _check_scaling(ddof: int, eps: float) -> None:
         raise ObjectiveError(f"eps={eps!r}: expected a number of 0 or more")
 
 
-def _matched(columns: Any, weights: Any) -> tuple[list[Any], list[float]]:
+def _match_weights(columns: Any, weights: Any) -> tuple[list[Any], list[float]]:
     if not hasattr(weights, "__len__"):
         raise ObjectiveError(f"weights={weights!r}: expected one number a reward")
     by_name = weights.items() if isinstance(weights, Mapping) else enumerate(weights)
@@ -269,7 +271,7 @@ def _is_number(value: Any) -> bool:
         return False
 
 
-def _weighted(columns: Sequence[Any], weights: Sequence[float]) -> Any:
+def _weighted_sum(columns: Sequence[Any], weights: Sequence[float]) -> Any:
     """Return the weighted sum of flat columns over those that are known; ``nan`` where none is."""
     table = _floats(columns[0])[0].stack(list(columns))
     by_weight = _like(weights, table).reshape(-1, 1)

@@ -98,7 +98,7 @@ def _together(forms: Sequence[Form | None]) -> Form | None:
 
 
 def _is_message(annotation: object) -> bool:
-    """Whether an annotation may be that of one chat message."""
+    """Return whether an annotation may be that of one chat message."""
     annotation = _bare(annotation)
     if annotation in (Any, object) or isinstance(annotation, typing.TypeVar):
         return True
@@ -168,7 +168,7 @@ class TextParameter(NamedTuple):
             raise CoercionError(f"{self._singular}{_of(index)}: {flaw}")
 
     def _check_roles(self, messages: Sequence[Message], index: int | None) -> None:
-        """Raise where nobody has the role that is read and somebody has an unknown one, most likely misspelt."""
+        """Raise CoercionError where no message has the role that is read and one has an unknown one, as if misspelt."""
         roles = [message["role"] for message in messages]
         role = "user" if self.name == "prompt" else "assistant"
         unknown = next((number for number, name in enumerate(roles) if name not in ROLES), None)

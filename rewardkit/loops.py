@@ -15,7 +15,7 @@ _lock = threading.Lock()
 
 
 def of_this_loop(key: Hashable, make: Callable[[], T]) -> T:
-    """Return what the running event loop keeps under a key, made at first use; another loop drops a closed one's."""
+    """Return the running event loop's value of a key, made at first use; values of closed loops are dropped."""
     loop = asyncio.get_running_loop()
     if loop not in _values_of:  # no other thread adds this one
         with _lock:
@@ -29,16 +29,15 @@ def of_this_loop(key: Hashable, make: Callable[[], T]) -> T:
 
 
 def turns(of: Hashable, most: int) -> asyncio.Semaphore:
-    """Return the line for something on this event loop, which lets through so many at once; ``async with`` takes one.
+    """Return the semaphore of ``of`` on this event loop, which lets ``most`` callers in at once.
 
-    What waits within its deadline for want of room among one's own requests is lost though nobody is at fault, so
-    deadlines begin with a turn.
+    Begin a deadline inside it: a request that waited for room would be lost though nobody is at fault.
     """
     return of_this_loop(("turns", of), lambda: asyncio.Semaphore(most))
 
 
 def finished(awaited: Coroutine[Any, Any, T]) -> T | Coroutine[Any, Any, T]:
-    """Return what a coroutine returns where no event loop runs; else the coroutine, for the caller to await."""
+    """Run a coroutine and return its result where no event loop runs; else return it, for the caller to await."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -11,7 +11,7 @@ from rewardkit.types import COST_METRICS, Outcome, Rollout, Status
 
 
 def per_1000(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """Return what 1,000 calls take by the metrics of these, without the metrics that only some of them tell."""
+    """Return the costs of 1,000 calls, by the metrics of these calls, without metrics that only some of them have."""
     paid = [outcome.metrics for outcome in outcomes if outcome.metrics.get("requests")]
     names = [name for name in COST_METRICS if paid and all(name in metrics for metrics in paid)]
     return {name: 1000 * sum(metrics[name] for metrics in paid) / len(outcomes) for name in names}

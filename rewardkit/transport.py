@@ -54,7 +54,7 @@ def locate(wanted: object, function: Callable[..., Any]) -> tuple[str, str] | No
 
 
 def importable(module_name: str) -> bool:
-    """Whether a fresh process with the same ``sys.path`` imports the very same file under this name."""
+    """Return whether a fresh process with the same ``sys.path`` imports the very same file under this name."""
     module = sys.modules.get(module_name)
     if module is None or module_name == "__main__":
         return False
@@ -222,7 +222,7 @@ def own_traceback(fault: BaseException) -> str:
 
 
 def find(module: str, qualname: str) -> Any:
-    """Return what :func:`locate` found, in another process."""
+    """Return the object under a name that :func:`locate` returned, in any process; load its file or module once."""
     if module.startswith("file:"):
         value: Any = load_file(Path(module[5:]))
     elif module.startswith("carried:"):

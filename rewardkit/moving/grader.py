@@ -110,7 +110,7 @@ class GraderFunction(RewardFunction, Versioned):
         return Spaces(item_of(row, arguments.get("prompt")), sample_of(arguments["completion"]))
 
     def combine(self, scores: Mapping[str, Any]) -> Score:
-        """Return a multi-grader's score, the parts' as metrics; no score if a part has none, BadReturnError if wrong."""
+        """Return a multi-grader's score, with its parts' as metrics; BadReturnError where a part's is no score."""
         assert isinstance(self.grader, MultiGrader)
         numbers: dict[str, float] = {}
         costs: dict[str, float] = {}

@@ -66,7 +66,7 @@ def steps_of(prompt: Text, completion: Text, each: str, labels: Sequence[str] = 
 
 
 def _refuse_unknown_roles(of: str, text: Text) -> None:
-    """Raise where a role is not known: a turn whose role is misspelt would be passed over."""
+    """Raise CoercionError for an unknown role: a turn whose role is misspelt would be passed over."""
     for index, message in enumerate(() if isinstance(text, str) else text):
         if message["role"] not in ROLES:
             raise CoercionError(
@@ -113,7 +113,7 @@ def _name_and_arguments(call: Mapping[str, Any]) -> tuple[str | None, str]:
 
 
 def _calls(message: Message) -> Iterator[tuple[Mapping[str, Any], Message]]:
-    """Return each tool call of a message, and the message without the others."""
+    """Yield each tool call of a message, and the message without the others."""
     calls, called, content = message.get("tool_calls") or (), message.get("function_call"), message.get("content")
     blocks = content if isinstance(content, list | tuple) else ()
     other_blocks = [block for block in blocks if not _is_block("tool_use", block)]
@@ -144,7 +144,7 @@ class _Answer(NamedTuple):
 
 
 def _answers(following: Sequence[Message]) -> Iterator[_Answer]:
-    """Return each tool's answer before the next turn of the assistant."""
+    """Yield each tool's answer before the next turn of the assistant."""
     for message in itertools.takewhile(lambda message: message["role"] != "assistant", following):
         content = message.get("content")
         if message["role"] in ("tool", "function"):

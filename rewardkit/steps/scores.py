@@ -67,7 +67,7 @@ class StepPlan:
         mean = math.fsum(weight / weight_sum * score for weight, score in zip(weights, scores, strict=True))
         return max(min(scores), min(max(scores), mean))  # rounding may lead outside
 
-    def combined(self, pairs: Sequence[tuple[Step, Score]]) -> Score:
+    def combine(self, pairs: Sequence[tuple[Step, Score]]) -> Score:
         """Return one score of all, with a metric and a line of the reason for each; skipped where no step is scored."""
         plural = STEP_KINDS[self.each]
         if not pairs:
@@ -82,7 +82,7 @@ class StepPlan:
             lines.append(line[: _REASON_CHARS // len(listed)])
         lines += [f"and {len(pairs) - len(listed):,} more"] if len(pairs) > len(listed) else []
         each = {f"step/{step.index}": score.value for step, score in listed if score.value is not None}
-        metrics = {**_together([score.metrics for _, score in pairs]), "steps": len(pairs), **each}
+        metrics = {**_merge_metrics([score.metrics for _, score in pairs]), "steps": len(pairs), **each}
         unanswered = [record for _, score in pairs for record in score.unanswered]
         return Score(self.score(scores) if scores else None, "\n".join(lines), metrics, unanswered)
 
@@ -98,8 +98,8 @@ def head_of(step: Step) -> str:
     return f"step/{step.index}{label and f' {label}'}"
 
 
-def _together(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return the steps' own metrics as one: what they took is summed, where it is known of all; the rest is a mean."""
+def _merge_metrics(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the steps' metrics as one: costs are summed where all paid steps have them, the others are averaged."""
     took = [step_metrics for step_metrics in metrics if any(name in step_metrics for name in COST_METRICS)]
     sums: dict[str, float] = {}
     for name in dict.fromkeys(name for step_metrics in metrics for name in step_metrics):

@@ -95,7 +95,7 @@ class Stepwise(RewardFunction, Versioned):
 
     @functools.cached_property
     def texts(self) -> dict[str, TextParameter]:
-        """In which form the function takes ``prompt`` and ``completion``, where it does."""
+        """The form of ``prompt`` and of ``completion``, for each that the function takes."""
         names = {"prompt", "completion"} & inspect.signature(self.function).parameters.keys()
         names -= set_by_partials(self.function)
         return {name: TextParameter.of(name, self.annotations.get(name, Any), self.options.name) for name in names}
@@ -109,19 +109,19 @@ class Stepwise(RewardFunction, Versioned):
         pairs = []
         for step in self.steps(columns):
             try:
-                score = self.checked(self.function(**self.arguments(step, columns)))
+                score = self.to_score(self.function(**self.arguments(step, columns)))
             except BaseException as error:
                 self.name_in(error, step)
                 raise
             pairs.append((replace(step, before=()), score))  # what is before all of them is long
-        return self.plan.combined(pairs)
+        return self.plan.combine(pairs)
 
     def steps(self, columns: Mapping[str, Any]) -> Iterator[Step]:
         """Return the steps of the rollout that a call is given."""
         return steps_of(columns.get("prompt", ""), columns["completion"], self.plan.each, self.plan.labels)
 
     def arguments(self, step: Step, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the function is called with: its columns, and the step; a reward gets the step as a rollout."""
+        """Return the function's arguments: its columns and the step; a reward gets the step as a rollout."""
         arguments = dict(columns)
         texts: dict[str, Any] = {"prompt": arguments.pop("prompt", ""), "completion": arguments.pop("completion")}
         if self.part is not None:
@@ -143,8 +143,8 @@ class Stepwise(RewardFunction, Versioned):
                 note,
             ]
 
-    def checked(self, value: object) -> Score:
-        """Return what a step's function returned as a score; raise BadReturnError where it is not a score."""
+    def to_score(self, value: object) -> Score:
+        """Return the value of a step's function as a score; raise BadReturnError where it is not a score."""
         try:
             return score_of(self.options, value)
         except ValueError as reason:
@@ -174,7 +174,7 @@ class AsyncStepwise(Stepwise):
         async def score(step: Step) -> tuple[Step, Score]:
             try:
                 async with line:
-                    return step, self.checked(await self.function(**self.arguments(step, columns)))
+                    return step, self.to_score(await self.function(**self.arguments(step, columns)))
             except (SystemExit, KeyboardInterrupt) as ending:
                 self.name_in(ending, step)
                 raise _Ending from ending
@@ -188,7 +188,7 @@ class AsyncStepwise(Stepwise):
         except BaseExceptionGroup as failed:  # the first that failed ends the others
             first_error = failed.exceptions[0]
             raise (first_error.__cause__ or first_error if isinstance(first_error, _Ending) else first_error) from None
-        return self.plan.combined([task.result() for task in tasks])
+        return self.plan.combine([task.result() for task in tasks])
 
 
 class StepReward(Reward[..., Any]):
@@ -289,7 +289,7 @@ _USUAL = {"each": "turn", "label": None, "reduce": "mean", "discount": None}
 
 
 def _own_settings(scored: Any, name: str | None) -> dict[str, Any]:
-    """Return the settings that hold unless others are given: a function's name, or all options of a reward."""
+    """Return the default settings: a function's name, or a reward's options; RewardDefinitionError for all else."""
     if isinstance(scored, Reward):
         options = {field: getattr(scored.options, field) for field in RewardOptions.__dataclass_fields__}
         return options | {"timeout_s": STEPS_IN_TIME * scored.options.timeout_s}
@@ -302,7 +302,7 @@ def _own_settings(scored: Any, name: str | None) -> dict[str, Any]:
 
 
 def _refuse_unfit(scored: object, name: str, hints: Mapping[str, Any]) -> None:
-    """Raise where something cannot score one step."""
+    """Raise RewardDefinitionError where a function or reward cannot score one step."""
     parts = [parameter for parameter, annotation in hints.items() if annotation is Step]
     problem = None
     if not isinstance(scored, Reward):

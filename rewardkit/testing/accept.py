@@ -45,7 +45,7 @@ class Acceptance:
 
 
 def accept(table: Table, verdicts: Iterable[CaseResult]) -> Acceptance:
-    """Return the table's text with the scores that came as the expected ones. Nothing is written.
+    """Return the table's text with the actual scores as the expected ones. Nothing is written.
 
     Args:
         table: A table read from a file.
@@ -60,17 +60,17 @@ def accept(table: Table, verdicts: Iterable[CaseResult]) -> Acceptance:
                 refused[verdict.case.id] = change
             else:
                 wanted.append(change)
-    changes = wanted if _only_these(table, wanted) else []
+    changes = wanted if _changes_only(table, wanted) else []
     for change in [] if changes or not wanted else wanted:  # one of them does more than it says: find out which
-        if _only_these(table, [*changes, change]):
+        if _changes_only(table, [*changes, change]):
             changes.append(change)
         else:
             refused[change.verdict.case.id] = _BORROWED
-    return Acceptance(_edited(table.text, changes), changes, refused)
+    return Acceptance(_edit(table.text, changes), changes, refused)
 
 
 def _changes(verdict: CaseResult) -> Iterable[Change | str]:
-    """Return the changes that make a case hold, or the reason against one."""
+    """Yield the changes that make a case pass, or the reason against one."""
     entry = verdict.case.entry
     for index, expected, outcome in verdict.differences():
         if outcome.status is Status.FAILED:
@@ -94,7 +94,7 @@ def _steps(verdict: CaseResult, index: int, outcome: Outcome) -> Steps:
     return steps
 
 
-def _edited(text: str, changes: Iterable[Change]) -> str:
+def _edit(text: str, changes: Iterable[Change]) -> str:
     for change in sorted(changes, key=lambda change: change.span, reverse=True):
         text = text[: change.span.start] + _room(text, change.span) + change.now + text[change.span.end :]
     return text
@@ -111,11 +111,11 @@ def _room(text: str, span: Span) -> str:
     return "  " if begins_line and "\n" in text[span.start : span.end] else ""
 
 
-def _only_these(table: Table, changes: Sequence[Change]) -> bool:
-    """Whether the file, edited, says the same as before but for these expectations."""
+def _changes_only(table: Table, changes: Sequence[Change]) -> bool:
+    """Return whether the edited text differs from the file in these expectations alone."""
     assert table.path is not None
     try:
-        after = parse(table.path, _edited(table.text, changes))
+        after = parse(table.path, _edit(table.text, changes))
         before = parse(table.path, table.text)
     except Exception:
         return False

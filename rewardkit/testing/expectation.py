@@ -31,7 +31,7 @@ class Expectation:
     cause: Cause | None = None
 
     def holds(self, outcome: Outcome) -> bool:
-        """Whether an outcome is as expected."""
+        """Return whether an outcome is as expected."""
         if outcome.status is not self.status:
             return False
         if self.status is Status.FAILED:
@@ -58,7 +58,7 @@ def outcome_words(outcome: Outcome) -> str:
 
 
 def parse_expectation(value: object, tolerance: float) -> Expectation:
-    """Return the expectation that a table's value stands for.
+    """Return the expectation that a table's value means.
 
     A value is a number, a pair, ``None``, ``{"failed": cause}`` or ``{"score": ..., "tolerance": ...}``; ``tolerance``
     is how far an exact score may be off where the value does not say. Raises ValueError, which says what was expected,

@@ -129,7 +129,7 @@ class FakeJudge:
 
 
 def _verdict(grades: Mapping[str, float | None], question: Asked) -> str:
-    """Return those of the grades that are asked for, where the request says which."""
+    """Return a reply with the grades that the request asks for, or with all where it names none."""
     form = question.options.get("response_format") or {}
     properties = form.get("json_schema", {}).get("schema", {}).get("properties", grades)
     answers = {name: {"reason": "It is so.", "score": grade} for name, grade in grades.items() if name in properties}
@@ -157,7 +157,7 @@ def _response(text: str, question: Asked) -> SimpleNamespace:
 
 
 def rollouts_from_rows(rows: str | Path | Iterable[Mapping[str, Any]]) -> list[Rollout]:
-    """Return the rollouts that rows stand for.
+    """Return the rollouts of rows.
 
     >>> [rollout.completion for rollout in rollouts_from_rows([{"completions": ["a", "b"], "answer": "a"}])]
     ['a', 'b']

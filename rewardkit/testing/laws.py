@@ -127,15 +127,15 @@ def assert_laws(
         import hypothesis  # noqa: F401
     except ImportError as missing:
         raise ImportError("assert_laws(...) needs hypothesis: pip install hypothesis") from missing
-    selection = _chosen(laws)
+    selection = _select(laws)
     subject = _Subject(resolve(reward), rows)
-    breach = _first_broken(subject, selection, max_examples, completions, lane)
+    breach = _first_breach(subject, selection, max_examples, completions, lane)
     if breach is not None:
         texts = [text for _, unit in breach.units for text in unit]
         raise LawBroken(_report(subject, breach), Law(breach.law), texts)
 
 
-def _chosen(laws: Collection[str] | None) -> list[Law]:
+def _select(laws: Collection[str] | None) -> list[Law]:
     selection = [laws] if isinstance(laws, str) else list(Law) if laws is None else list(laws)
     for name in selection:
         if name not in list(Law):
@@ -143,11 +143,11 @@ def _chosen(laws: Collection[str] | None) -> list[Law]:
     return [law for law in Law if law in selection]
 
 
-def _first_broken(
+def _first_breach(
     subject: _Subject, chosen: Sequence[Law], max_examples: int, completions: object, lane: str
 ) -> Found | None:
     """Return the first law that is broken, in an order in which each may rely on those before it."""
-    if Law.PICKLABLE in chosen and (breach := _travels(subject)):
+    if Law.PICKLABLE in chosen and (breach := _pickling_breach(subject)):
         return breach
     texts = hostile_completions(subject.tokens()) if completions is None else completions
     units = subject.units(texts)
@@ -169,10 +169,10 @@ def _first_broken(
                 return breach
     if Law.KEEPS_INPUT not in chosen:
         return None
-    return _on_the_list(subject, subject.changed, HOSTILE) or search(units, subject.changed, max_examples)
+    return _on_the_list(subject, subject.input_breach, HOSTILE) or search(units, subject.input_breach, max_examples)
 
 
-def _travels(subject: _Subject) -> Found | None:
+def _pickling_breach(subject: _Subject) -> Found | None:
     for leaf in subject.leaves:
         try:
             pickle.loads(dumps(leaf, leaf))  # noqa: S301 - it was written just now
@@ -195,11 +195,11 @@ class _Subject:
         self.leaves = reward.leaves
         self.group = any(leaf.spec.kind is Kind.GROUP for leaf in self.leaves)
         self.timeout_s = min(leaf.options.timeout_s for leaf in self.leaves)
-        self.rows = self._checked(rows)
+        self.rows = self._check_rows(rows)
         self._messages = any(map(_wants_messages, self.leaves))
         self._ids = any(leaf.spec.wants_completion_ids for leaf in self.leaves)
 
-    def _checked(self, rows: Iterable[Mapping[str, Any]] | None) -> list[Mapping[str, Any]]:
+    def _check_rows(self, rows: Iterable[Mapping[str, Any]] | None) -> list[Mapping[str, Any]]:
         needed = dict.fromkeys(column for leaf in self.leaves for column in leaf.spec.required_columns)
         listed = [{}] if rows is None else list(rows)
         if not listed:
@@ -232,7 +232,7 @@ class _Subject:
         return units + [self.unit(text) for value in self.tokens() for text in dressed(value)]
 
     def units(self, texts: Any) -> Any:
-        """Return the strategy of units with texts of another."""
+        """Return a strategy of units whose texts are those of a strategy."""
         from hypothesis import strategies
 
         group = strategies.lists(texts, min_size=1, max_size=_GROUP).map(tuple)
@@ -260,7 +260,7 @@ class _Subject:
         return text
 
     def arguments(self, leaf: Reward[..., Any], unit: Unit) -> dict[str, Any]:
-        """Return what a plain reward is called with; raise DataError where a column's value does not coerce."""
+        """Return a plain reward's arguments for a unit; raise DataError where a column's value does not coerce."""
         row, texts = unit
         try:
             return leaf.spec.bind(self.rollouts(unit), CallContext(), (row,) * len(texts))
@@ -271,8 +271,8 @@ class _Subject:
         """Return the error that says that a unit's row is wrong."""
         return DataError(f"rows[{unit[0]}]: {error}; it is the row that is wrong, not reward {self.reward.name!r}")
 
-    def changed(self, unit: Unit) -> Found | None:
-        """Return the argument that a reward changed, calling it as a plain function."""
+    def input_breach(self, unit: Unit) -> Found | None:
+        """Call each plain reward on a unit; return the breach where it changed an argument, else ``None``."""
         for leaf in self.leaves:
             arguments = self.arguments(leaf, unit)
             supplied = {parameter.name for parameter in leaf.spec.parameters if parameter.supplied}
@@ -314,23 +314,23 @@ class _Trial:
         return self.outcomes(*units)
 
     def unit(self, unit: Unit) -> Found | None:
-        """Return what scoring a unit breaks."""
+        """Score a unit; return the law that it breaks, ``None`` where all hold."""
         (outcomes,) = self.outcomes(unit)
-        if breach := self._in_itself(unit, outcomes):
+        if breach := self._breach_of(unit, outcomes):
             return breach
         return self._again(unit, outcomes, self.outcomes(unit)[0]) if Law.DETERMINISTIC in self.laws else None
 
     def tokens(self) -> Found | None:
-        """Return what the short completions on the list break, tried all at once."""
+        """Score the short completions on the list at once; return the first breach, ``None`` where all laws hold."""
         units = [self._subject.unit(text) for text in ("", *TOKENS)]
         scored = self.many(units)
         for unit, outcomes in zip(units, scored, strict=True):
-            if breach := self._in_itself(unit, outcomes):
+            if breach := self._breach_of(unit, outcomes):
                 return breach
         again = self.many(units) if Law.DETERMINISTIC in self.laws else scored
         return next(filter(None, map(self._again, units, scored, again)), None)
 
-    def _in_itself(self, unit: Unit, outcomes: Sequence[Outcome]) -> Found | None:
+    def _breach_of(self, unit: Unit, outcomes: Sequence[Outcome]) -> Found | None:
         for outcome in outcomes:
             for law in self.laws:
                 if _breaks(law, outcome, self._subject.timeout_s):
@@ -340,10 +340,10 @@ class _Trial:
         return None
 
     def _again(self, unit: Unit, outcomes: Sequence[Outcome], again: Sequence[Outcome]) -> Found | None:
-        return _unlike(Law.DETERMINISTIC, (unit,), outcomes, again, "first", "then")
+        return _outcome_breach(Law.DETERMINISTIC, (unit,), outcomes, again, "first", "then")
 
     def batch(self, drawn: tuple[list[Unit], Any]) -> Found | None:
-        """Return how the score of a unit depends on the others of its batch, or on an order."""
+        """Return the breach where a unit's score depends on its batch or on an order, else ``None``."""
         units, random = drawn
         if self._subject.group:  # completions of one row would be one group
             rows = [row for row, _ in units]
@@ -353,27 +353,27 @@ class _Trial:
         together = self.outcomes(*(units[index] for index in order))
         for index, beside in zip(order, together, strict=True):
             then = f"in a batch in the order {order}"
-            if breach := _unlike(Law.INDEPENDENT, tuple(units), alone[index], beside, "alone", then):
+            if breach := _outcome_breach(Law.INDEPENDENT, tuple(units), alone[index], beside, "alone", then):
                 return breach
-        return self._permuted(units[0], alone[0], random) if self._subject.group else None
+        return self._permutation_breach(units[0], alone[0], random) if self._subject.group else None
 
     def elsewhere(self, lane: str) -> Found | None:
-        """Return a completion that scores otherwise in a process that has met others before it."""
+        """Return the breach where a completion scores otherwise in a process that met others before, else ``None``."""
         units = [self._subject.unit(text) for text in TOKENS]
         here = self.many(units)
         with Runtime([self._subject.reward], workers=1, lane=lane, cache_entries=0) as runtime:
             there = _Trial(self._subject, runtime, self.laws).many(units[::-1])
         then = "in another that had met other completions"
         for unit, before, other in zip(units, here, reversed(there), strict=True):
-            if breach := _unlike(Law.INDEPENDENT, (unit,), before, other, "in one process", then):
+            if breach := _outcome_breach(Law.INDEPENDENT, (unit,), before, other, "in one process", then):
                 return breach
         return None
 
-    def _permuted(self, unit: Unit, outcomes: Sequence[Outcome], random: Random) -> Found | None:
+    def _permutation_breach(self, unit: Unit, outcomes: Sequence[Outcome], random: Random) -> Found | None:
         order = _another_order(len(unit[1]), random)
         (permuted,) = self.outcomes((unit[0], tuple(unit[1][index] for index in order)))
         before = [outcomes[index] for index in order]
-        return _unlike(Law.INDEPENDENT, (unit,), before, permuted, "in this order", f"in the order {order}")
+        return _outcome_breach(Law.INDEPENDENT, (unit,), before, permuted, "in this order", f"in the order {order}")
 
 
 def _another_order(count: int, random: Random) -> list[int]:
@@ -382,10 +382,10 @@ def _another_order(count: int, random: Random) -> list[int]:
     return order[::-1] if order == sorted(order) else order
 
 
-def _unlike(
+def _outcome_breach(
     law: Law, units: tuple[Unit, ...], outcomes: Sequence[Outcome], again: Sequence[Outcome], label: str, other: str
 ) -> Found | None:
-    """Return the first completion whose outcome was not the same again; the words say when each came."""
+    """Return a breach at the first completion with two outcomes, else ``None``; the labels say when each came."""
     for first, second in zip(outcomes, again, strict=True):
         if _essence(first) != _essence(second):
             return Found(law, units, f"{label} {outcome_words(first)}, {other} {outcome_words(second)}")
@@ -412,7 +412,7 @@ def _wants_messages(leaf: Reward[..., Any]) -> bool:
 
 
 def _call(leaf: Reward[..., Any], arguments: dict[str, Any]) -> None:
-    """Call the plain function, on a thread if it is awaited. That it raises is another law's concern."""
+    """Call the plain function, on a thread if it is async; drop its output and errors, which other laws judge."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Exception):
         if leaf.spec.is_async:
             with concurrent.futures.ThreadPoolExecutor(1) as thread:
@@ -422,7 +422,7 @@ def _call(leaf: Reward[..., Any], arguments: dict[str, Any]) -> None:
 
 
 def _seems_unchanged(before: object, after: object) -> bool:
-    """Whether a value equals its copy from before a call. True also where it can be neither compared nor pickled."""
+    """Return whether a value equals its copy from before a call, or can be neither compared nor pickled."""
     try:
         equal = before == after
         if isinstance(equal, bool) and type(before).__eq__ is not object.__eq__:  # without its own, no copy is equal

@@ -39,7 +39,7 @@ class _Enough(BaseException):
 
 
 def search(values: Any, check: Check, max_examples: int) -> Found | None:
-    """Return the smallest way found in which a check breaks a law, or ``None``.
+    """Return the smallest breach of a law that a check finds among values, or ``None``.
 
     The same values are tried on every run with the same modules loaded: hypothesis draws their constants too.
 

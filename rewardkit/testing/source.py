@@ -100,7 +100,7 @@ def _from_jsonl(path: Path, text: str) -> Source:
 
 
 def _json_span(line: str, offset: int, steps: Steps) -> Span | None:
-    """Return the place of a value in a line of JSON, which is YAML too; ``None`` for a line that PyYAML refuses."""
+    """Return the span of a value in a line of JSON, which is YAML too; ``None`` for a line that PyYAML refuses."""
     import yaml
 
     try:
@@ -215,7 +215,7 @@ def _own(path: Path, node: _YamlNode) -> dict[str, Any]:
 
 
 def _as_written(node: _YamlNode) -> Any:
-    """Return a prompt or completion as text, 4 of ``completion: 4`` too; ``None`` for anything but text."""
+    """Return a prompt or completion as text, ``"4"`` for ``completion: 4``; ``None`` for anything but text."""
     if node.id == "scalar":
         return node.value
     if node.id == "sequence" and all(item.id == "scalar" for item in node.value):

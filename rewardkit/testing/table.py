@@ -74,7 +74,7 @@ class Table:
     text: str = ""
 
     def check(self, reward: Composable) -> None:
-        """Refuse a table that a reward cannot score.
+        """Check that a reward can score each case of the table.
 
         Raises:
             DataError: A case lacks a column that the reward needs; names file and line.
@@ -123,7 +123,7 @@ def read_table(path: str | Path, *, tolerance: float | None = None) -> Table:
 
 
 def table_of(rows: Iterable[Mapping[str, Any]], *, tolerance: float | None = None) -> Table:
-    """Return the table that a Python list of cases makes.
+    """Return the table of a Python list of cases.
 
     Raises DataError, which names place and key, where a row is not a case.
     """
@@ -146,7 +146,7 @@ def _tolerance(settings: Entry, request: float | None) -> float:
 
 
 def _beside(path: Path, reference: str) -> str:
-    """Return a reference whose file is looked for from the table's folder."""
+    """Return a reference with the path of its file made absolute, from the table's folder."""
     file, colon, name = reference.partition(":")
     if file.endswith(".py") and not Path(file).is_absolute():
         return f"{path.resolve().parent / file}{colon}{name}"
@@ -176,7 +176,7 @@ def _ids(entries: Sequence[Entry]) -> list[str]:
         labels[index] = label
     taken_ids = Counter(entries_by_id)
     return [
-        _free(_listed(entry.values), taken_ids) if own is None else own
+        _free(_default_id(entry.values), taken_ids) if own is None else own
         for entry, own in zip(entries, labels, strict=True)
     ]
 
@@ -191,7 +191,7 @@ def _free(label: str, taken: Counter[str]) -> str:
     return free
 
 
-def _listed(values: Mapping[str, Any]) -> str:
+def _default_id(values: Mapping[str, Any]) -> str:
     completion = values.get("completion", values.get("completions", ""))
     if isinstance(completion, str) and not completion.strip():
         return "empty" if not completion else f"whitespace {completion[:8]!a}"
@@ -204,7 +204,7 @@ def _case(entry: Entry, label: str, tolerance: float) -> Case:
         entry.refuse("messages", "made of prompt and completion; give these, as strings or lists of messages")
     rollouts = rollouts_of(entry, _example(entry))
     group = "completions" in values
-    expected = _expected(entry, len(rollouts), tolerance, group=group)
+    expected = _expectations(entry, len(rollouts), tolerance, group=group)
     return Case(label, entry, rollouts, expected, group, values.get("step"), values.get("epoch"))
 
 
@@ -260,7 +260,7 @@ def _completion_ids(entry: Entry, completions: int, *, group: bool) -> list[list
     return list(ids)
 
 
-def _expected(entry: Entry, completions: int, tolerance: float, *, group: bool) -> tuple[Expectation, ...]:
+def _expectations(entry: Entry, completions: int, tolerance: float, *, group: bool) -> tuple[Expectation, ...]:
     if "expect" not in entry.values:
         similar_keys = [key for key in entry.values if key in ("expected", "score", "scores", "reward")]
         hint = f"; {similar_keys[0]!r} would be a column" if similar_keys else ""

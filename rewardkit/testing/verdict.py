@@ -33,7 +33,7 @@ class CaseResult:
         return next(self.differences(), None) is None
 
     def differences(self) -> Iterator[tuple[int, Expectation, Outcome]]:
-        """Return the places whose outcome is not as expected, with both."""
+        """Yield index, expectation and outcome of each completion whose outcome is not as expected."""
         for index, (expected, outcome) in enumerate(zip(self.case.expected, self.outcomes, strict=True)):
             if not expected.holds(outcome):
                 yield index, expected, outcome
@@ -51,12 +51,12 @@ class CaseResult:
                 lines.append(line(label, f"{preview}: {outcome_words(outcome)}, as expected"))
                 continue
             lines.append(line(label, quoted(self.case.rollouts[index].completion)))
-            lines += _compared(self.case.expected[index], outcome)
+            lines += _comparison_lines(self.case.expected[index], outcome)
         lines += log_lines(list(dict.fromkeys(outcome.logs for outcome in self.outcomes)))
         return "\n".join(lines)
 
 
-def _compared(expected: Expectation, outcome: Outcome) -> Iterator[str]:
+def _comparison_lines(expected: Expectation, outcome: Outcome) -> Iterator[str]:
     yield line("expected", str(expected), "-")
     yield line("got", outcome_words(outcome), "+")
     if outcome.reason is not None:

@@ -17,14 +17,14 @@ _UNIT_CHARS = 20
 def quoted(text: object, chars: int = _TEXT_CHARS) -> str:
     """Return a value as Python writes it, of at most about so many characters, with the length where that is more."""
     if isinstance(text, str) and len(text) > chars:
-        unit = _repeated(text)
+        unit = _repeated_unit(text)
         if unit is not None:
             return f"{unit!r} * {len(text) // len(unit):,}"
         return f"{text[:chars]!r}… [{len(text):,} characters]"
     return beginning(repr(text), 2 * chars)
 
 
-def _repeated(text: str) -> str | None:
+def _repeated_unit(text: str) -> str | None:
     """Return the text that this one repeats, if it is a short one."""
     for size in range(1, _UNIT_CHARS + 1):
         if len(text) % size == 0 and text == text[:size] * (len(text) // size):
@@ -38,7 +38,7 @@ def line(label: str, text: str, mark: str = " ") -> str:
 
 
 def row_lines(prompt: object, example: Mapping[str, Any]) -> Iterator[str]:
-    """Return the lines that show a row: its prompt, where it has one, and its columns."""
+    """Yield the lines that show a row: its prompt, where it has one, and its columns."""
     if prompt:
         yield line("prompt", quoted(prompt, _COLUMN_CHARS))
     for column, value in example.items():
@@ -46,7 +46,7 @@ def row_lines(prompt: object, example: Mapping[str, Any]) -> Iterator[str]:
 
 
 def log_lines(logs: Sequence[str]) -> Iterator[str]:
-    """Return the lines that show what calls printed, the last of them where there are many."""
+    """Yield the lines that show what calls printed, the last of them where there are many."""
     lines = [log_line for text in logs for log_line in text.splitlines() if log_line.strip()]
     for log_line in lines[-_LOG_LINES:]:
         yield line("logs", f"│ {shortened(log_line, _COLUMN_CHARS)}")
