@@ -31,7 +31,7 @@ class _Count:
     examples: dict[str | None, Outcome] = field(default_factory=dict)  # a failure of each error; two are enough
 
     def add(self, outcomes: Sequence[Outcome]) -> None:
-        """Count outcomes."""
+        """Count outcomes by their status, and keep two failures with different errors as examples."""
         self.calls += len(outcomes)
         for outcome in outcomes:
             if outcome.status is Status.SCORED:
@@ -44,7 +44,7 @@ class _Count:
                     self.examples.setdefault(outcome.error, outcome)
 
     def silence(self, completions: str) -> str:
-        """Say of calls of which none scored what became of them."""
+        """Return a sentence on calls of which none scored, and why; ``completions`` is its subject."""
         if not self.failed:
             fate = "was skipped" if self.skipped == self.calls else "was skipped or lost"
             return f"{completions} {fate}; None says that a row has no answer, and is no score for a completion"

@@ -84,7 +84,7 @@ async def attempt_async(
 
 
 def finding_of(spec: RewardSpec, value: object, rollouts: int) -> CallFinding:
-    """Return the finding that a returned value makes: a score, a skip, or ``bad_return``."""
+    """Return the finding of a returned value: a score, a skip, or ``bad_return``."""
     if spec.kind is Kind.SINGLE:
         return _finding_of_row(spec.options, value)
     try:
@@ -94,7 +94,7 @@ def finding_of(spec: RewardSpec, value: object, rollouts: int) -> CallFinding:
 
 
 def _finding_of_row(options: RewardOptions, value: object) -> CallFinding:
-    """Return the finding that a value makes, returned for one rollout or for one step of it."""
+    """Return the finding of a value that was returned for one rollout or for one step of it."""
     try:
         return _row(options, value)
     except BaseException as error:
@@ -102,7 +102,7 @@ def _finding_of_row(options: RewardOptions, value: object) -> CallFinding:
 
 
 def score_of(options: RewardOptions, value: object) -> Score:
-    """Return the score that a value makes, returned for one rollout or for one step of it; of a skip it is ``None``.
+    """Return the score of a value that was returned for one rollout or one step of it; ``Score(None)`` for a skip.
 
     Raises:
         ValueError: The value makes no score; the message says why.
@@ -201,7 +201,7 @@ def _hint(value: object) -> str:
 
 
 def failure_of(error: BaseException, ours: int = 1) -> CallFinding:
-    """Return the finding that an error makes, without the first frames of its traceback, ``ours`` of them."""
+    """Return the finding of an error; its traceback lacks the first ``ours`` frames."""
     try:
         if (finding := _own_failure(error)) is not None:
             return finding
@@ -258,7 +258,7 @@ def _with_hint(spec: RewardSpec, finding: CallFinding) -> CallFinding:
 
 
 def _memory_limit() -> str:
-    """Return words for the limit on this process's memory, if it has one."""
+    """Return a note on the limit on this process's memory, ``""`` without one."""
     limit = resource.getrlimit(resource.RLIMIT_DATA)[0]
     if limit == resource.RLIM_INFINITY:
         return ""

@@ -16,9 +16,9 @@ Columns: TypeAlias = Mapping[Reward[..., Any], Sequence[Outcome]]
 
 
 def check_lost(name: str, outcomes: Sequence[Outcome], most: float) -> None:
-    """Refuse a batch in which more than a share, 0 to 1, of a reward's calls was lost to infrastructure.
+    """Raise InfrastructureError where more than a share, 0 to 1, of a reward's calls was lost to infrastructure.
 
-    The InfrastructureError names the reward and the first error.
+    It names the reward and the first error.
     """
     lost = [outcome for outcome in outcomes if outcome.is_lost]
     if lost and len(lost) / len(outcomes) > most:

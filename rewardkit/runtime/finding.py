@@ -67,14 +67,14 @@ def failure(cause: Cause, error: str, traceback: str | None = None, *, is_final:
 
 
 def encode(finding: CallFinding) -> Answer:
-    """Return the finding as it leaves the process."""
+    """Return the finding as a worker sends it: a bare score as its number, anything else as JSON."""
     if finding.score is not None and finding[1:] == _BESIDE_SCORE:
         return finding.score
     return encode_json(_fields(finding))
 
 
 def decode(answer: object, rollouts: int) -> CallFinding:
-    """Return the finding that an answer stands for, once JSON has been read.
+    """Return the finding of a worker's answer, whose JSON has been read.
 
     A call may write over what its worker says, so anything but a finding for so many rollouts counts as a crash.
     """
@@ -100,7 +100,7 @@ def type_name(value: object) -> str:
 
 
 def _fields(finding: CallFinding) -> dict[str, object]:
-    """Return the fields that say something."""
+    """Return the fields that differ from their defaults."""
     if finding.rows:
         return {"rows": [_fields(row) for row in finding.rows]}
     pairs = zip(CallFinding._fields, finding, _EMPTY, strict=True)

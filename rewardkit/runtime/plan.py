@@ -99,7 +99,7 @@ class Plan:
     ) -> None:
         self.rewards = rewards
         self.signs = [(signs or {}).get(reward, 1) for reward in rewards]
-        self.rollouts = _with_live(rewards, _listed(rollouts))
+        self.rollouts = _with_live(rewards, _as_list(rollouts))
         self.context = context
         self.cached_calls: dict[Key, CachedCall] = {}
         self._cache = cache
@@ -111,7 +111,7 @@ class Plan:
             self._group([CallerRows(self.rollouts)] if parts is None else parts)
 
     def pieces(self) -> Iterator[Piece]:
-        """Return the calls of all rows in their order; those of groups come with the last piece.
+        """Yield the calls of all rows in their order, in pieces; those of groups come with the last piece.
 
         Raises:
             DataError: A row cannot travel to a worker process.
@@ -180,7 +180,7 @@ class Plan:
                 yield call
 
 
-def _listed(rollouts: Iterable[Rollout]) -> list[Rollout]:
+def _as_list(rollouts: Iterable[Rollout]) -> list[Rollout]:
     if isinstance(rollouts, Rollout):
         raise DataError("expected a list of rollouts, got one Rollout; score([rollout])")
     if not isinstance(rollouts, Iterable):

@@ -25,7 +25,7 @@ from rewardkit.runtime.batch import Columns, check_lost, combine, waits_for_grou
 from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
 from rewardkit.runtime.lanes import RunningBatch, run_in_workers, run_inline
 from rewardkit.runtime.plan import CallerRows, Plan, check_rollouts
-from rewardkit.runtime.settings import check_isolated, check_open, checked, choice, leaves_of, signs_of, weights_of
+from rewardkit.runtime.settings import check_isolated, check_open, choice, leaves_of, require, signs_of, weights_of
 from rewardkit.runtime.settle import Finished, Listener, Settler, check_failure
 from rewardkit.runtime.target import load, pool_target, time_to_load_s
 from rewardkit.score_batch import ScoreBatch
@@ -142,17 +142,17 @@ class Runtime:
         self._signs = signs_of(self._rewards, self.weights)
         for leaf in self._leaves:
             leaf.set_up()  # before workers start, so that what is missing is told here
-        self._most_lost: float = checked(
+        self._most_lost: float = require(
             "max_infrastructure_rate", max_infrastructure_rate, lambda rate: 0 <= rate <= 1, "a share from 0 to 1"
         )
         self._raise = choice("on_failure", on_failure, OnFailure) is OnFailure.RAISE
-        checked("cache_entries", cache_entries, lambda count: count >= 0, "a whole number, 0 or more", int)
+        require("cache_entries", cache_entries, lambda count: count >= 0, "a whole number, 0 or more", int)
         self._cache = OutcomeCache(cache_entries)
         self._alarms = Alarms()
         self._owner = os.getpid()
         count = min(4, cores()) if workers is None else workers
-        self.workers: int = checked("workers", count, lambda count: count >= 1, "a whole number, 1 or more", int)
-        checked("load_timeout_s", load_timeout_s, lambda time_s: 0 < time_s < math.inf, "a number of seconds above 0")
+        self.workers: int = require("workers", count, lambda count: count >= 1, "a whole number, 1 or more", int)
+        require("load_timeout_s", load_timeout_s, lambda time_s: 0 < time_s < math.inf, "a number of seconds above 0")
         self._load_timeout_s = max(float(load_timeout_s), *map(time_to_load_s, self._leaves), 0.0)
         self._place_calls(choice("lane", lane, RuntimeLane), ray_address)
         if record is not None:
@@ -343,7 +343,7 @@ class Runtime:
     def stream(
         self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
     ) -> Iterator[Finished]:
-        """Return (row, reward, outcome) as each becomes known, in no order.
+        """Yield (row, reward, outcome) as each becomes known, in no order.
 
         Last come compositions, and failures whose score is the worst of their group.
 
@@ -437,7 +437,7 @@ class Runtime:
         return self._score_batch(rollouts, columns, context)
 
     def _score_batch(self, rollouts: Sequence[Rollout], columns: Columns, context: CallContext) -> ScoreBatch:
-        """Return the scores that the leaves' outcomes make, and record them."""
+        """Return the batch that the leaves' outcomes make, after recording it where there is a recorder."""
         columns = with_worst_of_groups(columns, rollouts, self._signs)
         outcomes = combine(self._rewards, columns, len(rollouts), context.step)
         batch = ScoreBatch(rollouts, outcomes, self.weights)
@@ -479,7 +479,7 @@ def _recorder(record: str | os.PathLike[str] | Recorder, env: Mapping[str, str])
 
 
 def _after_jails(rewards: Iterable[Reward[..., Any]]) -> Callable[[], None] | None:
-    """Return what removes the empty folder that a killed worker's jail leaves; ``None`` if no reward has a jail."""
+    """Return a function that removes the folders of killed workers' jails; ``None`` if no reward has a jail."""
     if not any(leaf.spec.jailed for reward in rewards for leaf in (reward, *reward.inner)):
         return None
     from sandbox import remove_stale_folders  # not at the end: at exit it can no longer be imported

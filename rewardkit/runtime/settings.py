@@ -38,7 +38,7 @@ def leaves_of(rewards: Iterable[Composable]) -> list[Reward[..., Any]]:
 
 
 def signs_of(rewards: Mapping[str, Composable], weights: Mapping[str, float]) -> dict[Reward[..., Any], int]:
-    """Return whether each leaf's higher scores are paid more, 1, or less, -1; 0 where both are; none if nothing is."""
+    """Return the sign of each weighted leaf: 1 where higher scores are paid more, -1 where less, 0 where both."""
     signs: dict[Reward[..., Any], set[int]] = {}
     for name, reward in rewards.items():
         for leaf, sign in reward.uses(-1 if weights[name] < 0 else 1) if weights[name] else ():
@@ -75,7 +75,7 @@ def check_open(owner: int, *, closed: bool) -> None:
         raise RuntimeClosedError("this runtime belongs to the process that made it, not to a fork of it")
 
 
-def checked(
+def require(
     option: str,
     value: object,
     holds: Callable[[Any], bool],
@@ -91,4 +91,4 @@ def checked(
 def choice(option: str, value: str, choices: type[StrEnum]) -> StrEnum:
     """Return the choice that an option names; raise RewardDefinitionError where it names none."""
     names = list(map(str, choices))
-    return choices(checked(option, value, names.__contains__, f"one of {str(names)[1:-1]}", str))
+    return choices(require(option, value, names.__contains__, f"one of {str(names)[1:-1]}", str))

@@ -151,7 +151,7 @@ class Settler:
             self._repeat(call)
 
     def columns(self) -> Mapping[Reward[..., Any], Sequence[Outcome]]:
-        """Return each reward's outcomes, once all is finished."""
+        """Return each reward's outcomes, once all are settled; raise InfrastructureError where some are missing."""
         columns: dict[Reward[..., Any], Sequence[Outcome]] = {}
         for reward, column in zip(self._rewards, self._outcomes, strict=True):
             complete = [outcome for outcome in column if outcome is not None]
@@ -161,7 +161,7 @@ class Settler:
         return columns
 
     def _outcomes_of(self, call: RewardCall, finding: CallFinding, result: CallResult) -> tuple[Outcome, ...]:
-        """Return the outcomes, one a rollout, that a finding makes."""
+        """Return the outcomes of a finding, one a rollout."""
         options, version = self._rewards[call.target].spec.options, self._versions[call.target]
         execution = Execution(call.attempts, result.duration_s, result.logs, version)
         sign = self.plan.signs[call.target]

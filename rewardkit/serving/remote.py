@@ -32,7 +32,7 @@ from rewardkit.groups import group_key, group_places
 from rewardkit.runtime.alarms import Alarms
 from rewardkit.runtime.batch import check_lost
 from rewardkit.runtime.plan import CallerRows, check_rollouts
-from rewardkit.runtime.settings import check_open, checked
+from rewardkit.runtime.settings import check_open, require
 from rewardkit.runtime.settle import Finished
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.remote_reward import PROTOCOL, RemoteReward
@@ -114,10 +114,10 @@ class RemoteRuntime:
         self._links = [ServerLink(url, token, timeout_s) for url in self.urls]
         if not self._links:
             raise ConfigError("urls: expected the address of a server, got none")
-        self._retry_s: float = checked("retry_s", retry_s, lambda seconds: seconds >= 0, "seconds, 0 or more")
+        self._retry_s: float = require("retry_s", retry_s, lambda seconds: seconds >= 0, "seconds, 0 or more")
         if connect_s is not None:
-            checked("connect_s", connect_s, lambda seconds: seconds > 0, "seconds, above 0")
-        self._most_lost: float = checked(
+            require("connect_s", connect_s, lambda seconds: seconds > 0, "seconds, above 0")
+        self._most_lost: float = require(
             "max_infrastructure_rate", max_infrastructure_rate, lambda rate: 0 <= rate <= 1, "a share from 0 to 1"
         )
         self._closed, self._alarms = False, Alarms()

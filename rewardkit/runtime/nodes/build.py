@@ -22,7 +22,7 @@ _log = logging.getLogger("rewardkit")
 
 
 def stays_home(reward: Reward[..., Any]) -> bool:
-    """Whether a reward's calls stay in the driver's own pool.
+    """Return whether a reward's calls stay in the driver's own pool.
 
     An ``async def`` reward and one with ``concurrency`` wait rather than work, and their limits, budgets and caches are
     to hold as a whole; so are the files of one that says that it needs one host.

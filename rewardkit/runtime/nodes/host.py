@@ -97,7 +97,7 @@ class NodeHost:
         self._pool.submit(job, list(tickets))
 
     def answers(self, wait_s: float) -> list[NodeAnswers]:
-        """Return the answers since the last call, waiting so long for the first; it is how a node shows its life.
+        """Return the answers since the last call, after at most ``wait_s`` for the first; ``[]`` shows life, too.
 
         Raises:
             SandboxError: The workers can run nothing more.
@@ -112,7 +112,7 @@ class NodeHost:
             return answers
 
     def drop(self, number: int) -> None:
-        """Stop what has not been run of a job."""
+        """Cancel the calls of a job that have not run yet."""
         with self._news:
             jobs = [job for job, driver_number in self._jobs.items() if driver_number == number]
         for job in jobs:
@@ -176,7 +176,7 @@ def describe(payload: bytes, options: dict[str, Any]) -> tuple[dict[str, str], s
 
 
 def _pool_options(order: HostOrder) -> dict[str, Any]:
-    """Return the options of this node's pools; the files that travelled and the packages are there afterwards."""
+    """Install the packages and unpack the carried files of an order; return the options of this node's pools."""
     from rewardkit.loading.packages import cache_folder, overlay_for  # brings subprocess and tempfile along
 
     overlays = [str(overlay_for(order.packages))] if order.packages else []

@@ -49,7 +49,7 @@ class Members(dict[str, Member]):
     """All nodes of the cluster that are or were there, by id."""
 
     def observe(self, nodes: Mapping[str, str], now: float) -> list[Member]:
-        """Take the nodes that are there, and return those to ask: new ones, and lost ones that have rested."""
+        """Bring the members up to the nodes that are alive; return those to ask: new, or lost and rested since."""
         for member in [member for member in self.values() if member.node not in nodes and member.link is None]:
             del self[member.node]
         candidates = [

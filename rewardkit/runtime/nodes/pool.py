@@ -220,13 +220,13 @@ class NodePool:
         if own is None:
             own = job.beside(
                 Forward(lambda *results: self._commands.put(lambda: self._take(HOME, job.number, *results))),
-                lambda: self._commands.put(lambda: self._home_ended(job)),
+                lambda: self._commands.put(lambda: self._on_home_end(job)),
             )
             self._home_jobs[job.number] = own
         return own
 
-    def _home_ended(self, job: Job) -> None:
-        """End a job that the home pool ended: as it was asked to, or because it is broken."""
+    def _on_home_end(self, job: Job) -> None:
+        """End a job whose part in the home pool has ended with an error."""
         own = self._home_jobs.get(job.number)
         if own is not None and own.error is not None:
             self._end_job(job, own.error)

@@ -59,7 +59,7 @@ def connect(address: str | None, *, with_own: bool = False) -> RayCluster:
 
 @contextlib.contextmanager
 def _patience() -> Iterator[None]:
-    """Let Ray survive the loss of its cluster, where it is imported here for the first time."""
+    """Set the variable by which Ray, if first imported in the block, survives the loss of its cluster; restore it."""
     before = os.environ.get(_PATIENCE)
     os.environ.setdefault(_PATIENCE, _PATIENT_S)
     try:
@@ -81,7 +81,7 @@ def _import_ray() -> Any:
 
 
 def warn_of_another(ray: Any, address: str) -> None:
-    """Say that an address is not used, where this process is connected to a cluster at another port already."""
+    """Log that an address is not used where this process is already connected to a cluster at another port."""
     head = str(ray.get_runtime_context().gcs_address)
     if address != "auto" and address.rpartition(":")[2] != head.rpartition(":")[2]:
         _log.warning("ray_address=%r is not used: this process is connected to the cluster at %s", address, head)
@@ -108,7 +108,7 @@ def initialise(ray: Any, address: str) -> None:
 
 
 def _check_listens(address: str, host: str, port: int) -> None:
-    """Raise where nothing that could be Ray listens at an address; Ray itself would wait for minutes."""
+    """Raise ClusterError where nothing that could be Ray listens at an address; Ray itself would wait for minutes."""
     try:
         with socket.create_connection((host, port), timeout=CONNECT_S) as connection:
             if os.environ.get("RAY_USE_TLS", "0") == "1":

@@ -66,7 +66,7 @@ class Recruiting:
     _unreachable: bool = field(default=False, init=False)
 
     def look(self, now: float) -> None:
-        """See which nodes there are, where that is due, and give those up that have not begun in time."""
+        """Give up the nodes that have not begun in time; ask the cluster for its nodes where that is due."""
         for member in self._members.timeouts(now):
             self._dismiss(member, f"it did not {_TASKS[member.state]} in time")
         if now >= self.due:

@@ -92,7 +92,7 @@ class Schedule:
         self._nodes[node] = _Node(workers, now)
 
     def sends(self, bytes_of: Callable[[int, Call], int]) -> list[Send]:
-        """Return what to send now; it counts as sent.
+        """Return the calls to send now, and note them as sent.
 
         Args:
             bytes_of: Says how many bytes travel with a call of a job; not asked for what stays at home.
@@ -207,7 +207,7 @@ class Schedule:
         return self._paces.get(target, math.inf) / self._nodes[HOME].workers < SEND_COST_S
 
     def _has_room(self, node: _Node, pending: int) -> bool:
-        """Whether a node holds less than a chunk, or a call for each worker and, where many wait, one more."""
+        """Return whether a node has less than a chunk, or than a call for each worker and, where many wait, another."""
         counts = {target: count for target, count in node.counts.items() if count and target not in self._home_only}
         if sum(counts.values()) < node.workers * (2 if pending >= 2 * self._workers() else 1):
             return True
@@ -230,7 +230,7 @@ class Schedule:
     def _take(
         self, name: str, node: _Node, entry: tuple[int, int], count: int, bytes_of: Callable[[int, Call], int]
     ) -> Send:
-        """Take so many calls from a queue, or as many as fit in a message."""
+        """Take ``count`` calls from a queue, or as many as fit in a message, and note them as sent to the node."""
         (job, target), queue = entry, self._waiting[entry]
         calls: list[Call] = []
         size_bytes = 0
