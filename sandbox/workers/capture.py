@@ -141,9 +141,9 @@ def install() -> None:
     root.addHandler(log_handler())
     root.setLevel(logging.INFO)
     threading.Thread.start = _start_with_context  # type: ignore[method-assign, assignment]
-    _thread.start_new_thread = _thread.start_new = _start_new_thread  # type: ignore[assignment]
+    _thread.start_new_thread = _thread.start_new = _start_new_thread
     _thread.interrupt_main = _interrupt_main
-    ctypes.pythonapi.PyThreadState_SetAsyncExc = _throw  # type: ignore[assignment]
+    ctypes.pythonapi.PyThreadState_SetAsyncExc = _throw  # type: ignore[attr-defined]  # a function of C
 
 
 _plain_start = threading.Thread.start
@@ -162,15 +162,15 @@ def threads_are_left() -> bool:
     return any(log is None or log.closed for log in list(threads.values()))
 
 
-def _interrupt_main(number: int = signal.SIGINT) -> None:
+def _interrupt_main(number: signal.Signals = signal.SIGINT) -> None:
     """Interrupt the main thread as Python's C function does, and note whose call did that."""
     _throwers[_main_ident] = _current.get()
     _plain_interrupt(number)
 
 
-def _throw(thread: Any, error: Any) -> int:
+def _throw(thread: object, error: object) -> int:
     """Raise an error in a thread as Python's C function does, and note whose call did that."""
-    number = int(getattr(thread, "value", thread))
+    number: int = getattr(thread, "value", thread)
     _throwers[number] = _current.get()
     wrapped = error if error is None or isinstance(error, ctypes.py_object) else ctypes.py_object(error)
     return int(_plain_throw(ctypes.c_ulong(number), wrapped))
@@ -193,12 +193,12 @@ def _enlist(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _start_new_thread(function: Callable[..., Any], *arguments: Any, **options: Any) -> int:
+def _start_new_thread(function: Callable[..., Any], *arguments: object, **options: object) -> int:
     """Start a thread below ``threading``, as ``_thread.start_new_thread`` does."""
     return _plain_start_new(_enlist(function), *arguments, **options)
 
 
-_plain_start_new = _thread.start_new_thread
+_plain_start_new: Callable[..., int] = _thread.start_new_thread
 
 
 def _start_with_context(thread: threading.Thread) -> None:

@@ -263,7 +263,7 @@ class LoopLane:
         call.end()
         if call.threads is not None:
             call.threads.shutdown(wait=False, cancel_futures=True)
-        if surroundings.previous:
+        if surroundings.earlier_states:
             self.desk.put_back(call.log)
         if self.mover is None or self.mover.over:
             self.mover = None

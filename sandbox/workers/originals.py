@@ -85,8 +85,8 @@ _LIBRARY = os.path.dirname(os.__file__)
 
 def _versions(dictionaries: Sequence[dict[str, Any]]) -> Callable[[], bytes]:
     """Return what reads the versions of dictionaries, each of which every change of it makes another."""
-    words = [memoryview(ctypes.c_uint64.from_address(id(names) + _VERSION_AT)) for names in dictionaries]
-    return functools.partial(b"".join, words)
+    tags = [memoryview(ctypes.c_uint64.from_address(id(names) + _VERSION_AT)) for names in dictionaries]
+    return functools.partial(b"".join, tags)
 
 
 def _watched(dictionaries: Sequence[dict[str, Any]]) -> Callable[[], bytes]:

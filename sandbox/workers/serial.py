@@ -46,7 +46,7 @@ class SerialLane:
                 timer.end()
                 began += timer.stopped_s()
                 timer = self._new_clock()
-            if surroundings.previous:
+            if surroundings.earlier_states:
                 desk.put_back()
             if keeper.has_moved:
                 keeper.move_back()

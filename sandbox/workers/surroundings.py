@@ -31,7 +31,7 @@ from sandbox.workers.steady import Here, Steady
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class State:
+class ProcessState:
     """A state of the process: which functions of a module change it, and how it is read and put back."""
 
     module: str
@@ -41,7 +41,9 @@ class State:
 
 
 LONG_S = 0.01  # seconds from which on a run of the collector has taken long
-previous: dict[State, tuple[CallLog | None, Any]] = {}  # the call that changed a state, and what it was before
+earlier_states: dict[
+    ProcessState, tuple[CallLog | None, Any]
+] = {}  # the call that changed a state, and what it was before
 _installed: set[tuple[str, tuple[str, ...]]] = set()
 
 
@@ -55,8 +57,8 @@ def install() -> None:
                 setattr(module, name, _wrap(state, getattr(module, name)))
 
 
-def _wrap(state: State, function: Callable[..., Any]) -> Callable[..., Any]:
-    states = previous  # looked up once: a call may break builtins and empty modules
+def _wrap(state: ProcessState, function: Callable[..., Any]) -> Callable[..., Any]:
+    states = earlier_states  # looked up once: a call may break builtins and empty modules
 
     @functools.wraps(function)
     def note(*arguments: object, **options: object) -> Any:
@@ -70,9 +72,9 @@ def _wrap(state: State, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def put_back(log: CallLog | None = None) -> None:
     """Put back what a call changed, or every call."""
-    for state, (owner, value) in list(previous.items()):
+    for state, (owner, value) in list(earlier_states.items()):
         if log is None or owner is None or owner is log or owner.closed:
-            del previous[state]
+            del earlier_states[state]
             with contextlib.suppress(Exception):  # a folder that is gone, a handler that C set
                 state.write(value)
 
@@ -88,48 +90,50 @@ _setitimer, _cancel_dump = signal.setitimer, faulthandler.cancel_dump_traceback_
 _getsignal, _SIGNALS = signal.getsignal, tuple(signal.valid_signals())
 
 
-def _states() -> Iterator[State]:
+def _states() -> Iterator[ProcessState]:
     """Yield the states of modules loaded so far, with their functions as they are."""
     yield _CLOSING
-    yield State("os", ("chdir", "fchdir"), os.getcwd, os.chdir)
-    yield State("os", ("umask",), _read_umask, os.umask)
-    yield State("sys", ("setrecursionlimit",), sys.getrecursionlimit, sys.setrecursionlimit)
-    yield State("sys", ("set_int_max_str_digits",), sys.get_int_max_str_digits, sys.set_int_max_str_digits)
-    yield State("sys", ("setswitchinterval",), sys.getswitchinterval, sys.setswitchinterval)
-    yield State("sys", ("settrace",), sys.gettrace, sys.settrace)
-    yield State("sys", ("setprofile",), sys.getprofile, sys.setprofile)
-    yield State("signal", ("alarm", "setitimer"), _nothing, cancel_plans)
-    yield State("faulthandler", ("dump_traceback_later",), _nothing, cancel_plans)
-    yield State("signal", ("signal",), _read_handlers, functools.partial(_write_handlers, signal.signal))
+    yield ProcessState("os", ("chdir", "fchdir"), os.getcwd, os.chdir)
+    yield ProcessState("os", ("umask",), _read_umask, os.umask)
+    yield ProcessState("sys", ("setrecursionlimit",), sys.getrecursionlimit, sys.setrecursionlimit)
+    yield ProcessState("sys", ("set_int_max_str_digits",), sys.get_int_max_str_digits, sys.set_int_max_str_digits)
+    yield ProcessState("sys", ("setswitchinterval",), sys.getswitchinterval, sys.setswitchinterval)
+    yield ProcessState("sys", ("settrace",), sys.gettrace, sys.settrace)
+    yield ProcessState("sys", ("setprofile",), sys.getprofile, sys.setprofile)
+    yield ProcessState("signal", ("alarm", "setitimer"), _nothing, cancel_plans)
+    yield ProcessState("faulthandler", ("dump_traceback_later",), _nothing, cancel_plans)
+    yield ProcessState("signal", ("signal",), _read_handlers, functools.partial(_write_handlers, signal.signal))
     mask = functools.partial(signal.pthread_sigmask, signal.SIG_SETMASK)
-    yield State("signal", ("pthread_sigmask",), functools.partial(signal.pthread_sigmask, signal.SIG_BLOCK, ()), mask)
+    yield ProcessState(
+        "signal", ("pthread_sigmask",), functools.partial(signal.pthread_sigmask, signal.SIG_BLOCK, ()), mask
+    )
     filters = functools.partial(setattr, warnings, "filters")
-    yield State(
+    yield ProcessState(
         "warnings", ("simplefilter", "filterwarnings", "resetwarnings"), lambda: list(warnings.filters), filters
     )
-    yield State("random", ("seed", "setstate"), random.getstate, random.setstate)
+    yield ProcessState("random", ("seed", "setstate"), random.getstate, random.setstate)
     locale, decimal, numpy = (sys.modules.get(name) for name in ("locale", "decimal", "numpy.random"))
     if locale is not None:
-        yield State("locale", ("setlocale",), *[functools.partial(locale.setlocale, locale.LC_ALL)] * 2)
+        yield ProcessState("locale", ("setlocale",), *[functools.partial(locale.setlocale, locale.LC_ALL)] * 2)
     if decimal is not None:
         read = functools.partial(_read_context, decimal.getcontext)
-        yield State(
+        yield ProcessState(
             "decimal", ("getcontext", "setcontext"), read, functools.partial(_write_context, decimal.setcontext)
         )
     if numpy is not None:
-        yield State("numpy.random", ("seed", "set_state"), numpy.get_state, numpy.set_state)
+        yield ProcessState("numpy.random", ("seed", "set_state"), numpy.get_state, numpy.set_state)
 
 
 def _nothing(_: object = None) -> None:
     """Do nothing."""
 
 
-_CLOSING = State("os", ("close", "closerange"), _nothing, _nothing)
+_CLOSING = ProcessState("os", ("close", "closerange"), _nothing, _nothing)
 
 
 def descriptors_closed() -> bool:
     """Return whether a call has closed descriptors by number, perhaps the worker's own."""
-    return _CLOSING in previous
+    return _CLOSING in earlier_states
 
 
 def _read_umask(umask: Callable[[int], int] = os.umask) -> int:

@@ -58,7 +58,7 @@ class ThreadLane:
             self._check()
             if is_failure(answer) and capture.others_threw(log):
                 answer = QUOTED_DISTURBED
-            if surroundings.previous:
+            if surroundings.earlier_states:
                 desk.put_back(log)
             if desk.keeper.has_moved and (desk.keeper.is_silent or self._cells.qsize() == self._all_cells - 1):
                 desk.keeper.move_back()  # other calls may have redirected a stream for the time that they run

@@ -65,7 +65,7 @@ def serve(
     capture.threads_started = 0
     surroundings.cancel_plans()
     surroundings.install()  # in what has been loaded, too
-    surroundings.previous.clear()
+    surroundings.earlier_states.clear()
     gc.freeze()  # what is loaded stays; collections then look at calls' garbage only
     desk = Desk(channel, shared, writer, targets)
     runner = _lane(lane, desk, width)
