@@ -294,7 +294,7 @@ def _mean(rows: object) -> Any:
 
 
 def _std(rows: object, ddof: int) -> Any:
-    """Return the standard deviation of what is known of each row, (rows, 1); ``nan`` where too little is."""
+    """Return the standard deviation of each row's known values, (rows, 1); ``nan`` where these are too few."""
     present, values, count = _with_presence(rows)
     away = (values - _mean(rows)) * present
     return ((away**2).sum(axis=1, keepdims=True) / _nan_unless(count > ddof, count - ddof)) ** 0.5

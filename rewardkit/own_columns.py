@@ -39,7 +39,7 @@ class LiveObject:
 
     @classmethod
     def of(cls, value: object) -> LiveObject:
-        """Return the one that holds a value, the same while it is in use, so that its tickets are equal."""
+        """Return the live object of a value, the same while it is in use, so that its tickets are equal."""
         if isinstance(value, LiveObject):
             return value
         with _lock:

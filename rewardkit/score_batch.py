@@ -127,7 +127,7 @@ def _mean_of(column: Sequence[Outcome]) -> str:
 
 
 def _cell(outcome: Outcome) -> str:
-    """Return an outcome for a cell: the score, and what became of the call where it gave none."""
+    """Return the text of a cell: the score, or the cause or status of a call without one, with its default."""
     from rewardkit.shown.html import number_cell
 
     if outcome.status is Status.SCORED:

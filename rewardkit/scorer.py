@@ -38,14 +38,14 @@ class Scorer(Protocol):
         """The runtime whose rewards can be changed from here; ``None`` where others own them."""
 
     def start(self) -> Scorer:
-        """Start what scores without waiting for it, and return the scorer.
+        """Start the workers or connections without waiting for them, and return the scorer.
 
         Raises:
             RuntimeClosedError: The scorer is closed.
         """
 
     def wait_loaded(self) -> None:
-        """Start what scores, and wait until it has loaded the rewards.
+        """Start the workers or connections, and wait until the rewards are loaded.
 
         Raises:
             RewardLoadError: The rewards cannot be loaded, or not in time.

@@ -74,7 +74,7 @@ def print_exploits(audit: ExploitAudit, limits: AuditLimits) -> None:
 
 
 def _print_evidence(audit: Audit, rows: str, tried: Table, full: str, console: Console) -> None:
-    """Print the reward and what was audited, the table, the findings, and the flaws with their examples."""
+    """Print the reward and the audit's extent, the table, the findings, and the flaws with their examples."""
     gold = f"gold in {audit.gold_column!r}" if audit.gold_column else "no gold column"
     console.print(Text.assemble((audit.reward, "bold"), f"  {rows}, {gold}"))
     if tried.row_count:
@@ -124,7 +124,7 @@ def _mutations(audit: ExploitAudit) -> Table:
 
 
 def _print_flaw(name: str, examples: Sequence[Example], unit: str, full: str, console: Console) -> None:
-    """Print a rule of thumb that is broken, what mostly causes it, and examples that are evidence of it.
+    """Print a broken rule of thumb with its usual cause and one or two examples.
 
     ``unit`` is what the numbers of rows count, and ``full`` what earns the full level of a row.
     """
@@ -149,7 +149,7 @@ def _print_flaw(name: str, examples: Sequence[Example], unit: str, full: str, co
 
 
 def _evidence(example: Example, level: str, *, slow: bool) -> Text:
-    """Return what was tried, what it earned beside a right answer, and what the reward said."""
+    """Return an example as text: the completion, its score beside a right answer's, and the reward's comment."""
     probe = example.probe
     gold = "" if example.gold is None else f", gold “{shortened(example.gold, 60)}”"
     frame = f", {shortened(probe.frame, 40)}" if probe.frame else ""
@@ -187,7 +187,7 @@ def _print_forms(audit: RewardAudit, console: Console) -> None:
 
 
 def _print_unaudited(audit: Audit, console: Console) -> None:
-    """Print the rows that tell nothing about a reward, with the reasons."""
+    """Print the rows that were not audited, with the reasons."""
     noun = "completion" if audit.unit == "completion" else "row"
     # Values differ, what is wrong with them does not.
     by_kind = group_by_key((why.partition(", got ")[0], (line, why)) for line, why in audit.unaudited.items())

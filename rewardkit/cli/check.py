@@ -288,7 +288,7 @@ def _is_complete(misfits: Sequence[Misfit]) -> bool:
 
 
 def _describe(misfits: Sequence[Misfit], unit: str) -> str:
-    """Return in one line what is wrong with a column: its rows and the first error."""
+    """Return a line on the misfits of a column: their rows and the first error."""
     first = misfits[0]
     if len(misfits) == 1:
         return f"{unit} {first.line}: {first.error}"

@@ -139,7 +139,7 @@ def _flat(text: Text, chars: int) -> str:
 
 
 def _message(message: Mapping[str, Any]) -> str:
-    """Return what a message says: its content, and its calls of tools as JSON."""
+    """Return the text of a message: its content, and its calls of tools as JSON."""
     content = message.get("content")
     text = content if isinstance(content, str) else "" if content is None else json.dumps(content, default=str)
     calls = message.get("tool_calls")
@@ -200,7 +200,8 @@ def prompts_section(report: RunReport) -> Markup:
     head = ["prompt", "text", *names, "completions", "epochs", "first", "last", "change", "best"]
     note = (
         "First and last are the mean rewards (weighted sums) of the prompt's first and last epoch, best is the best"
-        " reward of all. The prompts that changed most come first. " + report.limited("prompts", _PROMPTS, len(moves))
+        " reward of all. The prompts that changed most come first. "
+        + report.note_limit("prompts", _PROMPTS, len(moves))
     )
     return section("prompts", "Prompts", table(head, rows, left=2 + len(names), wide=("text",)), note=note)
 

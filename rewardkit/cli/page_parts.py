@@ -38,7 +38,7 @@ class RunReport:
     diagnosis: Diagnosis | None
     left_out: list[str] = field(default_factory=list)  # what the page does not have, in words
 
-    def limited(self, noun: str, most: int, count: int) -> str:
+    def note_limit(self, noun: str, most: int, count: int) -> str:
         """Return a sentence on how many ``noun`` the page has, and add it to ``left_out``; ``""`` where it has all."""
         if count <= most:
             return ""
@@ -67,7 +67,7 @@ def escaped(text: str) -> Markup:
 
 
 def element(tag: str, *parts: str, kind: str = "", **attributes: str) -> Markup:
-    """Return an element around its parts; what is not markup is escaped."""
+    """Return an HTML element around its parts; a part that is not :class:`Markup` is escaped."""
     values = ({"class": kind} if kind else {}) | attributes
     written = "".join(f' {name.replace("_", "-")}="{escaped(value)}"' for name, value in values.items())
     return Markup(f"<{tag}{written}>{''.join(map(escaped, parts))}</{tag}>")
@@ -85,7 +85,7 @@ def folded_away(title: str, *parts: str) -> Markup:
 
 
 def text_block(text: str, kind: str = "text", chars: int = TEXT_CHARS) -> Markup:
-    """Return a text with its lines, cut where it is longer than so many characters."""
+    """Return a text with its lines, cut after ``chars`` characters."""
     if not text:
         return element("pre", element("i", "(empty)"), kind=kind)
     more = len(text) - chars

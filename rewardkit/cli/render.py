@@ -222,7 +222,7 @@ def byte_size(size: int) -> str:
 
 
 def fold(name: str, chars: int) -> str:
-    """Return a name on lines of at most so many characters, broken behind underscores where it has them."""
+    """Return a name on lines of at most ``chars`` characters, broken behind underscores where it has them."""
     lines = [""]
     for part in re.findall(r"[^_]+_*|_+", plain(name)):
         if lines[-1] and len(lines[-1]) + len(part) > chars:

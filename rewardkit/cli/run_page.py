@@ -209,7 +209,7 @@ def _failures(report: RunReport) -> Markup:
     kinds = report.run.failed_calls(report.split)
     if not kinds:
         return section("failures", "Failures", element("p", "No call failed.", kind="up"))
-    cut = report.limited("kinds of failure", _FAILURES, len(kinds))
+    cut = report.note_limit("kinds of failure", _FAILURES, len(kinds))
     note = f"Each kind with its first call, the most frequent first. {cut}"
     preview = kinds[:_FAILURES]
     ends = {row.id: row for row in report.run.by_id([number for kind in preview for number in (kind.first, kind.last)])}
@@ -237,7 +237,7 @@ def _configuration(report: RunReport) -> Markup:
         title = f"Process {session['id']}: rank {session['rank']}, {session['purpose']}, {day(session['began'])}"
         settings = table(["setting", "value"], list(_flatten(session["about"])), left=2, wide=("value",))
         parts.append(folded_away(title, settings))
-    note = report.limited("processes", _PROCESSES, len(report.run.sessions))
+    note = report.note_limit("processes", _PROCESSES, len(report.run.sessions))
     return section("configuration", "Configuration", *parts, note=note)
 
 

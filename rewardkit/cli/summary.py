@@ -91,7 +91,7 @@ class Summary:
 def summarize(
     batch: ScoreBatch, leaves: Mapping[str, Sequence[Outcome | None]], seconds: float, compositions: frozenset[str]
 ) -> Summary:
-    """Return the summary of a batch that took so many seconds of wall-clock time.
+    """Return the summary of a batch that took ``seconds`` of wall-clock time.
 
     ``leaves`` are the outcomes of the plain rewards, where failures and metrics are read; ``compositions`` are the
     names in the batch whose calls take no time of their own.

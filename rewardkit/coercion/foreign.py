@@ -54,7 +54,7 @@ def _first_complaint(error: ValidationError) -> tuple[str, bool]:
 
 
 def pydantic_convert(annotation: object, expected: str) -> Convert:
-    """Return the reader of what only pydantic knows. A bracketed text is parsed first, then tried as it is."""
+    """Return the reader of a type that only pydantic knows. A bracketed text is parsed first, then tried as it is."""
     validate = _validator(annotation, expected)
 
     def convert(value: object) -> object:

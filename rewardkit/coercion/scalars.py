@@ -70,7 +70,7 @@ def to_str(value: object) -> str:
 
 
 def to_text(value: object) -> str:
-    """Return what :func:`to_str` does, and the JSON text of an object or a list: a whole column, not a part of one."""
+    """Return a whole column as text: an object or a list as JSON, anything else as :func:`to_str` has it."""
     if not isinstance(value, dict | list):
         return to_str(value)
     try:

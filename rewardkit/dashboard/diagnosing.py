@@ -85,7 +85,7 @@ def sentence_of(result: Diagnosis) -> str:
 
 
 def _flag_name(flags: Sequence[Flag]) -> str:
-    """Return what the flags of one detector and reward are, and when they were up."""
+    """Return a name for the flags of one detector and reward, with their count and steps."""
     name = flags[0].detector.replace("_", " ")
     name += "" if flags[0].reward is None else f" of {flags[0].reward}"
     first, last = flags[0].first_step, flags[-1].last_step

@@ -115,7 +115,7 @@ class PromptIndex:
         return list(self._texts.columns)
 
     def update(self, run: RunReader, budget_s: float = SLICE_S) -> Progress:
-        """Add what was recorded since the last call, for a limited time; begin anew where batches were taken away."""
+        """Add the completions recorded since the last call, for a limited time; start over if batches were removed."""
         last = run.last_id
         if self._batches != run.batches_until(self._last):
             self._forget()

@@ -93,7 +93,7 @@ class Watch:
         return self._look() if self._recent else []
 
     def pass_over(self, means: Mapping[str, Sequence[float]]) -> None:
-        """Leave out steps of which only the means are known. What came before is what the rest is compared with.
+        """Skip steps of which only the means are known, and forget the flags; the steps before stay the baseline.
 
         Args:
             means: By reward, the mean of each step that is left out; ``nan`` for a step without scores.

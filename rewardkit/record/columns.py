@@ -143,7 +143,7 @@ class _Cells(NamedTuple):
 
     @classmethod
     def of(cls, count: int, batches: Mapping[int, _Batch], of_batch: Sequence[int], named: Named) -> _Cells:
-        """Return empty cells of so many completions, given the batch of each."""
+        """Return empty cells for ``count`` completions, whose batches are ``of_batch``."""
         layouts = _layouts(batches, of_batch)
         names = list(dict.fromkeys(name for layout in layouts for name, _, _ in named(layout.versions)))
         return cls(

@@ -308,7 +308,7 @@ class RunsDatabase:
         return 0 if run is None else run.size
 
     def _runs(self) -> dict[str, RunInDatabase]:
-        """Return what the database tells of its runs, by name; asked for once a second."""
+        """Return the runs of the database by name, read at most once a second."""
         with self._lock:
             now = time.monotonic()
             if self._cached is None or now - self._cached[0] > LISTED_S:

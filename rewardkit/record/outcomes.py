@@ -39,7 +39,7 @@ def outcome_of(
 
 
 def object_of(text: str) -> dict[str, Any]:
-    """Return what a text of JSON holds; ValueError where that is not an object."""
+    """Return the object in a text of JSON; ValueError where there is another value."""
     value = json.loads(text)
     if not isinstance(value, dict):
         raise ValueError(f"{type(value).__name__} in place of an object")

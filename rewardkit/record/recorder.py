@@ -209,7 +209,7 @@ class Recorder:
             self._writer.put(_with_lock(lambda connection: connection.insert("event", row)))
 
     def add_about(self, about: Mapping[str, Any]) -> None:
-        """Hand over what became known of the run after the recorder was made; settings that name keys are hidden.
+        """Hand over facts of the run that became known after the recorder was made; settings that name keys are hidden.
 
         A process of a higher rank keeps it until its first batch: it makes no file before the first process has looked.
         """
@@ -226,7 +226,7 @@ class Recorder:
         return storable(self._secrets.hide(_json(self._about)))
 
     def rewind(self, step: int) -> None:
-        """Remove what a run that goes on from a checkpoint does again: all from a step on, of every process.
+        """Remove the batches that a run does again from a checkpoint: all from a step on, of every process.
 
         What a process scores after this call stays, also where it is written first.
 
@@ -337,7 +337,7 @@ class Recorder:
         versions: Sequence[int],
         number: int,
     ) -> None:
-        """Write what calls said beside their numbers.
+        """Write the reasons, errors, logs and metrics of calls.
 
         Args:
             connection: Where; a transaction is open.

@@ -105,7 +105,7 @@ class RecordConnection(Protocol):
 
 @contextlib.contextmanager
 def transaction(connection: RecordConnection) -> Iterator[None]:
-    """Keep others from writing within the block; what was written is kept unless it ends with an error."""
+    """Keep others from writing within the block; commit at its end, and roll back and raise at an error."""
     connection.begin()
     try:
         connection.alone()

@@ -104,7 +104,7 @@ class Writer:
         self._thread.start()
 
     def room_for(self, text_bytes: int) -> bool:
-        """Return whether there is room for so many bytes of texts; wait for it at most :data:`WAIT_S`.
+        """Return whether there is room for ``text_bytes`` of texts; wait for it at most :data:`WAIT_S`.
 
         After a wait that brought no room there is no further one until half of the room is free.
         """
@@ -191,7 +191,7 @@ class Writer:
             self._target.close()
 
     def _drop_rest(self) -> None:
-        """Count what was not written, and write none of it."""
+        """Drop the jobs that wait, and count them and their completions."""
         with self._changed:
             self._end = self._end or time.monotonic()
             for entry in self._waiting:

@@ -165,7 +165,7 @@ class Comparison:
 
 
 def compare(old: Column, new: Column, setting: Setting) -> Comparison:
-    """Return what changes where a version of a reward takes the place of another on the same completions."""
+    """Return the changes where one version of a reward replaces another on the same completions."""
     before, after = setting.advantages(old), setting.advantages(new)
     numbers = np.unique(setting.groups, return_inverse=True)[1]
     sizes = np.bincount(numbers)

@@ -146,7 +146,7 @@ def of_data(
     examples: int = SHOWN,
     **lane: Any,
 ) -> Difference:
-    """Return what changes on the rollouts of a file, whose groups are those of one prompt and row.
+    """Return the difference of two rewards on the rollouts of a file, whose groups share a prompt and a row.
 
     Each reward is alone in its set. ``tick`` is called with the calls done, those known and those failed; ``lane`` has
     ``workers``, ``lane`` and ``load_timeout_s`` of a :class:`~rewardkit.replay.single_scorer.SingleScorer`.

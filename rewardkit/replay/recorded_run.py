@@ -44,7 +44,7 @@ class Run(RunReader):
             return changes_of(self._connection)
 
     def get_config(self) -> RunConfig:
-        """Return what of the running training can be changed: its rewards and their weights.
+        """Return the running training's rewards and their weights, which can be changed.
 
         Raises:
             UpdateRefusedError: The training has ended, or takes no changes.

@@ -133,7 +133,7 @@ def is_taken(action: Action, name: str, actions: Sequence[str], shadows: frozens
 
 
 def untaken_reason(action: Action | str, how: str | None = None) -> str:
-    """Return why a training does not take an action, and what helps; ``how`` is what the user called it."""
+    """Return why a training does not take an action, with the fix; ``how`` is the user's word for the action."""
     options = {Action.WEIGHT: "--weight", Action.ADD: "--add", Action.REMOVE: "--remove"}
     how = how or options.get(Action(action), action)
     return (

@@ -75,7 +75,7 @@ class _VersionSide:
 
     @property
     def grouped(self) -> bool:
-        """Whether one call scores a group."""
+        """Return whether one call scores a group."""
         if self.scorer is not None:
             return self.scorer.grouped
         return self.subject.version is not None and self.subject.version.settings.get("kind") == "group"
@@ -90,7 +90,7 @@ class _VersionSide:
 
     def outcomes(self, run: RunReader, read: Read, count: Count) -> list[Outcome | None]:
         """Return the version's outcomes of a portion, recorded or scored now, else ``None``; add up what they cost."""
-        outcomes = self._recorded(run, read)
+        outcomes = self._recorded_outcomes(run, read)
         lacking = [index for index, outcome in enumerate(outcomes) if outcome is None]
         if lacking and self.scorer is not None:
             places = range(len(outcomes)) if self.scorer.grouped else lacking
@@ -101,7 +101,7 @@ class _VersionSide:
             self.cost.add(there, group_sizes(read.portion.rollouts) if self.grouped else None)
         return outcomes
 
-    def _recorded(self, run: RunReader, read: Read) -> list[Outcome | None]:
+    def _recorded_outcomes(self, run: RunReader, read: Read) -> list[Outcome | None]:
         version = self.subject.version
         if version is None:
             return [None] * len(read.completions)
@@ -130,7 +130,7 @@ def of_run(
     examples: int = SHOWN,
     **lane: Any,
 ) -> Difference:
-    """Return what changes in a run where one version of a reward takes the place of another.
+    """Return the difference in a run where one version of a reward replaces another.
 
     The stored completions are whole batches, of which only the groups among the first ``limit`` count. ``weight`` is
     that of the run unless given, and 1 for a reward that the run has not. ``examples`` is how many completions to name;
@@ -180,7 +180,7 @@ def _name(run: RunReader, old: Subject, new: Subject) -> str:
 
 
 def _side(run: RunReader, subject: Subject, stored: Stored, finder: VersionFinder) -> _VersionSide:
-    """Return a side with what the record has of it, and what can score the rest."""
+    """Return a side with its recorded outcomes, and the reward that can score the others."""
     if subject.version is None:
         return _VersionSide(subject, has_outcome=np.zeros(len(stored), bool), rewards=subject.rewards)
     version = subject.version

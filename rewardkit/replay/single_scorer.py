@@ -58,7 +58,7 @@ class CostSum:
             self._asked.append((len(outcomes), costs))
 
     def total(self) -> UnitCost:
-        """Return what 1,000 completions take; a metric that only some portions tell is left out."""
+        """Return the cost of 1,000 completions, without metrics that only some portions have."""
         shared = set.intersection(*(set(costs) for _, costs in self._asked)) if self._asked else set()
         names = [name for name in (self._asked[0][1] if self._asked else ()) if name in shared]
         metrics = {name: sum(rows * costs[name] for rows, costs in self._asked) / self._rows for name in names}

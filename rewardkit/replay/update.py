@@ -297,7 +297,7 @@ def _check(run: RunReader, wish: Wish, tried: int, workers: int | None) -> _Chec
 def _trial(
     run: RunReader, wish: Wish, coming: Composable, tried: int, workers: int | None
 ) -> tuple[Difference | None, list[str]]:
-    """Return what a new reward does on the run's last completions, beside the version that the training has.
+    """Return a new reward's difference from the training's version on the run's last completions, and notes.
 
     Raises UpdateRefusedError where every call failed, and MissingColumnError where the run lacks a column.
     """

@@ -83,7 +83,7 @@ class Updates:
         return self._thread is not None
 
     def join(self, *, step: int = 0, actions: Sequence[str] = (Action.REPLACE, Action.SHADOW)) -> None:
-        """Take part from now on, and apply what was accepted before the step that a training goes on from.
+        """Take part from now on, and apply the changes accepted before the step that a training goes on from.
 
         Args:
             step: Optimizer steps done; what was accepted before a training that begins at 0 is dropped.
@@ -163,7 +163,7 @@ class Updates:
             self._drop(ready.runtime)
 
     def _learn(self, step: int) -> None:
-        """Note that a step begins, and learn what became of the change that this process has voted on.
+        """Note that a step begins, and read whether the change that this process voted on is decided.
 
         That waits for :data:`BUSY_S`, and for one answer of the record. A process that trains alone waits once: while
         the record is known not to answer, its changes wait, and not its steps.
@@ -201,7 +201,7 @@ class Updates:
             stop.wait(POLL_S)
 
     def _turn(self, stop: threading.Event) -> None:
-        """Look once: say that this process is there, learn what was decided, or prepare what is asked and vote."""
+        """Look once: note that this process is alive, read the decision on its vote, or prepare a change and vote."""
         with self._asking:
             if stop.is_set():
                 return

@@ -159,7 +159,7 @@ class _CsvFile:
 
 
 def _messages(cell: str) -> Any:
-    """Return the messages that a cell holds with other keys before the role; any other cell as it is."""
+    """Return the messages in a cell whose keys may stand before the role; any other cell as it is."""
     if not cell.lstrip().startswith("["):
         return cell
     try:

@@ -179,7 +179,7 @@ def object_in(label: str, line: int, raw: bytes, path: Path | None = None) -> di
 
 
 def _advice(path: Path | None, line: int, text: str) -> str:
-    """Return what to do with a file whose first line and name tell that it is of another form; else ``""``."""
+    """Return advice for a file whose name and first line show that it is of another form; else ``""``."""
     if path is None:
         return ""
     if line == 1 and text.lstrip().startswith("["):

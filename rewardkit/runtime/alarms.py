@@ -64,7 +64,7 @@ class Alarms:
         self._warned: set[tuple[str, int]] = set()
 
     def look_at(self, columns: Mapping[str, Sequence[Outcome]]) -> None:
-        """Count a batch's outcomes by the rewards' names and warn of what is new."""
+        """Count a batch's outcomes by the rewards' names; log each new kind of trouble once."""
         for name, outcomes in columns.items():
             batch, count = _Count(), self._counts[name]
             batch.add(outcomes)

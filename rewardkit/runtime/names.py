@@ -44,7 +44,7 @@ _NEAR, _VERY_NEAR = 0.6, 0.8
 
 
 def hint_at(column: str, names: Sequence[str], kind: Kind) -> str:
-    """Return words for a column that a reward needs and the data lacks: near names, else what it is called here."""
+    """Return a hint for a column that a reward needs and the data lacks: near names, else its name in this project."""
     suggestion, meaning = near_name(column, names, kind), meaning_of(column, kind)
     if suggestion is not None:
         return suggestion
@@ -60,7 +60,7 @@ def near_name(column: str, names: Sequence[str], kind: Kind) -> str | None:
 
 
 def meaning_of(column: str, kind: Kind) -> str | None:
-    """Return what a name of another library is called here, for a column that the data lacks; ``None`` for others."""
+    """Return a sentence on a name of another library and its name here; ``None`` for other names."""
     meaning = _MEANINGS.get(column)
     if meaning is None:
         return None

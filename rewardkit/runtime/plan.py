@@ -159,12 +159,12 @@ class Plan:
                 row_groups = self._groups if rows.stop == len(self.rollouts) else []
                 cached += self._lost(number) if rows.stop == len(self.rollouts) else ()
             if spec.options.cache:
-                calls += self._not_cached(number, row_groups, cached)
+                calls += self._uncached_calls(number, row_groups, cached)
             else:
                 calls += [RewardCall(number, places, timeout_s) for places in row_groups]
         return calls
 
-    def _not_cached(
+    def _uncached_calls(
         self, number: int, row_groups: Sequence[tuple[int, ...]], cached: list[CachedReply]
     ) -> Iterator[RewardCall]:
         spec = self.rewards[number].spec
@@ -247,7 +247,7 @@ def check_rollouts(
 
 
 def segments_of(rewards: Sequence[Reward[..., Any]], rollouts: Sequence[Rollout], first: int = 0) -> list[bytes]:
-    """Return the bytes of rollouts in a row, with only what some reward reads; ``first`` is the first one's row.
+    """Return the bytes of consecutive rollouts, with the parts that rewards read; ``first`` is the row of the first.
 
     Raises DataError where a row holds what cannot travel to a worker process.
     """

@@ -429,7 +429,7 @@ class Runtime:
         return set(self._leaves) - set(counting)
 
     def _part(self, rollouts: Sequence[Rollout], columns: Columns, context: CallContext) -> ScoreBatch:
-        """Return one caller's scores out of a shared batch; raise what would have ended a batch of its own."""
+        """Return one caller's scores out of a shared batch; raise the error that would end a batch of its own."""
         for reward, column in columns.items():
             for row, outcome in enumerate(column):
                 if outcome.cause is not None:

@@ -26,7 +26,7 @@ from rewardkit.declare.compose import Composable
 from rewardkit.declare.spec import ColumnMisfit
 from rewardkit.errors import DataError, FullError, InfrastructureError, RewardError, RuntimeClosedError
 from rewardkit.score_batch import ScoreBatch
-from rewardkit.serving.bodies import RefusedError, a_list, an_object, dumps, loads
+from rewardkit.serving.bodies import RefusedError, a_list, an_object, dumps, loads, preview
 from rewardkit.serving.contract import RowFate, told_rows
 from rewardkit.serving.gathering import GROUP_WAIT_S, Gathering
 from rewardkit.serving.joining import MOST_ROWS, Joining, PartsScorer
@@ -98,7 +98,7 @@ class RewardApp:
         self.draining = False  # Whether no more requests are taken
 
     def drain(self) -> None:
-        """Take no more rows, and score groups that wait as they are; what was taken is answered."""
+        """Refuse further rows, and score groups that wait as they are; rows taken before are answered."""
         self.draining = True
         self._joining.end("the server is ending; ask another one, or try again later")
         if self._gathering is not None:
@@ -195,7 +195,9 @@ class RewardApp:
         """Return the values that a reward's annotations refuse; nothing is scored."""
         reward = self._rewards.get(str(body.get("reward")))
         if reward is None:
-            raise RefusedError(422, f"reward: expected one of {', '.join(self._rewards)}")
+            raise RefusedError(
+                422, f"reward: expected one of {', '.join(self._rewards)}, got {preview(body.get('reward'))}"
+            )
         rows = a_list(body, "examples", self._max_rows)
         examples = [an_object(row, f"examples[{number}]") for number, row in enumerate(rows)]
         columns = [await asyncio.to_thread(leaf.misfits, examples) for leaf in reward.leaves]  # authors' validators

@@ -64,7 +64,7 @@ def _may_have_long(body: bytes) -> bool:
 
 
 def _decode(body: bytes) -> Any:
-    """Read what the quick reader refuses or changes, such as halves of surrogate pairs; refuse what is not JSON."""
+    """Read JSON that the quick reader refuses or changes, as halves of surrogate pairs; refuse anything else."""
     try:
         return decode(body.decode())
     except UnicodeDecodeError as error:
@@ -107,7 +107,7 @@ def an_object(value: object, where: str = "the body") -> dict[str, Any]:
 
 
 def a_list(body: Mapping[str, Any], name: str, max_rows: int) -> list[Any]:
-    """Return a list of at most so many rows, or refuse anything else."""
+    """Return a list of at most ``max_rows`` rows, or refuse anything else."""
     value = body.get(name)
     if type(value) is not list:
         raise RefusedError(422, f"{name}: expected a list, got {preview(value)}")

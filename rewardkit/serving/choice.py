@@ -46,7 +46,7 @@ def scorer_of(
     defaults: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> PartsScorer:
-    """Return what scores rewards: a runtime of them, or the client of the servers that do.
+    """Return the scorer of rewards: a runtime, or a client of the servers that score them.
 
     Args:
         rewards: What a :class:`rewardkit.Runtime` takes, the address of a server, or a :class:`RemoteRuntime`, which

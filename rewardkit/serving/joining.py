@@ -141,7 +141,7 @@ class Joining:
             self.release(len(rollouts))
 
     async def score_admitted(self, part: CallerRows, step: int | None = None, epoch: float | None = None) -> ScoreBatch:
-        """Score rows that are checked and counted as inside already."""
+        """Score rows that the caller has checked and :meth:`admit` has counted."""
         caller = _Caller(part, (step, epoch), asyncio.get_running_loop().create_future())
         self._waiting.append(caller)
         if self._handle is None:

@@ -24,7 +24,7 @@ _FORMS = (Form.MESSAGES, Form.TEXT, Form.AS_IS)  # of a composition whose parts 
 
 
 def signature_of(reward: Composable) -> dict[str, Any]:
-    """Return what a client needs to know of a reward, ready for JSON; of a composition, what its parts need."""
+    """Return a reward's kind, options and columns for a client, as JSON data; a composition has those of its parts."""
     specs = [leaf.spec for leaf in reward.leaves]
     parameters = [parameter for spec in specs for parameter in spec.parameters if not parameter.supplied]
     options = asdict(specs[0].options)

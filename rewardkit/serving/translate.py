@@ -47,7 +47,7 @@ WriteReply: TypeAlias = Callable[[dict[str, Any], Query, Sequence[ToldRow]], Any
 
 
 def read_native(body: dict[str, Any], query: Query, max_rows: int) -> ScoreRequest:
-    """Return what ``/v1/score`` is asked; unless ``gather`` is given, a single row waits for its group."""
+    """Return the request of ``/v1/score``; unless ``gather`` says otherwise, a single row waits for its group."""
     unknown = body.keys() - {"rollouts", "step", "epoch", "gather"}
     if unknown:
         raise RefusedError(422, f"unknown field {min(unknown)!r}; there are rollouts, step, epoch and gather")
@@ -72,7 +72,7 @@ def reply_native(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) ->
 
 
 def read_openrlhf(body: dict[str, Any], query: Query, max_rows: int) -> ScoreRequest:
-    """Return what OpenRLHF asks: ``{"query": [...], "prompts": [...], "labels": [...]}``; its lists may be empty.
+    """Return OpenRLHF's request, ``{"query": [...], "prompts": [...], "labels": [...]}``; its lists may be empty.
 
     A query is the prompt with the completion after it, see :func:`completion_in`. The label is the column ``answer``,
     and ``label`` too.
@@ -100,7 +100,7 @@ def reply_openrlhf(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) 
 
 
 def read_slime(body: dict[str, Any], query: Query, max_rows: int) -> ScoreRequest:
-    """Return what slime asks: ``{"prompt", "response", "label"}``; the label is ``answer``, and ``label``."""
+    """Return slime's request, ``{"prompt", "response", "label"}``; the label is column ``answer``, and ``label``."""
     if query.get("unknown", "zero") not in ("zero", "nan"):
         raise RefusedError(422, f"unknown={query['unknown'][:40]!r}: expected zero or nan")
     label = body.get("label")
@@ -123,7 +123,7 @@ def reply_slime(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> 
 
 
 def read_gym(body: dict[str, Any], query: Query, max_rows: int) -> ScoreRequest:
-    """Return what NeMo Gym asks at ``/verify``; the row's fields not of Gym (``_ng_...``) are the columns."""
+    """Return NeMo Gym's request of ``/verify``; the row's fields other than Gym's own (``_ng_...``) are the columns."""
     params = an_object(body.get("responses_create_params"), "responses_create_params")
     response = an_object(body.get("response"), "response")
     example = {
@@ -164,7 +164,7 @@ def _content_text(content: object) -> str:
 
 
 def reply_gym(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> dict[str, Any]:
-    """Return the reply of ``/verify``: the request with the reward, each reward's score, and what is not measured."""
+    """Return the reply of ``/verify``: the request with the reward, each reward's score, and the mask."""
     (row,) = rows
     is_masked = row.total is None
     reply: dict[str, Any] = {**body, **row.scores, "reward": row.number, "mask_sample": is_masked}
@@ -207,7 +207,7 @@ def _statistics(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def read_evaluate(body: dict[str, Any], query: Query, max_rows: int) -> ScoreRequest:
-    """Return what eval-protocol asks: ``{"messages", "ground_truth", "kwargs"}``.
+    """Return eval-protocol's request, ``{"messages", "ground_truth", "kwargs"}``.
 
     The completion begins with the assistant's first turn; what comes before it is the prompt. The truth is the
     column ``answer``, and ``ground_truth``; the keywords are columns too.
@@ -243,7 +243,7 @@ def reply_evaluate(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) 
 
 
 def read_llama_factory(body: dict[str, Any], query: Query, max_rows: int) -> ScoreRequest:
-    """Return what LLaMA-Factory's PPO asks: ``{"model", "messages": [text]}``, a prompt with its completion each."""
+    """Return LLaMA-Factory's request, ``{"model", "messages": [text]}``; a text is a prompt with its completion."""
     texts = a_list(body, "messages", max_rows)
     for number, text in enumerate(texts):
         if type(text) is not str:

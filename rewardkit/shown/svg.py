@@ -318,7 +318,7 @@ def _markers(plot: _Plot, markers: Sequence[Marker]) -> str:
 
 
 def _gaps(plot: _Plot, gaps: Sequence[Marker]) -> Iterator[str]:
-    """Yield hollow circles below the axis; of those that would lie on each other, the first tells of all."""
+    """Yield hollow circles below the axis; one circle, whose hint names their span, stands for gaps that overlap."""
     while gaps:
         x = plot.across(gaps[0].at)
         near_gaps = [gap for gap in gaps if plot.across(gap.at) < x + _GAP_PX]

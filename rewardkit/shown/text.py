@@ -20,7 +20,7 @@ def plain(text: str) -> str:
 
 
 def shortened(text: str, chars: int = MAX_LINE_CHARS, *, around: str | None = None) -> str:
-    """Return the text on one line of at most so many characters, with an ellipsis where a part is left out.
+    """Return the text on one line of at most ``chars`` characters, with an ellipsis where a part is left out.
 
     Args:
         text: What others wrote.
@@ -48,7 +48,7 @@ def beginning(text: str, chars: int) -> str:
 
 
 def shorten(value: object, chars: int = 80) -> str:
-    """Return a value's repr of at most so many characters, at a bounded cost; its type's name if it has no repr."""
+    """Return a value's repr of at most ``chars`` characters, at a bounded cost; its type's name if it has no repr."""
     if type(value) is str and len(value) <= chars // 2:
         return repr(value)
     try:

@@ -133,7 +133,7 @@ class Stepwise(RewardFunction, Versioned):
         return arguments | {name: taken.form_value(texts[name]) for name, taken in self.texts.items()}
 
     def name_in(self, error: BaseException, step: Step) -> None:
-        """Note the step in an error, in place of what was noted when the same error was raised before."""
+        """Add a note on the step to an error, in place of the note from an earlier time that it was raised."""
         note = _Note(f"in {head_of(step)}, one of {step.count}")
         note.of = self.scored
         with suppress(Exception):  # a class of errors may be frozen, or have notes of its own; the error counts then

@@ -66,7 +66,7 @@ def search(values: Any, check: Check, max_examples: int) -> Found | None:
         suppress_health_check=list(hypothesis.HealthCheck),
     )
     @hypothesis.given(values)
-    def tried(value: object) -> None:
+    def try_value(value: object) -> None:
         nonlocal until
         try:
             breach = check(value)
@@ -82,7 +82,7 @@ def search(values: Any, check: Check, max_examples: int) -> Found | None:
 
     # Flaky: it broke a law once and not again; once is enough
     with contextlib.suppress(_Broken, _Enough, hypothesis.errors.Flaky):
-        tried()
+        try_value()
     if errors:
         raise errors[0]
     return best[-1] if best else None

@@ -15,7 +15,7 @@ _UNIT_CHARS = 20
 
 
 def quoted(text: object, chars: int = _TEXT_CHARS) -> str:
-    """Return a value as Python writes it, of at most about so many characters, with the length where that is more."""
+    """Return a value's repr of about ``chars`` characters at most, with its length where it is longer."""
     if isinstance(text, str) and len(text) > chars:
         unit = _repeated_unit(text)
         if unit is not None:

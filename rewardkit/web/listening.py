@@ -75,7 +75,7 @@ def _standing(connection: H11Protocol, *, is_crowded: bool) -> _Standing | None:
 
 
 def _end(connection: H11Protocol) -> None:
-    """Close a connection, at once where its client does not read what is left to send."""
+    """Close a connection; abort it where its client does not read the rest."""
     if connection.transport.get_write_buffer_size():
         connection.transport.abort()
     else:

@@ -40,7 +40,7 @@ Answer = dict[str, Any]
 
 
 def view(opened: OpenRun, query: Query) -> Answer:
-    """Return the rewards with their versions, the requested changes, the running job, and what is not possible.
+    """Return the rewards with their versions, the requested changes, the running job, and the refused actions.
 
     ``only=job`` asks for the job alone; ``version`` and ``other`` ask for the texts of versions too.
     """

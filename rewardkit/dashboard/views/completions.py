@@ -232,7 +232,7 @@ def _all(opened: OpenRun, query: Query, split: str) -> dict[str, Any]:
 
 
 def completion(opened: OpenRun, query: Query) -> dict[str, Any]:
-    """Return one completion with all that the rewards said of it. Query: ``id``, and ``rest`` for the whole text."""
+    """Return a completion with its rewards' outcomes. Query: ``id``, and ``rest`` for the whole text."""
     number = query.integer("id", 0)
     rows = opened.run.by_id([number])
     if not rows:

@@ -67,7 +67,7 @@ _METRIC = "{name}, as the trainer logs it after each step."
 
 
 def view(opened: OpenRun, query: Query) -> dict[str, Any]:
-    """Return the curves of a split: all of them, or what has changed since the answer whose ``mark`` is given.
+    """Return the curves of a split, or of them the part that changed since the mark ``after``.
 
     Parameters: ``split`` (train), ``metrics`` (the trainer's, separated by commas, each percent-encoded), ``after``,
     and ``graphs``, the keys of those that are wanted in the same way; all unless given. With ``usual`` 1 the metrics

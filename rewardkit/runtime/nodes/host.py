@@ -163,8 +163,9 @@ def describe(payload: bytes, options: dict[str, Any]) -> tuple[dict[str, str], s
         job = Job(1, None, Forward(lambda _, answers: results.extend(answers)), done.set)  # it answers JSON, no number
         job.file.append([b""])
         pool.submit(job, [Call(0, (0,), DESCRIBE_S)])
-        if not done.wait(DESCRIBE_S + MAX_LOADS * options["load_timeout_s"]):
-            raise WorkerStartError("a worker did not say the rewards' versions in time")
+        limit_s = DESCRIBE_S + MAX_LOADS * options["load_timeout_s"]
+        if not done.wait(limit_s):
+            raise WorkerStartError(f"a worker did not say the rewards' versions in {limit_s:g} s; raise load_timeout_s")
         if job.error is not None:
             raise job.error
         if results[0].status is not CallStatus.ANSWERED:

@@ -101,7 +101,7 @@ def facts() -> NodeFacts:
 
 
 def why_no_part(ours: NodeFacts, theirs: NodeFacts) -> str | None:
-    """Return why a node may not take part, by what it is; ``None`` where it may."""
+    """Return why a node's facts keep it from taking part; ``None`` where they do not."""
     if theirs.python != ours.python:
         return f"it runs Python {theirs.python}, and the driver {ours.python}; use one minor version"
     if theirs.rewardkit != ours.rewardkit:

@@ -215,7 +215,7 @@ class NodePool:
         self._recruiting.ask(send.node, "take", job.number, job.common, job.file.read(rows), calls)
 
     def _home_job(self, job: Job) -> Job:
-        """Return what the home pool runs of a job, on the same data; make it where it is missing."""
+        """Return the home pool's part of a job, on the same data; make it where it is missing."""
         own = self._home_jobs.get(job.number)
         if own is None:
             own = job.beside(

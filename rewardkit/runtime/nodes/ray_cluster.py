@@ -95,7 +95,9 @@ def initialise(ray: Any, address: str) -> None:
     if address not in ("auto", "local") and not (host and port.isdigit()):
         raise ClusterError(f"ray_address={address!r}: expected 'auto' or the head's HOST:PORT, such as '10.0.0.1:6379'")
     if address == "local":
-        raise ClusterError("ray_address='local' would start Ray here, and Ray is never started silently")
+        raise ClusterError(
+            "ray_address='local' would start Ray here, which is never done silently: run 'ray start --head'"
+        )
     if address != "auto":
         _check_listens(address, host, int(port))
     try:
@@ -211,7 +213,7 @@ def _first_lines(error: BaseException, count: int = 3) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the message of an error on a node: the host's own, or what Ray says of its process."""
+    """Return the message of an error on a node: the host's own, or Ray's on its process."""
     cause = getattr(error, "cause", None)
     if isinstance(cause, BaseException):
         return str(cause) or type(cause).__name__

@@ -126,7 +126,7 @@ class Recruiting:
             self._end(member)
 
     def _dialog(self, member: Member) -> _Dialog:
-        """Yield what a node's host is asked, one request after another; return why it may not take part."""
+        """Yield the requests to a node's host, one after another; return why it may not take part."""
         reason = why_no_part(facts(), NodeFacts(*(yield ("hello",))))
         if reason is not None:
             return reason
@@ -198,7 +198,7 @@ class Recruiting:
 
 
 def without_traceback(message: str) -> str:
-    """Return what a host says of an error: of a traceback its last line, and what to do about a missing module."""
+    """Return a host's error in short: of a traceback the last line, and the fix for a missing module."""
     summary, separator, trace = message.partition("\nTraceback (most recent call last):")
     if separator:
         summary = f"{summary} {trace.strip().splitlines()[-1]}"

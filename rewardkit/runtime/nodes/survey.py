@@ -30,7 +30,7 @@ class NodeReport:
 
 
 def survey(cluster: NodeCluster, timeout_s: float = SURVEY_S) -> list[NodeReport]:
-    """Return what each node gives, in the order of their names.
+    """Return a report of each node, in the order of their names.
 
     Raises:
         ClusterError: The cluster does not answer.
