@@ -166,6 +166,8 @@ class _Gate(RestrictingNodeTransformer):
         self._set = {node.attr for node in ast.walk(tree) if _is_set(node)}
         self._scopes: list[ast.AST] = []  # the classes and functions around a node, from the outermost
         self.imported: set[str] = set()  # modules
+        self._pattern_checks: list[ast.stmt] = []  # of the match statement around a node
+        self._pattern_count = 0
         self._refusals: dict[tuple[int, int, str], RestrictedSourceError] = {}
 
     def raise_refusals(self) -> None:
@@ -341,6 +343,12 @@ class _Gate(RestrictingNodeTransformer):
 
     visit_Global = visit_Nonlocal
 
+    def visit_Match(self, node: ast.Match) -> Any:
+        outer, self._pattern_checks = self._pattern_checks, []
+        gated: Any = self.node_contents_visit(node)
+        checks, self._pattern_checks = self._pattern_checks, outer
+        return [*checks, gated]
+
     def visit_MatchClass(self, node: ast.MatchClass) -> Any:
         """Take a pattern's attributes where anyone may read them: a pattern asks no guard."""
         for name in node.kwd_attrs:
@@ -348,7 +356,15 @@ class _Gate(RestrictingNodeTransformer):
                 self._refuse(
                     node, f"the attribute {name!r} is not available in a pattern", name, "read it after 'case'"
                 )
-        self._check_pattern_name(node.cls)
+        if node.patterns or node.kwd_attrs:  # of a class that is checked before, under a name that no text has
+            name = f"_match{self._pattern_count}_"
+            self._pattern_count += 1
+            check = ast.Assign([ast.Name(name, ast.Store())], _call(node.cls, "_pattern_", self.visit(node.cls)))
+            copy_locations(check, node)
+            self._pattern_checks.append(check)
+            node.cls = ast.copy_location(ast.Name(name, ast.Load()), node)
+        else:
+            self._check_pattern_name(node.cls)
         node.patterns = [self.visit(pattern) for pattern in node.patterns]
         node.kwd_patterns = [self.visit(pattern) for pattern in node.kwd_patterns]
         return node
@@ -388,9 +404,7 @@ class _Gate(RestrictingNodeTransformer):
     # What RestrictedPython rewrites for objects with permissions; see the module's docstring.
     visit_Subscript = visit_For = visit_comprehension = visit_Assign = visit_With = visit_Call = _visit_unchanged
     # What it does not know yet, and what it forbids for all.
-    visit_MatMult = visit_Match = visit_match_case = visit_MatchSequence = visit_MatchOr = visit_MatchSingleton = (
-        _visit_unchanged
-    )
+    visit_MatMult = visit_match_case = visit_MatchSequence = visit_MatchOr = visit_MatchSingleton = _visit_unchanged
     inject_print_collector = staticmethod(lambda node, position=0: None)
 
 

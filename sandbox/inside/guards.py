@@ -84,7 +84,44 @@ def safe_getattr(of: object, name: str, default: object = _NONE, /) -> Any:
     if name in INNER_NAMES or (name.startswith("_") and not _is_open(of, name)):
         raise AttributeError(f"the attribute {name!r} is not available here")
     value = getattr(of, name) if default is _NONE else getattr(of, name, default)
-    return WATCHED[name](of, name, value) if name in WATCHED else value
+    if name in WATCHED:
+        return WATCHED[name](of, name, value)
+    return _of_its_class(of, name, value) if type(value) is FunctionType and isinstance(of, _FORWARDING) else value
+
+
+_FORWARDING = (type, GenericAlias, MethodType, super)
+"""Kinds of objects that hand out what a class has as it stands there, not bound to an object of the class."""
+
+
+def _is_of_text(value: object) -> bool:
+    return type(value) is FunctionType and value.__code__.co_filename == FILE_NAME
+
+
+def _of_its_class(of: Any, name: str, function: Callable[..., object]) -> Callable[..., object]:
+    """Return a method that was read off a class, for objects of that class alone.
+
+    Called with a class in place of an object, ``collections.Counter.copy`` and its like are ``type``.
+    """
+    while isinstance(of, _FORWARDING[1:]):
+        of = getattr(of, {GenericAlias: "__origin__", MethodType: "__func__"}.get(type(of), "__self_class__"))
+    owner = next((base for base in getattr(of, "__mro__", ()) if vars(base).get(name) is function), None)
+    if owner is None or owner.__module__ == TEXT_MODULE or _is_of_text(function):
+        return function
+
+    @functools.wraps(function)
+    def method(self: object, /, *values: object, **fields: object) -> object:
+        if not issubclass(type(self), owner):
+            raise TypeError(f"{name}() is of a {owner.__name__}, not of a {type(self).__name__}")
+        return function(self, *values, **fields)
+
+    return method
+
+
+def safe_pattern(kind: Any) -> Any:
+    """Return a class whose objects' attributes a pattern may read, as it does without asking a guard."""
+    if not isinstance(kind, type) or any(issubclass(kind, each) or issubclass(each, kind) for each in _FORWARDING):
+        raise TypeError("a pattern reads no attributes of objects of every kind; name the class")
+    return kind
 
 
 def _is_open(of: object, name: str) -> bool:
@@ -99,8 +136,7 @@ def _is_open(of: object, name: str) -> bool:
         return not isinstance(of, type | GenericAlias | MethodType)
     if name in INITIALISERS:
         method = getattr(of, name, None)
-        function = getattr(method, "__func__", method)
-        ours = type(function) is FunctionType and function.__code__.co_filename == FILE_NAME
+        ours = _is_of_text(getattr(method, "__func__", method))
         plain = issubclass(kind, BaseException) and type(method) is WrapperDescriptorType
         return ours or plain or (is_super and kind.__module__ == TEXT_MODULE)
     if name in NAMING or name in TUPLE_NAMES:
@@ -124,7 +160,7 @@ def _watched_format(of: object, name: str, value: object) -> object:
 
 def _watched_obj(of: object, name: str, value: object) -> object:
     """Refuse the object that lacks an attribute: it may be one that no text is to see."""
-    while isinstance(of, GenericAlias | MethodType | super):  # they pass on the attributes of what they hold
+    while isinstance(of, _FORWARDING[1:]):  # they pass on the attributes of what they hold
         of = getattr(of, {GenericAlias: "__origin__", MethodType: "__func__"}.get(type(of), "__self__"))
     if isinstance(of, AttributeError) or (isinstance(of, type) and issubclass(of, AttributeError)):
         raise AttributeError(f"the attribute {name!r} of an AttributeError is not available here")
@@ -145,11 +181,21 @@ def _watched_register(of: object, name: str, value: object) -> object:
     return value
 
 
+def _watched_getter(of: object, name: str, value: object) -> object:
+    """Refuse the function behind a property that is not the text's: it could be called with any object."""
+    if isinstance(of, property) and value is not None and not _is_of_text(value):
+        raise AttributeError(f"the attribute {name!r} of a property is not available here")
+    return value
+
+
 WATCHED: dict[str, Callable[[object, str, object], object]] = {
     "format": _watched_format,
     "format_map": _watched_format,
     "mro": _watched_mro,
     "obj": _watched_obj,
+    "fget": _watched_getter,
+    "fset": _watched_getter,
+    "fdel": _watched_getter,
     "register": _watched_register,
 }
 """Attributes whose value decides, because other things have attributes of the same name."""
@@ -206,7 +252,7 @@ def safe_write(of: object) -> Any:
         return of
     if isinstance(of, type) and of.__module__ == TEXT_MODULE:
         return of
-    if type(of) is FunctionType and of.__code__.co_filename == FILE_NAME:
+    if _is_of_text(of):
         return of
     if (type(of).__module__, type(of).__name__) == ("decimal", "Context"):  # it takes settings alone
         return of
@@ -291,6 +337,7 @@ def _names(printed: Printed) -> dict[str, Any]:
     safe["getattr"], safe["hasattr"], safe["setattr"] = safe_getattr, safe_hasattr, safe_setattr
     safe["super"] = super  # the gate lets no text have it but at once for an attribute
     guards: dict[str, object] = {"_getattr_": safe_getattr, "_write_": safe_write, "_type_": safe_type}
+    guards["_pattern_"] = safe_pattern
     guards.update((f"_guard{method}", guard) for method, guard in METHOD_GUARDS.items())
     return {"__builtins__": safe, "__name__": TEXT_MODULE, **guards}
 

@@ -52,7 +52,7 @@ NAMES = (
     "__reduce_ex__", "__getattribute__", "__setattr__", "__new__", "_abc_impl", "_member_map_", "_create_",
 )  # fmt: skip
 MAX_DEPTH = 4
-MAX_OF_A_KIND = 2
+MAX_OF_A_KIND = 1
 CALL_S = 0.2
 
 
@@ -128,6 +128,7 @@ class Walk:
         signal.signal(signal.SIGVTALRM, self._end_long_call)
         signal.setitimer(signal.ITIMER_VIRTUAL, CALL_S / 4, CALL_S / 4)
         guards._stand_ins.update(stand_ins.STAND_INS)
+        self._real_modules = set(map(id, sys.modules.values()))
         self._is_planted = bool(plant)
         self._names = {"planted": PLANTS[plant], **guards._names(guards.Printed())}
         self._names.update(keep=self._keep, flip=self._flip)
@@ -156,7 +157,7 @@ class Walk:
 
     def _run(self, text: str) -> dict[str, typing.Any]:
         names = dict(self._names)
-        exec(marshal.loads(check_source(text).code), names)
+        exec(marshal.loads(_gated(text)), names)
         return names
 
     def _keep(self, *values: object) -> None:
@@ -194,7 +195,7 @@ class Walk:
             return
         kind = (type(value), getattr(value, "__code__", getattr(value, "__qualname__", "")) if callable(value) else "")
         self._kinds[kind] += 1
-        if isinstance(value, type) or self._kinds[kind] <= MAX_OF_A_KIND:
+        if depth == 0 or isinstance(value, type) or self._kinds[kind] <= MAX_OF_A_KIND:
             self._alive[id(value)] = value
             self._queue.append((path, value, depth))
 
@@ -205,7 +206,7 @@ class Walk:
             return f"metaclass or inner class {value.__name__}"
         if type(value) in INNER or id(value) in self._own:
             return f"inner {type(value).__name__}"
-        if type(value) is types.ModuleType and any(value is module for module in sys.modules.values()):
+        if type(value) is types.ModuleType and id(value) in self._real_modules:
             return f"module {value.__name__}"
         if type(value) is types.BuiltinMethodType and isinstance(value.__self__, str) and "format" in value.__name__:
             return "format of a str"
@@ -268,10 +269,16 @@ class Walk:
         try:
             result = act(*arguments)
         except BaseException as error:
-            result = error
+            self._kinds[type(error), ""] += 1
+            result = error if self._kinds[type(error), ""] <= MAX_OF_A_KIND else _TooLong()
         self._deadline = None
         if not isinstance(result, BaseException) or isinstance(result, Exception):
             yield step, result
+
+
+@functools.cache
+def _gated(text: str) -> bytes:
+    return check_source(text).code
 
 
 def _directory(value: object) -> list[str]:
@@ -282,7 +289,7 @@ def _directory(value: object) -> list[str]:
 
 
 class _TooLong(BaseException):
-    """A call that does not end."""
+    """A call that does not end, or an error that others of its kind stand for."""
 
 
 def main(plant: str) -> None:

@@ -279,6 +279,18 @@ ALLOWED: dict[str, tuple[str, Any]] = {
         + _body("return E('', obj=3).g()"),
         "the attribute 'obj' of an AttributeError is not available here",
     ),
+    "methods as functions": (
+        "from collections import Counter, OrderedDict\nfrom datetime import date\nfrom fractions import Fraction\n"
+        "class A(Counter):\n    best = staticmethod(max)\n"
+        + _body("""
+            counts = list(map(Counter.most_common, [Counter('aab'), A('b')]))
+            halves = sorted([Fraction(1, 2), Fraction(1, 3)], key=Fraction.limit_denominator)
+            match date(2024, 1, 2):
+                case date(year=year, day=day):
+                    return counts, str(halves[0]), A.best(1, 2), list(OrderedDict.fromkeys('ab')), year + day
+        """),
+        ([[("a", 2), ("b", 1)], [("b", 1)]], "1/3", 2, ["a", "b"], 2026),
+    ),
     "names of typing": (
         "import typing\nfrom typing import Annotated, NotRequired, ParamSpec, Protocol, final, runtime_checkable\n"
         "P = ParamSpec('P')\n@runtime_checkable\nclass A(Protocol[P]):\n    x: Annotated[int, 3]\n"
@@ -559,6 +571,43 @@ AT_RUN_TIME = {
     ),
     "the __init__ of an exception in Python": (
         "import re\n" + _body("re.error.__init__(f, 'm', 'p', 1)"),
+        "AttributeError",
+        3,
+    ),
+    "type, by a method for objects": (
+        "from collections import Counter\nclass A:\n    pass\n" + _body("return Counter.copy(A)"),
+        "TypeError",
+        5,
+    ),
+    "a class of names that are data, by a method for objects": (
+        "from collections import ChainMap\nclass A:\n    pass\nA.maps = ((), {'__getattr__': len})\n"
+        + _body("return ChainMap.new_child(A, 'B')"),
+        "TypeError",
+        6,
+    ),
+    "a method for objects, by an alias": (
+        "from collections import Counter\nclass A:\n    pass\n" + _body("return type(list[int])(Counter, ()).copy(A)"),
+        "TypeError",
+        5,
+    ),
+    "a method for objects, by super": (
+        "from collections import Counter\nclass A(Counter):\n    @classmethod\n    def f(cls):\n"
+        "        return super().copy(cls)\n" + _body("pass") + "f = A.f\n",
+        "TypeError",
+        5,
+    ),
+    "a method for objects, by a pattern": (
+        _body("match x:\n    case object(copy=copy):\n        pass"),
+        "TypeError",
+        3,
+    ),
+    "a method for objects, by a pattern of aliases": (
+        "Alias = type(list[int])\n" + _body("match x:\n    case Alias(copy=copy):\n        pass"),
+        "TypeError",
+        4,
+    ),
+    "the function of another's property": (
+        "from fractions import Fraction\n" + _body("return Fraction.numerator.fget(x)"),
         "AttributeError",
         3,
     ),
