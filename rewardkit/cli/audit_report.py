@@ -126,7 +126,7 @@ def _mutations(audit: ExploitAudit) -> Table:
 def _print_flaw(name: str, examples: Sequence[Example], unit: str, full: str, console: Console) -> None:
     """Print a broken rule of thumb with its usual cause and one or two examples.
 
-    ``unit`` is what the numbers of rows count, and ``full`` what earns the full level of a row.
+    ``unit`` names what the examples' numbers count, and ``full`` the completion with which each is compared.
     """
     failed = name in ("slow", "crashed")
     rows = len({example.line for example in examples})

@@ -197,6 +197,7 @@ def _group(leaf: Reward[..., Any], row: AuditRow, form: Honest, texts: Sequence[
 
 
 def _add_scores(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome]) -> None:
+    """Add the outcomes of right answers to ``check``: scores by line, misfits, warnings and times."""
     for line, outcome in zip(lines, outcomes[:: check.group or 1], strict=True):
         if outcome.cause is not None:
             check.misfits.append(Misfit(line, None, f"scoring its right answer: {outcome.cause}: {outcome.error}"))

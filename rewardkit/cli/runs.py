@@ -121,6 +121,7 @@ def _prune(
     yes: bool,
     as_json: bool,
 ) -> None:
+    """Remove the chosen runs, after a question unless ``yes``; refuse a run that is being written."""
     chosen = _runs_to_remove(runs, folder, names, days)
     if chosen and not yes:
         if as_json:

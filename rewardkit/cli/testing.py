@@ -134,6 +134,7 @@ def _tables(path: Path, reward: str | None) -> list[Table]:
 
 
 def _run_table(cases: Table, reference: str | None, lane: str | None, *, accepting: bool) -> _Result:
+    """Run a table's cases; with ``accepting``, write the accepted expectations to its file."""
     if reference is not None:
         reward = only(reference)
     else:

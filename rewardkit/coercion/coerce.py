@@ -138,7 +138,7 @@ class _Builder:
         return self.build(annotation)
 
     def part(self, annotation: object) -> Coercer:
-        """Return the coercer of what a container or a record holds."""
+        """Return the coercer of an element or a field, which is a part of a column and not the whole."""
         was_whole, self._is_whole = self._is_whole, False
         try:
             return self.build(annotation)

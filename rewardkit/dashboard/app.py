@@ -227,6 +227,7 @@ async def _answer(result: Awaitable[object]) -> Response:
 
 
 async def _body(request: Request) -> Response | dict[str, Any]:
+    """Return the JSON object of a request, or the response to one that is late, too large or no object."""
     parts, size = [], 0
     try:
         async with asyncio.timeout(BODY_S):

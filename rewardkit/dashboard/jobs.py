@@ -196,6 +196,7 @@ def _run(job: _Job, request: Mapping[str, Any]) -> None:
 
 
 def _keep_printed(process: subprocess.Popen[bytes], printed: deque[str]) -> None:
+    """Move the lines of a process's stderr to ``printed`` until it ends."""
     assert process.stderr is not None
     with process.stderr as lines:
         while line := lines.readline(_LINE_BYTES):  # a line without end must not fill the memory

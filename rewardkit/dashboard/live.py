@@ -116,6 +116,7 @@ class Live:
 
     @contextlib.contextmanager
     def _listening(self, name: str) -> Iterator[tuple[WatchedRun, asyncio.Event]]:
+        """Watch a run within the block; BusyError where too many are watched."""
         self._loop = asyncio.get_running_loop()
         change = asyncio.Event()
         with self._lock:

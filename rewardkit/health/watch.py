@@ -104,6 +104,7 @@ class Watch:
             series.extend(means.get(name, ()))
 
     def _take(self, step: int, table: CompletionTable) -> list[Flag]:
+        """Add one step's completions; look where a window is full or a version changed, and return new flags."""
         flags: list[Flag] = []
         if self._last is not None and step < self._last:
             self._recent = {at: tables for at, tables in self._recent.items() if at < step}

@@ -135,7 +135,7 @@ def changes_of(connection: RecordConnection) -> list[RewardChange]:
 
 
 def trainers_of(connection: RecordConnection) -> list[Trainer]:
-    """Return the processes of the training, by rank: for each rank the last one that there was."""
+    """Return the last process of each rank, by rank; only those with as many ranks as the newest process has."""
     rows = connection.execute("SELECT * FROM process WHERE id IN (SELECT max(id) FROM process GROUP BY rank)")
     trainers = sorted(map(_trainer, rows), key=lambda trainer: trainer.rank)
     newest = max(trainers, key=lambda trainer: trainer.id, default=None)

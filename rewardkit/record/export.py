@@ -81,6 +81,7 @@ def reward_names(rewards: Sequence[str]) -> dict[str, str]:
 
 
 def _free(name: str, taken: set[str]) -> str:
+    """Return a name behind ``column.`` until it is free, and add it to ``taken``."""
     while name in taken:
         name = f"column.{name}"
     taken.add(name)

@@ -178,7 +178,7 @@ class Recorder:
             self._writer.put(_with_lock(lambda connection: connection.change_all(_METRIC, rows)))
 
     def advantages(self, step: int | None, split: str, values: Sequence[float | None]) -> None:
-        """Hand over the trainer's own advantages of the batch that this process recorded last at a step.
+        """Hand over the trainer's advantages of this process's last batch at a step; nothing if their count differs.
 
         Args:
             step: The step that the batch was recorded with.
@@ -379,6 +379,7 @@ class Recorder:
     def _new_version(
         self, connection: RecordConnection, name: str, described: Description, step: int | None, origin: str
     ) -> int:
+        """Write a version with its texts, secrets hidden, under the reward's next number; return its id."""
         texts = Texts(connection)
         (number,) = connection.execute("SELECT count(*) + 1 FROM version WHERE reward = ?", (name,)).fetchone()
         source, module = (

@@ -58,7 +58,7 @@ class RecordedSums(OpenedRecord):
         return self._tuples(questions.SERIES, split, reward)
 
     def calls(self, split: str = "train") -> tuple[int, int]:
-        """Return how many calls of rewards failed, and how many there were."""
+        """Return the count of failed calls of all rewards, and that of all their calls."""
         query = (
             "SELECT coalesce(sum(failed), 0), coalesce(sum(summary.scored + skipped + failed), 0) FROM summary"
             " JOIN batch ON batch.id = summary.batch WHERE batch.split = ?"

@@ -169,6 +169,7 @@ class Writer:
         return not self._thread.is_alive() and not self._waiting and not self.dropped
 
     def _run(self) -> None:
+        """Write the jobs in their order until the end; then drop the rest and close the target."""
         try:
             while (entry := self._next()) is not None:
                 if entry.job is not None:

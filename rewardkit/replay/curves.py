@@ -101,6 +101,7 @@ class Curves:
         return len(self._steps) if first is None else bisect.bisect_left(self._steps, first)
 
     def _update(self, run: RunReader, metrics: Sequence[str]) -> None:
+        """Read what is new in the run, from the beginning where batches were taken away, and note the changes."""
         count, new = run.batches(self._split, self._last_batch)
         if count != self._count + len(new):  # some were taken away
             self._forget()

@@ -253,6 +253,7 @@ def _pending_changes(run: RunReader, trainer: Trainer) -> list[RewardChange]:
 
 
 def _apply_change(standing: dict[str, tuple[float, bool]], action: Action, name: str, weight: float | None) -> None:
+    """Change ``standing``, the weight and shadow of each reward, as a change will do."""
     if action is Action.SHADOW:
         standing[shadow_of(name)] = 0.0, True
         return

@@ -139,6 +139,7 @@ def _check_version(
     tick: Tick,
     lane: Mapping[str, Any],
 ) -> VersionCheck:
+    """Score completions again, twice where they differ; add what cannot be judged to ``not_judged``."""
     same, different, left_out = 0, 0, Counter[str]()
     differing: list[Differing] = []
     steady = True

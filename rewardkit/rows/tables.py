@@ -120,6 +120,7 @@ def _arrow_batches(file: IO[bytes], head: bytes) -> Iterator[pyarrow.RecordBatch
 def _check_batches(
     batches: Iterator[pyarrow.RecordBatch], label: str, rows_read: list[int]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield checked rows with their numbers, which ``rows_read`` counts; DataError for an infinity or nan."""
     for batch in batches:
         batch.validate(full=True)  # a damaged offset would end the process, not raise
         json_columns = _json_features(batch.schema.metadata or {})

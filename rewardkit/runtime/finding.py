@@ -116,7 +116,7 @@ def _group_of(answer: dict[str, object], rollouts: int) -> CallFinding | None:
 
 
 def _finding_of(fields: object) -> CallFinding | None:
-    """Return the finding of one rollout; ``None`` for fields that make no finding."""
+    """Return the finding of one rollout, after converting values in ``fields``; ``None`` where these are wrong."""
     if type(fields) is not dict:
         return None
     checks = _OF_FAILURE if "cause" in fields else _OF_SCORE

@@ -167,6 +167,7 @@ class Plan:
     def _uncached_calls(
         self, number: int, row_groups: Sequence[tuple[int, ...]], cached: list[CachedReply]
     ) -> Iterator[RewardCall]:
+        """Yield the calls that the cache lacks, the first of equal ones; add replies that it has to ``cached``."""
         spec = self.rewards[number].spec
         for places in row_groups:
             key = cache_key(number, spec, [self.rollouts[row] for row in places], self.context)

@@ -117,6 +117,7 @@ class RewardApp:
             self.active -= request.is_active
 
     async def _request(self, request: _Request, send: Send) -> None:
+        """Answer a request, every error included, and count it."""
         start = time.monotonic()
         route = "refused"
         try:
@@ -268,6 +269,7 @@ class RewardApp:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def _part(self, request: _Request) -> bytes:
+        """Return the next part of a body and count its bytes; refuse a body, or all bodies, that are too large."""
         message = await request.receive()
         if message["type"] != "http.request":
             raise ClientDisconnect

@@ -214,6 +214,7 @@ class Joining:
                 caller.answer.set_exception(answer)
 
     async def _answers(self, callers: Sequence[_Caller]) -> Sequence[ScoreBatch | Exception]:
+        """Return each caller's scores or error; score the callers one by one where the rows of one are wrong."""
         step, epoch = callers[0].context
         try:
             return await self.runtime.ascore_parts([caller.part for caller in callers], step=step, epoch=epoch)

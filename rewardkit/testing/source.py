@@ -173,6 +173,7 @@ class _YamlNode(Protocol):
 
 
 def _table(path: Path, loader: Any, root: Any) -> Source:
+    """Return the cases and settings of a YAML mapping; take its key ``cases`` out of ``root``."""
     cases = _own(path, root).get("cases")
     root.value = [pair for pair in root.value if pair[0].value != "cases"]
     settings = _yaml_entry(path, loader, root)
@@ -240,7 +241,7 @@ def _yaml_span(own: Mapping[str, Any], steps: Steps) -> Span | None:
 
 
 def _end(node: _YamlNode) -> int:
-    """Return where a value ends; a block ends with its last part."""
+    """Return the index of the character after a value; a block ends with its last part."""
     if node.id == "scalar" or node.flow_style or not node.value:
         return int(node.end_mark.index)
     last_node = node.value[-1]

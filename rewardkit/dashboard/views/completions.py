@@ -367,7 +367,7 @@ def _values(table: CompletionTable, epochs: Floats, rewards: Sequence[_Key], sor
 
 
 def _groups(table: CompletionTable, first: str) -> list[tuple[int, Whole]]:
-    """Return a step's prompts, each with the places of its completions from the best to the worst."""
+    """Return a step's prompts in the order of ``first``, each with its completions' rows from best to worst."""
     ranked = _ranking(table)
     ordered = ranked[np.argsort(table.prompts[ranked], kind="stable")]
     starts = np.flatnonzero(np.diff(table.prompts[ordered], prepend=-1))

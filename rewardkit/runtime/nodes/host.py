@@ -66,10 +66,10 @@ class NodeHost:
         """Make the workers and wait until they have loaded.
 
         Raises:
-            RewardLoadError: They cannot load a reward.
+            WorkerStartError: They cannot load a reward, or not in time.
             PackageInstallError: A package cannot be installed here.
         """
-        options = _pool_options(order)
+        options, limit_s = _pool_options(order), MAX_LOADS * order.load_timeout_s
         self._workers = min(4, cores()) if order.workers is None else order.workers
         self._numbers = {number: index for index, number in enumerate(order.targets)}
         targets = [Target(name, payload) for name, payload in order.targets.values()]
@@ -78,10 +78,10 @@ class NodeHost:
         try:
             versions, level = describe(order.description, options)
         except WorkerStartError:
-            self._pool.wait_loaded(MAX_LOADS * order.load_timeout_s)  # where a reward cannot be loaded, this names it
+            self._pool.wait_loaded(limit_s)  # where a reward cannot be loaded, this names it
             raise
-        if not self._pool.wait_loaded(MAX_LOADS * order.load_timeout_s):
-            raise WorkerStartError(f"the workers did not load the rewards in {MAX_LOADS * order.load_timeout_s:g} s")
+        if not self._pool.wait_loaded(limit_s):
+            raise WorkerStartError(f"the workers did not load the rewards in {limit_s:g} s; raise load_timeout_s")
         return HostReady(self._workers, versions, level)
 
     def take(self, number: int, common: bytes, segments: Sequence[bytes], calls: Sequence[CallOrder]) -> None:

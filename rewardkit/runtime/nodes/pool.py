@@ -167,6 +167,7 @@ class NodePool:
             self._recruiting.close()
 
     def _turn(self) -> None:
+        """Run the commands that wait, due retries, the look at the nodes, and the calls to send."""
         now = time.monotonic()
         due = min(self._recruiting.due, now + TICK_S, self._retries[0][0] if self._retries else now + TICK_S)
         with contextlib.suppress(queue.Empty):
