@@ -61,8 +61,8 @@ def group_advantages(
         rewards: Shape (completions,) or any that holds them group by group, such as (prompts, num_generations);
             ``nan`` or ``None`` where there is no reward.
         num_generations: Completions a group, 1 or more.
-        scale: What divides: ``"group"``, the group's standard deviation; ``"batch"``, that of all rewards; ``"none"``.
-        ddof: What the standard deviation takes from the number of rewards: 1 as in TRL, 0 for the population's.
+        scale: The divisor: ``"group"``, the group's standard deviation; ``"batch"``, that of all rewards; ``"none"``.
+        ddof: The number that is taken from the count of rewards in the deviation: 1 as in TRL, 0 for the population's.
         eps: Added to the standard deviation.
 
     Returns:
@@ -247,6 +247,7 @@ def _check_scaling(ddof: int, eps: float) -> None:
 
 
 def _match_weights(columns: Any, weights: Any) -> tuple[list[Any], list[float]]:
+    """Return columns and weights in one order; ObjectiveError where they do not match or a weight is not finite."""
     if not hasattr(weights, "__len__"):
         raise ObjectiveError(f"weights={weights!r}: expected one number a reward")
     by_name = weights.items() if isinstance(weights, Mapping) else enumerate(weights)
@@ -259,7 +260,7 @@ def _match_weights(columns: Any, weights: Any) -> tuple[list[Any], list[float]]:
         raise ObjectiveError(f"weights {weights!r} do not match the rewards {list(columns)!r}"[:500])
     sizes = {int(np.prod(_floats(column)[1].shape)) for column in columns}
     if len(sizes) > 1:
-        raise ObjectiveError(f"rewards of unlike numbers of completions: {sorted(sizes)}")
+        raise ObjectiveError(f"rewards of {sorted(sizes)} completions; give each reward as many")
     return list(columns), [float(weight) for weight in weights]
 
 

@@ -30,7 +30,7 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
     """What :meth:`~rewardkit.Runtime.score` returns; ``batch["correct"][0]`` is an outcome.
 
     Attributes:
-        rollouts: What was scored, in the order given.
+        rollouts: The rollouts that were scored, in the order given.
         outcomes: Outcomes by the reward's name, in the order of the rollouts.
         weights: Each reward's weight in the totals.
     """

@@ -91,7 +91,7 @@ def dumps(thing: object, *rewards: Any, carried: Mapping[str, str] | None = None
     """Return the bytes from which another process rebuilds ``thing``, which holds these rewards.
 
     Args:
-        thing: What travels.
+        thing: The object that travels.
         rewards: The rewards that it holds.
         carried: For another machine: reward files that travel beside the bytes, each with the path below one of its
             ``sys.path`` under which it lies there.

@@ -122,7 +122,7 @@ class Rollout:
 
     Attributes:
         prompt: The input: a string, or a list of chat messages.
-        completion: What the model produced: a string, or a list of chat messages.
+        completion: The model's output: a string, or a list of chat messages.
         example: The dataset row; its values are those of the data set until a reward's annotation coerces them.
         completion_ids: Token ids of the completion, where the caller has them.
     """
@@ -189,7 +189,7 @@ class Outcome(NamedTuple):
         status: Scored, skipped or failed.
         score: The finite number the reward gave; ``None`` if skipped; if failed, the default that stands in, or
             ``None``.
-        reason: What the reward said of its score.
+        reason: The reward's reason for its score.
         metrics: Named finite numbers beside the score.
         cause: Why it failed; ``None`` unless failed.
         error: ``"ValueError: the message"``; ``None`` unless failed.
@@ -197,7 +197,7 @@ class Outcome(NamedTuple):
         attempts: How often the reward was run for this outcome, at least 1. Runs lost with a worker that was killed
             from outside count as part of one attempt.
         duration_s: Seconds that the last attempt took, in the worker.
-        logs: What the last attempt printed and logged, capped.
+        logs: The output and the log of the last attempt, capped.
         version: Fingerprint of the reward that gave it, 12 hexadecimal digits.
         cached: Taken from the cache, or from an identical call in the same batch.
         unanswered: The rewards that were asked inside this one and gave no score.

@@ -38,7 +38,7 @@ class ColumnValueError(ValueError):
     """A value is not what an annotation says. Internal: a runtime turns it into an outcome of cause ``coercion``.
 
     Attributes:
-        expected: What the annotation asks for, such as ``list[str]``.
+        expected: The annotation as errors name it, such as ``list[str]``.
         preview: The value's repr, at most about 80 characters of it.
         detail: Why, in a few words; ``None`` if the first two are enough.
         inner: Whether ``detail`` is about a value inside that value.
@@ -107,7 +107,7 @@ class Coercer:
 
     Attributes:
         expected: Readable name of the annotation: ``list[str]``, ``int | None``, ``Literal['a', 'b']``.
-        convert: What turns the value; unlike a call of the coercer it does not guard against deep nesting.
+        convert: The function that converts; unlike a call of the coercer it does not guard against deep nesting.
         order: Its turn in a union.
         passthrough: Whether every value is handed on as it is: ``Any``, ``object``, no annotation.
     """

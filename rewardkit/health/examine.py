@@ -36,7 +36,7 @@ class Diagnosis:
     """What the detectors say of a run or of rows.
 
     Attributes:
-        flags: What they found, in the order of the steps.
+        flags: Their flags, in the order of the steps.
         completions: How many completions were looked at.
         steps: The first and last step; ``None`` for rows without steps.
         rewards: The rewards' names.

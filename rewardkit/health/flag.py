@@ -18,10 +18,10 @@ class Flag:
         first_step: The first training step that was looked at; ``None`` for completions without steps.
         last_step: The last one.
         value: The number that the detector measured.
-        threshold: What the number was compared with.
+        threshold: The number that the value was compared with.
         baseline: The same number in the run's own baseline; ``None`` where the detector needed none.
-        words: What was found, in a sentence.
-        action: What to do next, in a sentence.
+        words: The finding, in a sentence.
+        action: The next thing to do, in a sentence.
         rows: Ids of completions that show it, at most 8.
     """
 

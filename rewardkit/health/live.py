@@ -24,7 +24,7 @@ class LiveHealth:
     reaches the run: a fault is logged, and ends the looking.
 
     Args:
-        recorder: What records the run.
+        recorder: The run's recorder.
         every: Steps from one look to the next, 1 or more.
         on_flag: Called with each flag as it comes up, in the thread.
 

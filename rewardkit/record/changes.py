@@ -86,7 +86,7 @@ class Trainer:
     ranks: int  # How many there are
     host: str  # Its machine
     pid: int  # Its process id there
-    born: str  # What tells it from a later process of the same id
+    born: str  # When it started, see `born`: a later process of the same id differs in it
     seen: float  # When it was last heard of
     ended: float | None  # When it ended; `None` while it trains, and where it was killed
     step: int  # The last step that it has begun; -1 before the first

@@ -37,7 +37,7 @@ class OpenedRecord:
 
     @property
     def stamp(self) -> Stamp:
-        """What tells the states of the record apart, and it from another of its name; the same for all readers."""
+        """A value that differs for each state of the record and for another record of its name, not for readers."""
         with self._errors():
             return self.path.stamp(self._connection)
 

@@ -150,7 +150,7 @@ class RunsPlace(Protocol):
         """Return whether a run is there, as far as that is known."""
 
     def identity(self, name: str) -> Stamp:
-        """Return what tells a run from another that took its place; it is empty without such a run."""
+        """Return a value that differs for another run that took this one's place; it is empty without a run."""
 
     def stamp(self, name: str) -> Stamp:
         """Return a value that changes when something is written to a run."""

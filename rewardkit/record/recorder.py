@@ -56,7 +56,7 @@ class Recorder:
         anew: Whether a record that is there already is moved aside, see :meth:`RecordPlace.move_aside`.
         rank: This process's rank. Only the first, 0, is refused where there is a record already.
         purpose: ``"run"``, or ``"rescore"`` where stored completions are scored again.
-        about: What the run is: its configuration and seeds, as JSON can hold them.
+        about: The run's configuration and seeds, as JSON can hold them.
         env: The variables given to the rewards' workers; their values reach no record.
 
     Raises:
@@ -341,7 +341,7 @@ class Recorder:
 
         Args:
             connection: Where; a transaction is open.
-            calls: What they said.
+            calls: The details of the calls.
             ids: The completions' ids, by row.
             versions: The versions' ids, by column.
             number: The pass that they belong to; 0 for the run's own.

@@ -41,7 +41,7 @@ class RunningReward:
     """A reward as a training has it now.
 
     Attributes:
-        version: What the record has of the version; ``None`` until it has scored.
+        version: The recorded version; ``None`` until it has scored.
     """
 
     name: str  # Its name
@@ -87,7 +87,7 @@ class Update:
     """A change that a training was asked for, and its answer.
 
     Attributes:
-        difference: What it does on the run's last completions; ``None`` where it was not tried.
+        difference: Its difference on the run's last completions; ``None`` where it was not tried.
     """
 
     name: str  # The reward

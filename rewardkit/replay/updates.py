@@ -52,7 +52,7 @@ class Updates:
 
     Args:
         run: The run's folder, or its record.
-        scoring: What scores.
+        scoring: The scorer, whose rewards change.
         rank: This process's rank.
         ranks: How many processes train together; each of them has to take part.
     """
@@ -87,7 +87,7 @@ class Updates:
 
         Args:
             step: Optimizer steps done; what was accepted before a training that begins at 0 is dropped.
-            actions: What can be changed here.
+            actions: The actions that this training takes.
 
         Raises:
             RecordError: The record cannot be written.

@@ -44,7 +44,7 @@ def read_rollouts(path: str | Path, *, limit: int | None = None) -> list[Rollout
     columns are strings. Nothing is generated from these prompts, so an empty one passes.
 
     Args:
-        path: What :func:`read_rows` reads.
+        path: A file or folder, as for :func:`read_rows`.
         limit: Rows to read; ``None`` for all. Lines after the last of them are not looked at.
 
     Raises:
@@ -92,7 +92,7 @@ def listed_rows(source: Sequence[Mapping[str, Any]], label: str) -> list[Row]:
 
     Args:
         source: The rows.
-        label: What errors call the list.
+        label: The list's name in errors.
 
     Raises:
         DataError: It is no list of mappings, it is empty, or a row is wrong; names the row, counted from 1.

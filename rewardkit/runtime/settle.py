@@ -27,7 +27,7 @@ class Finished(NamedTuple):
     Attributes:
         row: The rollout's place in the batch.
         reward: The reward's name.
-        outcome: What became of it.
+        outcome: Its outcome.
     """
 
     row: int
@@ -57,7 +57,7 @@ class Settler:
     """The outcomes of one batch in the making.
 
     Args:
-        plan: What the batch needs.
+        plan: The plan of the batch's calls.
         cache: Keeps the outcomes of cached rewards.
         raise_failures: Whether the first failure ends the batch with :class:`RewardFailedError`.
         shared: Whether the batch is several callers', so that no failure ends it; each caller's are looked at after.

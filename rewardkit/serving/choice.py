@@ -49,7 +49,7 @@ def scorer_of(
     """Return the scorer of rewards: a runtime, or a client of the servers that score them.
 
     Args:
-        rewards: What a :class:`rewardkit.Runtime` takes, the address of a server, or a :class:`RemoteRuntime`, which
+        rewards: Rewards as for :class:`rewardkit.Runtime`, a server's address, or a :class:`RemoteRuntime`, which
             is returned as it is.
         weights: Each reward's weight in the totals; servers have their own.
         defaults: Options that a runtime here has unless they are given; for a server they do not count.

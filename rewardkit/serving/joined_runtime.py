@@ -122,9 +122,9 @@ class JoinedRuntime:
         """Score rollouts from any thread, together with what others ask for.
 
         Args:
-            rollouts: What to score: one or many.
-            samples: What tells each row from others of the run with the same content, where it may be sent again;
-                used with ``group_size`` alone.
+            rollouts: The rollouts to score, one or many.
+            samples: An id for each row, so that one sent again is not taken for another with the same content; used
+                with ``group_size`` alone.
             step: Optimizer steps done.
             epoch: Passes over the data done.
             within_s: Seconds for all of it; ``None`` for as long as the rewards' own timeouts allow.

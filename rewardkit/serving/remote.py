@@ -76,7 +76,7 @@ class RemoteRuntime:
 
     Args:
         urls: Where the servers are, such as ``"http://10.0.0.7:8000"``: one or several, which serve the same rewards.
-        token: What the servers ask for; by default the variable ``REWARDKIT_SERVE_TOKEN``, if it is set.
+        token: The servers' token; by default the variable ``REWARDKIT_SERVE_TOKEN``, if it is set.
         timeout_s: Seconds, above 0, that a server may take to answer a request, to its last byte.
         retry_s: Seconds, 0 or more, for which a request is tried again; each server is asked once in any case.
         max_infrastructure_rate: Share of one reward's calls in a batch, 0 to 1, that may be lost.

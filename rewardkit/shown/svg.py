@@ -57,7 +57,7 @@ class Curve:
     """One line of a chart.
 
     Attributes:
-        name: What it is of.
+        name: Its name in the legend.
         values: Its values, one for each place on the chart's axis; ``None`` where one is not known.
         low: The lower edge of the band around it; empty for none.
         high: The upper edge.
@@ -75,7 +75,7 @@ class Marker:
 
     Attributes:
         at: The place.
-        label: What happened.
+        label: The event, in a few words.
         kind: ``"version"`` is a dashed line with its label, ``"flag"`` a triangle on the axis, ``"gap"`` a hollow
             circle below it, at a place without a value, with the reason.
         of: The name of what it is about; ``None`` for everything.
@@ -92,11 +92,11 @@ class Chart:
     """A line chart.
 
     Attributes:
-        title: What it shows.
+        title: Its title.
         x: The places on the axis, in order.
         curves: The lines; the first :data:`CURVES` are drawn.
-        markers: What happened where.
-        axis: What the places are.
+        markers: The events along the axis.
+        axis: The name of the horizontal axis.
         format: How a value is written.
         bounds: Values that the axis of the values has room for at least.
         whole: Whether the axis names whole numbers alone, as of steps.

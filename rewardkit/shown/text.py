@@ -23,7 +23,7 @@ def shortened(text: str, chars: int = MAX_LINE_CHARS, *, around: str | None = No
     """Return the text on one line of at most ``chars`` characters, with an ellipsis where a part is left out.
 
     Args:
-        text: What others wrote.
+        text: The text, which others wrote.
         chars: The most characters; a few more where ``around`` is given, for the ellipses.
         around: The part in whose surroundings the reader is interested, the last place of it; ``""`` for the head and
             the end of a long text. Without it, the beginning is shown.

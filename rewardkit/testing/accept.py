@@ -49,7 +49,7 @@ def accept(table: Table, verdicts: Iterable[CaseResult]) -> Acceptance:
 
     Args:
         table: A table read from a file.
-        verdicts: What became of its cases.
+        verdicts: The results of its cases.
     """
     assert table.path is not None
     wanted: list[Change] = []

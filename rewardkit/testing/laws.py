@@ -77,7 +77,7 @@ class LawBroken(AssertionError):
 
     Attributes:
         law: The law.
-        completions: What was scored when it broke, as small as was found, where hypothesis made it.
+        completions: The completions that broke it, made small where hypothesis generated them.
     """
 
     def __init__(self, message: str, law: Law, completions: Sequence[Text]) -> None:

@@ -27,10 +27,10 @@ class Case:
     """One row of a table.
 
     Attributes:
-        id: What reports call it: its own ``id``, or its completion, shortened. Unlike every other in the table.
+        id: Its name in reports, unique in the table: its own ``id``, or its completion, shortened.
         entry: The case as written.
-        rollouts: What is scored: one rollout, or with ``completions`` the rollouts of a group.
-        expected: What is expected of each rollout.
+        rollouts: The one rollout, or with ``completions`` the rollouts of a group.
+        expected: The expectation for each rollout.
         group: Whether it was given as ``completions``.
         step: Optimizer steps done, for rewards that ask.
         epoch: Passes over the data done, for rewards that ask.

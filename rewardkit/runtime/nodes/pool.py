@@ -39,8 +39,8 @@ class NodePool:
         home_workers: Its processes for serial targets.
         home_only: Targets whose calls stay on node 0.
         cluster: Where the other nodes are; they join when they are ready, and nothing waits for them.
-        order: What a node is told.
-        expectation: What a node has to equal to take part.
+        order: The order that each node gets.
+        expectation: The versions and the level of jail that a node must have.
     """
 
     def __init__(
