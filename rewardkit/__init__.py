@@ -115,7 +115,7 @@ _LATE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is imported late when it is first asked for."""
+    """Import a name that is loaded late at its first use; AttributeError for an unknown name."""
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib

@@ -153,7 +153,7 @@ def leave_one_out_advantages(
 def weighted_rewards(
     rewards_per_reward: Mapping[str, Any] | Sequence[Any], weights: Mapping[str, float] | Sequence[float]
 ) -> Any:
-    """Return TRL's ``reward``: the weighted sum of the rewards that there are; ``nan`` without any reward.
+    """Return TRL's ``reward``: the weighted sum of the rewards that are not ``nan``; ``nan`` where all are.
 
     Args:
         rewards_per_reward: One entry a reward, by name or in order, each of one entry a completion.

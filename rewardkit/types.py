@@ -237,7 +237,7 @@ class Outcome(NamedTuple):
         return cls(**{**values, **decoded})
 
     def _repr_html_(self) -> str:
-        """Return the fields that say something as a table, for notebooks."""
+        """Return the fields that are not empty as a table, for notebooks."""
         from rewardkit.shown.html import table_html  # only notebooks show it
 
         cells = [[name, str(value)] for name, value in self._asdict().items() if value or name == "score"]

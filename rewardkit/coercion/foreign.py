@@ -112,7 +112,7 @@ def reads_raw_value(metadata: tuple[object, ...]) -> bool:
 
 
 def constrained_convert(annotation: Any, convert_bare: Convert, expected: str) -> Convert:
-    """Return the reader of an ``Annotated``: its bare type, then held to its pydantic constraints."""
+    """Return the reader of an ``Annotated``: it reads the bare type, then checks the pydantic constraints."""
     try:
         check = _validator(annotation, expected)
     except Exception:  # pydantic cannot read the bare type (an ndarray): its constraints may hold for any value

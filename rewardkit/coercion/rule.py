@@ -118,7 +118,7 @@ class Coercer:
     passthrough: bool = False
 
     def __call__(self, value: object) -> object:
-        """Return the value as the annotation asks for it; raise ColumnValueError where it is something else."""
+        """Return the value converted to the annotation's type; raise ColumnValueError where it does not fit."""
         try:
             return self.convert(value)
         except RecursionError:

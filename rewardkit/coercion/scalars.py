@@ -308,7 +308,7 @@ def _readings(value: object, readers: list[Convert]) -> Iterator[object]:
 
 
 def literal_convert(choices: tuple[object, ...], expected: str) -> Convert:
-    """Return the reader of a Literal's values: the value itself, else what its text says, so ``"1"`` finds 1."""
+    """Return the reader of a Literal's values: it takes the value itself, or a text of it, so that ``"1"`` finds 1."""
     choices_by_value = {(type(choice), choice): choice for choice in choices}
     kinds = {type(choice) for choice in choices}
     readers = _readers(choices)
@@ -324,7 +324,7 @@ def literal_convert(choices: tuple[object, ...], expected: str) -> Convert:
 
 
 def enum_convert(enum: type[Enum]) -> Convert:
-    """Return the reader of an Enum: by value, then by name, then by what its text says: ``"1"`` finds the value 1."""
+    """Return the reader of an Enum: by value, then by name, then by a text of the value, so that ``"1"`` finds 1."""
     values: list[object] = [member.value for member in enum]
     kinds = {type(value) for value in values}
     readers = _readers(values)

@@ -45,7 +45,7 @@ class RunCache:
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
 
     def get(self, key: Hashable, version: Hashable, compute: Callable[[], T]) -> T:
-        """Return a value, computed anew where the version (:attr:`OpenRun.version`) has changed.
+        """Return a value; compute it again where the version (:attr:`OpenRun.version`) has changed.
 
         While ``compute`` runs, others who ask for the same wait. It must not ask for a cached value.
         """

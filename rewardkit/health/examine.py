@@ -100,7 +100,7 @@ def diagnose_run(
     again: Again | None = None,
     most: int | None = None,
 ) -> Diagnosis:
-    """Return what the detectors say of a recorded run's training completions.
+    """Return the detectors' diagnosis of a recorded run's training completions.
 
     A record without steps, as ``rewardkit score --record`` makes, is looked at as rows.
 
@@ -179,7 +179,7 @@ def _means_between(run: RunReader, steps: Sequence[int], after: int, before: int
 
 
 def diagnose_rows(batch: ScoreBatch) -> Diagnosis:
-    """Return what the detectors that need no steps say of scored rollouts, whose groups are those of one prompt."""
+    """Return the diagnosis of scored rollouts by the detectors that need no steps; a group has one prompt."""
     rollouts = batch.rollouts
 
     def texts(ids: Sequence[int]) -> list[str | None]:

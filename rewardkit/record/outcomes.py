@@ -28,7 +28,7 @@ def outcome_of(
     details: RecordRow | None,
     unpack: Callable[[bytes], str] = unpacked,
 ) -> Outcome:
-    """Return a call's outcome, from its letter and score (``nan`` for no score) and the row of what it said, if any."""
+    """Return a call's outcome, from its letter, its score (``nan`` for no score) and its row of details, if any."""
     status, value = _STATUS[letter.lower()], None if math.isnan(score) else score  # a capital: from the cache
     if details is None:
         return Outcome(status, value, duration_s=took, version=digits, cached=letter.isupper())

@@ -168,7 +168,7 @@ class Recorder:
             return functools.partial(pack_all, texts)
 
     def metrics(self, step: int, values: Mapping[str, object], split: str = "train") -> None:
-        """Hand over a step's metrics, under the trainer's names; what is not a number is left out."""
+        """Hand over a step's metrics, under the trainer's names; values that are not numbers are left out."""
         with self._counting_losses():
             at, rows = operator.index(step), []
             for name, value in values.items():
@@ -242,7 +242,7 @@ class Recorder:
         return self._writer.flush(timeout_s)
 
     def close(self, timeout_s: float = 60.0) -> bool:
-        """Write what was handed over and end; ``False`` where something was not written. A second call does nothing."""
+        """Write the jobs handed over and end; return ``False`` if one was not written. A second call does nothing."""
         end = time.time()
         statement = "UPDATE session SET ended = ?, seen = ? WHERE id = ?"
         if self._finalizer.alive and not self._waits:
@@ -254,7 +254,7 @@ class Recorder:
         return written
 
     def release(self) -> None:
-        """Write what was handed over, and end unless a ``with`` statement will do so later."""
+        """Write the jobs handed over, and end unless a ``with`` statement will do so later."""
         if self._held:
             self.flush()
         else:

@@ -106,7 +106,7 @@ def file_of(run: str | os.PathLike[str]) -> Path:
 
 
 def explain(error: Exception) -> str:
-    """Return what SQLite or the file system says, in words that a user can act on."""
+    """Return the message of an error of SQLite or the file system, in words that a user can act on."""
     if isinstance(error, PermissionError):
         return "another user's; this one may not read it, or write there"
     if isinstance(error, FileExistsError | NotADirectoryError):

@@ -157,7 +157,7 @@ class Writer:
         return done.wait(timeout_s) and not self.dropped
 
     def close(self, timeout_s: float = 60.0) -> bool:
-        """Write what was handed over and end the thread; ``False`` where something was not written in that time."""
+        """Write the jobs handed over and end the thread; return ``False`` where one was not written in that time."""
         if os.getpid() != self._owner:
             return False
         with self._changed:

@@ -157,7 +157,7 @@ class Curves:
             self._metrics[name] = before | values
 
     def _fill(self, since: int) -> None:
-        """Fill the columns anew from a step on."""
+        """Compute the columns and notes again from a step on."""
         steps = sorted({*self._summaries, *itertools.chain.from_iterable(self._metrics.values())})
         first = bisect.bisect_left(steps, since)
         self._steps = steps

@@ -108,7 +108,7 @@ def score(run: RunReader, scorer: SingleScorer, portion: Portion, count: Count) 
 
 
 def unanswered_completions(run: RunReader, stored: Stored, name: str, version: int | None = None) -> Stored:
-    """Return the completions that a reward failed on through no fault of theirs, and that no pass has answered since.
+    """Return the completions whose call was lost through no fault of theirs, and that no pass has answered since.
 
     Only passes of ``version`` answer; ``None`` for the version that failed. Raises RecordError without such a reward.
     """

@@ -225,7 +225,7 @@ def update(
 
 
 def _standing(run: RunReader, trainer: Trainer) -> dict[str, tuple[float, bool]]:
-    """Return weight and whether it is a shadow, of each reward that there is when all that was asked is applied."""
+    """Return each reward's weight and whether it is a shadow, as after all requested changes."""
     standing = {name: (reward.weight, reward.shadow) for name, reward in trainer.rewards.items()}
     for change in _pending_changes(run, trainer):
         _apply_change(standing, change.action, change.reward, change.body.get("weight"))
@@ -233,7 +233,7 @@ def _standing(run: RunReader, trainer: Trainer) -> dict[str, tuple[float, bool]]
 
 
 def _digits(run: RunReader, trainer: Trainer) -> dict[str, str]:
-    """Return the version of each reward that there is when all that was asked is applied."""
+    """Return each reward's version, as after all requested changes."""
     digits = {name: reward.digits for name, reward in trainer.rewards.items()}
     for change in _pending_changes(run, trainer):
         if "digits" in change.body:

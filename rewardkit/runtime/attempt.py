@@ -236,7 +236,7 @@ def _is(error: BaseException, kind: type[_Error]) -> TypeGuard[_Error]:
 
 
 def _message(error: BaseException) -> str:
-    """Return an error's message with its notes, or words in their place where reading them raises."""
+    """Return an error's message with its notes, or a text that says that reading them raises."""
     try:
         return f"{error}{_notes(error)}"
     except BaseException as own_error:
@@ -250,7 +250,7 @@ def _notes(error: BaseException) -> str:
 
 
 def _with_hint(spec: RewardSpec, finding: CallFinding) -> CallFinding:
-    """Add a hint at the annotation to an error that comes of text taken for messages, or the other way round."""
+    """Add a hint at the annotation to the error of a reward that took text for messages."""
     if finding.cause is not Cause.EXCEPTION or finding.error is None:
         return finding
     hint = hint_of(finding.error, [parameter.taken for parameter in spec.parameters if parameter.taken is not None])

@@ -33,7 +33,7 @@ class OutcomeCache:
         return None if outcomes is None else as_cached(outcomes)
 
     def put(self, key: Key, outcomes: tuple[Outcome, ...]) -> None:
-        """Keep the outcomes of a call that did not fail."""
+        """Store the outcomes of a call that did not fail, and drop the ones used longest ago above the limit."""
         if any(outcome.status is Status.FAILED for outcome in outcomes):
             return
         with self._lock:

@@ -85,7 +85,7 @@ class Gathering:
         epoch: float | None = None,
         within_s: float | None = None,
     ) -> ScoreBatch:
-        """Return the scores of rows, each of which is scored with its group, as :meth:`JoinedRuntime.score` does."""
+        """Score rows, each together with its group, and return and raise as :meth:`JoinedRuntime.score` does."""
         rollouts = list(rollouts)
         self._joining.runtime.check(rollouts)
         labels = [None] * len(rollouts) if samples is None else samples

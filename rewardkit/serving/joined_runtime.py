@@ -162,7 +162,7 @@ class JoinedRuntime:
             yield from (Finished(row, name, outcome) for row, outcome in enumerate(column))
 
     def close(self) -> None:
-        """Give the calls inside a little time, and end the workers and the thread. A second call does nothing."""
+        """Wait briefly for the calls inside, and end the workers and the thread. A second call does nothing."""
         with self._lock:
             loop, thread = self._loop, self._thread
             was_closed, self._closed = self._closed, True

@@ -39,7 +39,7 @@ class CaseResult:
                 yield index, expected, outcome
 
     def diff(self) -> str:
-        """Return the report of a case that failed: what was scored, expected and got, the reason, the logs."""
+        """Return the report of a case that failed: its row, the expected and the actual outcome, reason and logs."""
         mismatches = {index for index, _, _ in self.differences()}
         first = self.case.rollouts[0]
         lines = [f"{self.case.where}: case {self.case.id!r} of reward {self.reward!r}"]

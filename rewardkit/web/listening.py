@@ -146,7 +146,7 @@ def listening(host: str, port: int, tries: int | None = None) -> socket.socket:
 def _bind(host: str, port: int) -> socket.socket:
     """Return a socket that listens at a port.
 
-    It says that it is TCP's, unlike ``socket.create_server``: else asyncio holds parts of an answer back for 40 ms.
+    Its protocol is TCP by name, unlike with ``socket.create_server``: else asyncio delays parts of an answer by 40 ms.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

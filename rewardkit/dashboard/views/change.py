@@ -132,7 +132,7 @@ def _trainer(run: Run) -> tuple[Trainer | None, str | None]:
 
 
 def _step(run: Run, trainer: Trainer) -> int:
-    """Return the last step that is known to have begun: the process says so every few seconds, its scores at once."""
+    """Return the last step known to have begun, by the process's sign of every few seconds or its newest scores."""
     last = run.by_id([run.last_id]) if trainer.step >= 0 else []
     steps = [row.step for row in last if row.split == "train" and row.step is not None]
     return max([trainer.step, *steps])

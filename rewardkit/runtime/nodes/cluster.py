@@ -60,7 +60,7 @@ class Outbox:
         self._tasks.put(task)
 
     def stop(self, timeout_s: float) -> None:
-        """Run the tasks in the queue and end; wait at most so long, because a cluster may not answer."""
+        """Run the tasks in the queue and end; wait at most ``timeout_s``, because a cluster may not answer."""
         self._tasks.put(None)
         if self._thread.is_alive():
             self._thread.join(timeout_s)

@@ -151,7 +151,7 @@ class NodeHost:
 
 
 def describe(payload: bytes, options: dict[str, Any]) -> tuple[dict[str, str], str | None]:
-    """Return the rewards' versions and their jails' level, as one worker of a pool with these options says.
+    """Return the rewards' versions and their jails' level, asked of one worker of a pool with these options.
 
     Raises:
         WorkerStartError: The worker cannot import a reward, or does not say it in time.

@@ -77,7 +77,7 @@ class NodeExpectation(NamedTuple):
     level: Callable[[], str | None]  # may take seconds, once
 
     def why_other_scores(self, ready: HostReady) -> str | None:
-        """Return why a node's scores could differ from the driver's; ``None`` where they cannot by what it says."""
+        """Return why a node's scores could differ from the driver's; ``None`` where its answer gives no reason."""
         for name, version in self.versions.items():
             other = ready.versions.get(name)
             if other != version:

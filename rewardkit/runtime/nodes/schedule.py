@@ -216,7 +216,7 @@ class Schedule:
         return busy_s / node.workers < CHUNK_S
 
     def _size(self, node: _Node, entry: tuple[int, int]) -> int:
-        """Return how many calls the next chunk has: for so long, and at most half of the node's share of the rest."""
+        """Return the size of the next chunk: calls for a set time, at most half of the node's share of the rest."""
         pace = self._paces.get(entry[1])
         if pace is None:
             return node.workers
