@@ -75,7 +75,9 @@ def _crashed(call: Call, report: str, *, shared: bool, planned: bool) -> Fate:
 def lost(call: Call, reason: str, *, with_all: bool = False) -> Fate:
     """Return the fate of a call whose worker was stopped from outside; if all were (``with_all``) it runs apart."""
     terms, times = call.terms, call.terms.lost + 1
-    terms = terms._replace(lost=times, alone=terms.alone or times > 1, apart=terms.apart or (with_all and times > 1))
+    if times > 1:  # what another call left, such as a process that stops this one, may have done it
+        terms = terms._replace(alone=True, fresh=True, apart=terms.apart or with_all)
+    terms = terms._replace(lost=times)
     if times < MAX_LOST:
         return Fate(terms)
     return Fate(terms, CallStatus.INFRASTRUCTURE, f"{reason}, {times} times while this call ran")

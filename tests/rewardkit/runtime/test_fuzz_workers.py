@@ -32,7 +32,7 @@ ONCE_WRONG = (
     ("patches_names/3@now patches_builtins/23@later | patches_names/10@thread | seeds/3@now traces/12@later",),
 )
 """Sessions that once went wrong, those of a row one after another; the very first ended the trainer."""
-SEEDS_ONCE_WRONG = (1017, 5031, 20035)
+SEEDS_ONCE_WRONG = (1017, 5031, 20035, 300197)
 
 
 def _fuzz(folder: Path, *arguments: str, takes_s: float = 0.0) -> str:

@@ -51,8 +51,8 @@ def fate_of(end: End, terms: Terms, *, tainted: bool = False, is_first: bool = T
         (End(BROKEN, cut_off=True), FRESH, False, True, (FRESH, CallStatus.CRASHED)),
         # lost: killed from outside, so nobody's fault until it is too often
         (End(KILLED), USUAL, False, True, (Terms(lost=1), None)),
-        (End(-signal.SIGTERM), Terms(lost=1), False, True, (Terms(lost=2, alone=True), None)),
-        (End(KILLED), Terms(lost=2, alone=True), False, True, (Terms(3, alone=True), CallStatus.INFRASTRUCTURE)),
+        (End(-signal.SIGTERM), Terms(lost=1), False, True, (Terms(lost=2, alone=True, fresh=True), None)),
+        (End(KILLED), Terms(2, True, True), False, True, (Terms(3, True, True), CallStatus.INFRASTRUCTURE)),
         # unless the kernel says that memory had run out
         (End(KILLED, out_of_memory=True), USUAL, False, True, (USUAL, CallStatus.CRASHED)),
         (End(KILLED, out_of_memory=True), USUAL, False, False, (ALONE, None)),
@@ -87,8 +87,8 @@ def test_who_did_not_run_is_innocent() -> None:
     ("terms", "follows"),
     [
         (USUAL, Terms(lost=1)),
-        (Terms(lost=1), Terms(lost=2, alone=True, apart=True)),
-        (Terms(lost=2, alone=True, apart=True), Terms(lost=3, alone=True, apart=True)),
+        (Terms(lost=1), Terms(2, alone=True, fresh=True, apart=True)),
+        (Terms(2, alone=True, fresh=True, apart=True), Terms(3, alone=True, fresh=True, apart=True)),
     ],
 )
 def test_who_loses_the_warden_twice_runs_apart(terms: Terms, follows: Terms) -> None:
