@@ -241,6 +241,10 @@ class _Gate(RestrictingNodeTransformer):
         module = self._modules.get(node.value.id) if isinstance(node.value, ast.Name) else None
         if module is not None and self._bound[node.value.id] == 1:  # type: ignore[attr-defined]  # as just seen
             self._check_public(node, module, name)
+        return self._mangled(name)
+
+    def _mangled(self, name: str) -> str:
+        """Return a name as Python has it in the class around it."""
         classes = [scope for scope in self._scopes if isinstance(scope, ast.ClassDef)]
         is_mangled = classes and name.startswith("__") and not name.endswith("__")
         return f"_{classes[-1].name.lstrip('_')}{name}" if is_mangled else name
@@ -292,7 +296,12 @@ class _Gate(RestrictingNodeTransformer):
         if isinstance(node.target, ast.Attribute) and node.target.attr in guards.WATCHED:
             name = node.target.attr
             self._refuse(node.target, f"{name!r} is not changed in place", name, f"write 'x.{name} = x.{name} + ...'")
-        return self.node_contents_visit(node)
+        gated: Any = self.node_contents_visit(node)
+        if isinstance(node.target, ast.Attribute):
+            guarded: Any = node.target.value
+            guarded.func.id = "_change_"
+            guarded.args.append(ast.copy_location(ast.Constant(self._mangled(node.target.attr)), node))
+        return gated
 
     def visit_arg(self, node: ast.arg) -> Any:
         self.check_name(node, node.arg)

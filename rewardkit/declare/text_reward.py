@@ -137,7 +137,7 @@ class _JailedFunction(RewardFunction):
     def _fit(self, arguments: Mapping[str, object]) -> dict[str, object]:
         """Return arguments without those of ``**kwargs`` that cannot enter a jail; raise where a parameter's cannot."""
         odd = _odd(arguments)
-        takes_rest = any(each.kind is each.VAR_KEYWORD for each in self.__signature__.parameters.values())
+        takes_rest = any(item.kind is item.VAR_KEYWORD for item in self.__signature__.parameters.values())
         for name, reason in odd.items():
             if name in self.__signature__.parameters or not takes_rest:
                 raise CoercionError(f"argument {name!r}: {reason}, and cannot enter a jail")

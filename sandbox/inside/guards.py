@@ -86,7 +86,11 @@ def safe_getattr(of: object, name: str, default: object = _NONE, /) -> Any:
     value = getattr(of, name) if default is _NONE else getattr(of, name, default)
     if name in WATCHED:
         return WATCHED[name](of, name, value)
-    return _of_its_class(of, name, value) if type(value) is FunctionType and isinstance(of, _FORWARDING) else value
+    if not isinstance(of, _FORWARDING):
+        return value
+    if isinstance(value, property) and not _is_of_text(value.fget):
+        raise AttributeError(f"the property {name!r} is available of objects, not of their class")
+    return _of_its_class(of, name, value) if type(value) is FunctionType else value
 
 
 _FORWARDING = (type, GenericAlias, MethodType, super)
@@ -110,7 +114,7 @@ def _of_its_class(of: Any, name: str, function: Callable[..., object]) -> Callab
 
     @functools.wraps(function)
     def method(self: object, /, *values: object, **fields: object) -> object:
-        if not issubclass(type(self), owner):
+        if owner not in type(self).__mro__:
             raise TypeError(f"{name}() is of a {owner.__name__}, not of a {type(self).__name__}")
         return function(self, *values, **fields)
 
@@ -119,7 +123,7 @@ def _of_its_class(of: Any, name: str, function: Callable[..., object]) -> Callab
 
 def safe_pattern(kind: Any) -> Any:
     """Return a class whose objects' attributes a pattern may read, as it does without asking a guard."""
-    if not isinstance(kind, type) or any(issubclass(kind, each) or issubclass(each, kind) for each in _FORWARDING):
+    if not isinstance(kind, type) or any(issubclass(kind, base) or issubclass(base, kind) for base in _FORWARDING):
         raise TypeError("a pattern reads no attributes of objects of every kind; name the class")
     return kind
 
@@ -181,21 +185,11 @@ def _watched_register(of: object, name: str, value: object) -> object:
     return value
 
 
-def _watched_getter(of: object, name: str, value: object) -> object:
-    """Refuse the function behind a property that is not the text's: it could be called with any object."""
-    if isinstance(of, property) and value is not None and not _is_of_text(value):
-        raise AttributeError(f"the attribute {name!r} of a property is not available here")
-    return value
-
-
 WATCHED: dict[str, Callable[[object, str, object], object]] = {
     "format": _watched_format,
     "format_map": _watched_format,
     "mro": _watched_mro,
     "obj": _watched_obj,
-    "fget": _watched_getter,
-    "fset": _watched_getter,
-    "fdel": _watched_getter,
     "register": _watched_register,
 }
 """Attributes whose value decides, because other things have attributes of the same name."""
@@ -257,6 +251,13 @@ def safe_write(of: object) -> Any:
     if (type(of).__module__, type(of).__name__) == ("decimal", "Context"):  # it takes settings alone
         return of
     raise TypeError(f"a {type(of).__name__} cannot be changed here")
+
+
+def safe_change(of: object, name: str) -> Any:
+    """Return an object of which one attribute is about to be changed in place, which reads it without a guard."""
+    if isinstance(of, _FORWARDING) and safe_getattr(of, name) is not getattr(of, name):
+        raise TypeError(f"{name!r} of a class cannot be changed in place here")
+    return safe_write(of)
 
 
 def safe_type(of: object, /) -> type:
@@ -337,7 +338,7 @@ def _names(printed: Printed) -> dict[str, Any]:
     safe["getattr"], safe["hasattr"], safe["setattr"] = safe_getattr, safe_hasattr, safe_setattr
     safe["super"] = super  # the gate lets no text have it but at once for an attribute
     guards: dict[str, object] = {"_getattr_": safe_getattr, "_write_": safe_write, "_type_": safe_type}
-    guards["_pattern_"] = safe_pattern
+    guards.update(_pattern_=safe_pattern, _change_=safe_change)
     guards.update((f"_guard{method}", guard) for method, guard in METHOD_GUARDS.items())
     return {"__builtins__": safe, "__name__": TEXT_MODULE, **guards}
 

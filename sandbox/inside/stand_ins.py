@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Callable, Generator
+from types import FunctionType
 from typing import Any
 
 from sandbox.inside.guards import safe_getattr, safe_write
@@ -17,11 +18,25 @@ from sandbox.inside.text_rules import TEXT_MODULE, public_names
 
 def _functools() -> dict[str, object]:
     return {
+        "cache": lambda function: functools.cache(_plain(function)),
         "cached_property": _CachedProperty,
+        "lru_cache": _lru_cache,
         "total_ordering": _total_ordering,
         "update_wrapper": _update_wrapper,
         "wraps": _wraps,
     }
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a callable as a function: of a class, wrappers would take all that it has."""
+    return function if type(function) is FunctionType else lambda *values, **fields: function(*values, **fields)
+
+
+def _lru_cache(maxsize: Any = 128, typed: bool = False) -> Any:
+    """Stand in for ``functools.lru_cache``, with and without arguments."""
+    if callable(maxsize):
+        return functools.lru_cache(_plain(maxsize))
+    return lambda function: functools.lru_cache(maxsize, typed)(_plain(function))
 
 
 def _update_wrapper(wrapper: object, wrapped: object) -> object:
@@ -106,7 +121,7 @@ def _contextlib() -> dict[str, object]:
             raise RuntimeError("the generator of a context manager has not stopped")
 
     def contextmanager(function: Callable[..., Any]) -> object:
-        return functools.wraps(function)(lambda *values, **fields: Generated(function(*values, **fields)))
+        return functools.wraps(_plain(function))(lambda *values, **fields: Generated(function(*values, **fields)))
 
     return {"contextmanager": contextmanager}
 
@@ -124,6 +139,7 @@ def _dataclasses() -> dict[str, object]:
         ):  # names of fields become code, and one of its kind chooses its own
             value = getattr(of, name, None)
             is_odd = isinstance(value, dataclasses.Field) and type(value) is not dataclasses.Field
+            is_odd = is_odd or value is not safe_getattr(of, name, None)  # a method of a base, which would be unbound
             if is_odd or any(isinstance(vars(base).get(name), classmethod) for base in of.__mro__):
                 raise TypeError(f"the default of field {name!r} is not a plain value or field()")
         of.__doc__ = of.__doc__ or of.__name__  # else its signature is read, which evaluates texts

@@ -57,7 +57,7 @@ CALL_S = 0.2
 
 
 class _Exit(contextlib.nullcontext[typing.Any]):
-    """Hands all that ``__exit__`` gets to what it was made with, as ``contextlib.ExitStack`` does."""
+    """Hands all that ``__exit__`` gets to what it was created with, as ``contextlib.ExitStack`` does."""
 
     def __exit__(self, *details: object) -> None:
         self.enter_result(*details)
@@ -244,24 +244,27 @@ class Walk:
         self._names["Base"] = base
         plain = "class Derived(Base):\n    pass\n"
         for text in (plain, _SPY.format(name="Derived", base="Base", init="super().__init__(*values, **fields)")):
-            for names in self._made(self._run, text):
+            for names in self._results(self._run, text):
+                for name in _directory(names["Derived"]):
+                    if not name.startswith("_") and name not in guards.WATCHED:
+                        yield from self._tried(f" derived, {name} changed in place", _change, names["Derived"], name)
                 for arguments in [(), (self._arguments[1],), (self._spy,)]:
-                    for made in self._made(names["Derived"], *arguments):
-                        yield " derived", made
-                        yield from self._spied(names["Derived"], made)
+                    for instance in self._results(names["Derived"], *arguments):
+                        yield " derived", instance
+                        yield from self._spied(names["Derived"], instance)
 
-    def _spied(self, kind: type, made: object) -> Iterator[tuple[str, object]]:
-        for name in _directory(made):
+    def _spied(self, kind: type, instance: object) -> Iterator[tuple[str, object]]:
+        for name in _directory(instance):
             if not name.startswith("_"):
-                self._made(guards.safe_setattr, made, name, self._spy)
-        self._names["made"] = made
-        for names in self._made(self._run, "class Holder:\n    part = made\n"):
-            for part in self._made(guards.safe_getattr, names["Holder"](), "part"):
+                self._results(guards.safe_setattr, instance, name, self._spy)
+        self._names["instance"] = instance
+        for names in self._results(self._run, "class Holder:\n    part = instance\n"):
+            for part in self._results(guards.safe_getattr, names["Holder"](), "part"):
                 yield " derived, of an object", part
                 for argument in (self._spy, kind, self._arguments[0]):
                     yield from self._tried(" derived, of an object, called", part, argument)
 
-    def _made(self, act: Callable[..., typing.Any], *arguments: object) -> list[typing.Any]:
+    def _results(self, act: Callable[..., typing.Any], *arguments: object) -> list[typing.Any]:
         return [result for _, result in self._tried("", act, *arguments) if not isinstance(result, Exception)]
 
     def _tried(self, step: str, act: Callable[..., object], *arguments: object) -> Iterator[tuple[str, object]]:
@@ -274,6 +277,11 @@ class Walk:
         self._deadline = None
         if not isinstance(result, BaseException) or isinstance(result, Exception):
             yield step, result
+
+
+def _change(of: object, name: str) -> object:
+    """What ``of.name += spy`` hands to the spy."""
+    return getattr(guards.safe_change(of, name), name)
 
 
 @functools.cache
@@ -294,7 +302,7 @@ class _TooLong(BaseException):
 
 def main(plant: str) -> None:
     """Print the findings, a line each, and last how many objects were visited."""
-    report, sys.stdout = sys.stdout, None  # type: ignore[assignment]  # the print of a text has nowhere to write
+    report, sys.stdout = sys.stdout, None  # the print of a text has nowhere to write
     walk = Walk(plant)
     visited = walk.visit_all()
     signal.setitimer(signal.ITIMER_VIRTUAL, 0)

@@ -279,6 +279,13 @@ ALLOWED: dict[str, tuple[str, Any]] = {
         + _body("return E('', obj=3).g()"),
         "the attribute 'obj' of an AttributeError is not available here",
     ),
+    "changes in place of what a class has": (
+        "import functools\nclass A:\n    n = 1\n    __m = 2\n    def f(self):\n        self.__m += 1\n"
+        "        A.n += 1\n        A.__m += 1\n        self.n += 5\n        return self.__m, A.n, self.n\n"
+        "@functools.lru_cache(maxsize=None)\ndef g(x):\n    return x\n@functools.lru_cache\ndef h(x):\n    return x\n"
+        + _body("return A().f(), g(1), h(2), g.cache_info().misses, functools.cache(A)().n"),
+        ((3, 2, 7), 1, 2, 1, 2),
+    ),
     "methods as functions": (
         "from collections import Counter, OrderedDict\nfrom datetime import date\nfrom fractions import Fraction\n"
         "class A(Counter):\n    best = staticmethod(max)\n"
@@ -606,8 +613,30 @@ AT_RUN_TIME = {
         "TypeError",
         4,
     ),
-    "the function of another's property": (
-        "from fractions import Fraction\n" + _body("return Fraction.numerator.fget(x)"),
+    "the property of another's class": (
+        "from collections import ChainMap\n" + _body("return classmethod(ChainMap.parents)"),
+        "AttributeError",
+        3,
+    ),
+    "a method for objects, changed in place": (
+        "from collections import Counter\nclass A(Counter):\n    pass\nclass Spy:\n    def __radd__(self, other):\n"
+        "        return other\n" + _body("A.copy += Spy()\nreturn A.copy"),
+        "TypeError",
+        8,
+    ),
+    "a method for objects, as a default": (
+        "import collections, dataclasses\n"
+        + _body("class A(collections.Counter):\n    copy: int\nreturn dataclasses.dataclass(A)"),
+        "TypeError",
+        5,
+    ),
+    "a method for objects, by a cache": (
+        "import collections, functools\n" + _body("return functools.cache(collections.Counter).copy"),
+        "AttributeError",
+        3,
+    ),
+    "a method for objects, by a context manager": (
+        "import collections, contextlib\n" + _body("return contextlib.contextmanager(collections.Counter).copy"),
         "AttributeError",
         3,
     ),

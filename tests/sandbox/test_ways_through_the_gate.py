@@ -152,10 +152,10 @@ def test_a_pattern_reads_of_its_own_classes_alone(sandbox: Sandbox) -> None:
 
         @dataclass
         class A(ABC):
-            gi_frame: int = 7
+            obj: int = 7
 
         def f(x=None):
-            for thing in (A(), (n for n in [])):
+            for thing in (A(), AttributeError("a", obj=3)):
                 match thing:
                     case A(value):
                         print(value)
