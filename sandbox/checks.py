@@ -148,13 +148,13 @@ def check_functions(
 ) -> CheckReport:
     """Run code once, call a function of it for each check, and compare the values here, outside the jail.
 
-    Each call gets copies of its arguments: what it changes in them, no other call and no comparison sees.
+    Each call gets copies of its arguments, so no other call and no comparison sees what it changes in them.
 
     Args:
         sandbox: Where the code runs.
         source: Python source that defines the function.
         entry_point: The function's name, or ``"Class.method"``.
-        checks: What to call it with, and what it must give.
+        checks: What to call it with, and what it must return.
         limits: What all of it may use together; the sandbox's own if ``None``.
 
     Raises:
@@ -196,7 +196,7 @@ def check_programs(
     for check, execution, before in zip(checks, executions, [None, *executions[:-1]], strict=True):
         status, reason = _judge_run(check, execution, ended=execution is before)
         results.append(CheckResult(status, reason, f"stdin {_show(check.stdin)}"))
-    # of a failure of the sandbox, else of the first run that did not end well
+    # the report shows a failure of the sandbox, else the first run that did not end well
     lost = (execution for execution in executions if execution.status is ExecutionStatus.INFRASTRUCTURE)
     failed = (execution for execution in executions if execution.status is not ExecutionStatus.OK)
     return CheckReport(tuple(results), next(lost, None) or next(failed, None) or executions[-1])
@@ -343,7 +343,7 @@ def _result(text: str, report: Mapping[str, Any]) -> CheckResult:
 
 
 def _why_stopped(run: AssertsRun, end: Mapping[str, Any]) -> tuple[CheckStatus, str]:
-    """Return the status of the check at which the tests stopped before their end, and why they did."""
+    """Return the status of the check at which the tests stopped before their end, and the reason."""
     execution = run.execution
     if execution.status in (ExecutionStatus.INFRASTRUCTURE, ExecutionStatus.TIMEOUT):
         return _unfinished(execution, ended=False), execution.error
@@ -361,7 +361,7 @@ def _why_stopped(run: AssertsRun, end: Mapping[str, Any]) -> tuple[CheckStatus, 
 
 
 def _fault(line: Mapping[str, Any]) -> str:
-    """Return an exception that the tester described in words."""
+    """Return the text of the exception that the tester reported."""
     for name in ("tests_fault", "stopped"):
         raised = line.get(name)
         if isinstance(raised, dict):
@@ -376,7 +376,7 @@ def _refuse_empty(checks: Sequence[object]) -> None:
 
 
 def _as_from_jail(number: int, expected: object) -> Any:
-    """Return an expected value as it would come out of a jail."""
+    """Return an expected value as it would come out of a jail; raise ``NotPlainError`` that names its check."""
     try:
         return plain.decode(plain.encode(expected))
     except NotPlainError as error:

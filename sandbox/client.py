@@ -80,7 +80,7 @@ class Sandbox:
         atexit.register(self.close)
 
     def start(self) -> Sandbox:
-        """Start a first zygote, proving the level; the others start when they are needed."""
+        """Prove the level with a first zygote, else raise ``SandboxUnavailableError``; others start when needed."""
         self._check_usable()
         if not self._started:
             with stopped(), self._lock:
@@ -106,7 +106,7 @@ class Sandbox:
         args: Sequence[str] = (),
         limits: Limits | None = None,
     ) -> ExecutionResult:
-        """Run one program.
+        """Run one program; raise ``ValueError`` for a file with a bad name or too many bytes.
 
         Args:
             source: Python source, run as ``__main__``.
@@ -239,7 +239,7 @@ class Sandbox:
     def call_many(
         self, calls: Iterable[tuple[str, str, Sequence[Any]]], *, limits: Limits | None = None
     ) -> list[ExecutionResult]:
-        """Make several evaluations of :meth:`call`: (source, function, calls) each; results in order."""
+        """Make :meth:`call` for each (source, function, calls), several at a time, and return the results in order."""
         return self._many([functools.partial(self.call, *call, limits=limits) for call in calls])
 
     def _many(self, evaluations: Sequence[Callable[[], ExecutionResult]]) -> list[ExecutionResult]:
@@ -300,7 +300,7 @@ class Sandbox:
         return unrun(ExecutionStatus.NONZERO, reason, self.level)
 
     def _prove(self) -> ZygoteProcess:
-        """Start a zygote at the wanted level, and show by attacks that it holds."""
+        """Start a zygote at the first wanted level that holds under attack, and set ``_level``; raise if none does."""
         if not kernel.supported():
             raise SandboxUnavailableError(
                 f"untrusted code can be run on Linux on x86_64 and aarch64 only, not on {sys.platform} {kernel.MACHINE}"
@@ -383,7 +383,7 @@ class Sandbox:
     def _attempt(
         self, kind: int, request: dict[str, Any], limits: Limits, tests: dict[str, Any] | None = None
     ) -> Evaluation:
-        """Run an evaluation; begin it again where the zygote died under it."""
+        """Run an evaluation, at most :data:`MAX_ATTEMPTS` times while zygotes die under it; then return its failure."""
         data = marshal.dumps(request)
         test_data = b"" if tests is None else marshal.dumps(tests)
         stdin = request["inputs"][0].encode("utf-8", "surrogatepass") if kind == PROGRAM else b""
@@ -399,7 +399,7 @@ class Sandbox:
 
 
 def _count_together(following: Sequence[str], limits: Limits) -> int:
-    """Return how many inputs one process can read: it writes all but the first to a file of bounded size itself."""
+    """Return how many inputs one process can read: it writes each but the first to a file whose size is bounded."""
     most = max(limits.output_bytes, limits.file_bytes)
     for number, text in enumerate(following):
         if len(text) > most // 4 and len(text.encode("utf-8", "surrogatepass")) > most:

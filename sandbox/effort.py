@@ -46,7 +46,7 @@ class Effort:
         self.spend(bare.count(b"[") + bare.count(b"{") + bare.count(b",") // 2 + len(bare) // 16)
 
     def fill(self, table: set[Any] | dict[Any, Any], members: list[Any]) -> None:
-        """Put members into a set, or pairs into a dict; raise ``NotPlainError`` if chosen ones make this take long."""
+        """Put members into a set, or pairs into a dict; raise ``NotPlainError`` if their hashes make it too slow."""
         if len(members) <= _SLICE:
             table.update(members)
             return

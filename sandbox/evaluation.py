@@ -79,7 +79,7 @@ class Evaluation:
         return not self._lost and os.WIFEXITED(self._report.status)
 
     def results(self, count: int, level: Level) -> list[ExecutionResult]:
-        """Return the results of a program's runs, up to the one that ended the process; otherwise just one."""
+        """Return results of this level: a program's runs up to the one that ended the process, otherwise one."""
         self._level = level
         with CollectorPaused():  # it would walk through all objects of the caller for each few hundred parts read
             return self._read(count)
@@ -184,7 +184,7 @@ class Evaluation:
 
 
 def _values(lines: Sequence[Mapping[str, Any]], count: int, error: str, effort: Effort) -> list[CallValue]:
-    """Return the value of each call; calls without a report ended with the process, for ``error``."""
+    """Return each call's value, or ``error`` for a call without a report, before which the process ended."""
     values: dict[int, CallValue] = {}
     for line in lines:
         number = line.get("call")
@@ -220,7 +220,7 @@ def _line(raised: object) -> int | None:
 
 
 def json_lines(data: bytes, most: int, effort: Effort) -> list[Mapping[str, Any]]:
-    """Return the JSON objects, one a line, as far as the effort lasts; a line that is too long still names its call."""
+    """Return the objects of JSON lines; a call's line beyond the effort becomes an error, other bad lines drop out."""
     messages: list[Mapping[str, Any]] = []
     for line in data.split(b"\n", most)[:most]:
         try:

@@ -40,10 +40,10 @@ class Limits:
     file_bytes: int = 16 << 20
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense.
+        """Check every limit.
 
         Raises:
-            ValueError: Names the limit and its value.
+            ValueError: A limit is not a number in its range; the message names it and its value.
         """
         for field in fields(self):
             value = getattr(self, field.name)

@@ -52,7 +52,7 @@ def loads(text: str | bytes) -> Any:
 
 
 def encode(value: Any, depth: int = 0) -> Any:
-    """Return the tree that JSON can hold; see :func:`dumps`."""
+    """Return the tree that JSON can hold; raise as :func:`dumps` does."""
     kind = type(value)
     if value is None or kind is bool:
         return value
@@ -121,7 +121,7 @@ _WRITERS: tuple[tuple[type, Callable[[Any, int], Any]], ...] = (
 
 
 def decode(tree: object, effort: Effort | None = None, depth: int = 0) -> Any:
-    """Return the value that a tree stands for; see :func:`loads`.
+    """Return the value that a tree stands for; raise as :func:`loads` does.
 
     Args:
         tree: What JSON text held.

@@ -188,7 +188,7 @@ class ZygoteProcess:
         return outputs, results, verdict
 
     def _take(self, name: str, most: int) -> bytes:
-        """Return a file's content, and empty it."""
+        """Return up to ``most`` bytes of a file, and empty it."""
         descriptor = self._files[name]
         os.lseek(descriptor, 0, os.SEEK_SET)  # the children share the position, and flags such as O_APPEND
         fcntl.fcntl(descriptor, fcntl.F_SETFL, 0)
@@ -246,7 +246,7 @@ class ZygoteProcess:
 
 
 def _packages(profile: Profile) -> tuple[list[str], list[str]]:
-    """Return where to import a profile's packages from, and which directories they are."""
+    """Return a profile's import paths and its packages' directories; raise if the first package is not installed."""
     if not profile.packages:
         return [], []
     main = profile.packages[0]

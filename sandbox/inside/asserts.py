@@ -36,7 +36,7 @@ _MAX_LAST, _MAX_TEXT = 400, 300
 
 
 def perform() -> None:
-    """Do what the request says. Never returns."""
+    """Run the request's tests and end the process. Never returns."""
     code = 1
     try:
         request = read_request()
@@ -75,10 +75,10 @@ class _Peer:
         os._exit(0)
 
     def call(self, function: str, arguments: tuple[object, ...], keywords: dict[str, object]) -> Any:
-        """Call one of its functions with copies of the arguments; where it returns ``None`` it has worked in place.
+        """Call one of the completion's functions with copies of the arguments; raise the exception that it raised.
 
-        Then its changes are made to the caller's objects, and else they are not: a test that computes the right value
-        from its own arguments would find what the completion has put there.
+        Where it returns ``None``, the caller's objects get its changes. Elsewhere they do not, because a test that
+        computes the right value from its own arguments would find what the completion put there.
         """
         self.calls += 1
         self._number += 1
@@ -109,14 +109,14 @@ class _Peer:
             changed_keywords = plain.decode(in_place["keywords"]) if "keywords" in in_place else {}
         except (ValueError, KeyError, RecursionError):
             self.lost()
-        _become(arguments, tuple(changed) if type(changed) is list else ())
+        _copy_into(arguments, tuple(changed) if type(changed) is list else ())
         after = tuple(map(changed_keywords.get, keywords)) if type(changed_keywords) is dict else ()
-        _become(tuple(keywords.values()), after)
+        _copy_into(tuple(keywords.values()), after)
         self.last += f" gave {_short(value)}"
         return value
 
     def _error(self, raised: object) -> Exception:
-        """Return the completion's exception as the nearest built-in one."""
+        """Return the completion's exception as the nearest built-in one, and add it to ``last``."""
         report: dict[str, Any] = raised if isinstance(raised, dict) else {}
         kinds = report.get("kinds")
         name = str(report.get("type")) if kinds is not None else ""
@@ -142,12 +142,12 @@ def _short(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _become(ours: Any, theirs: Any) -> None:
+def _copy_into(ours: Any, theirs: Any) -> None:
     if type(ours) is not type(theirs):
         return
     if isinstance(ours, tuple):
         for mine, other in zip(ours, theirs, strict=False):
-            _become(mine, other)
+            _copy_into(mine, other)
     elif isinstance(ours, list | bytearray):
         ours[:] = theirs
     elif isinstance(ours, dict | set):
@@ -274,7 +274,7 @@ _PROXY = _proxy(_Peer(0), "candidate").__code__
 
 
 def _instrument(tree: Module, source: str, peer: _Peer) -> list[_Check]:
-    """Wrap every assert that can fail into its check, with a ``try`` or ``with`` around it, which may handle it."""
+    """Wrap, in the tree, each assert that can fail, or the ``try`` or ``with`` around it, and return the checks."""
     import _ast
 
     lines = source_lines(source)
@@ -347,7 +347,7 @@ def bound_names(tree: AST) -> Iterator[str]:
 
 
 def _unbound(tree: Module, names: dict[str, Any]) -> list[str]:
-    """Return the names that the tests use and do not bind; a star says that an import may have bound others."""
+    """Return the names that the tests use and do not bind, with ``*`` if an import may have bound others."""
     import _ast
 
     used: dict[str, None] = {}

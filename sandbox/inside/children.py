@@ -23,7 +23,7 @@ class Children:
         self.die_with_us = kernel.Prepared("prctl", kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
     def fork_to(self, act: Callable[[], object]) -> tuple[int, int]:
-        """Fork a child, so that no name it reads stays in memory; return it and a descriptor that shows its end."""
+        """Run ``act`` in a child, so that no name it reads stays in this memory; return the child's id and pidfd."""
         child = os.fork()
         if child == 0:
             code = 1
@@ -36,7 +36,7 @@ class Children:
         return child, os.pidfd_open(child)
 
     def reap(self, process: int) -> tuple[int, resource.struct_rusage]:
-        """Reap a dying process; return its status and usage. A process that does not die in time counts as killed."""
+        """Reap a dying process; return its status and usage. If it is late, count it as killed and set ``worn``."""
         until = 0.0
         while True:
             ended, status, usage = os.wait4(process, os.WNOHANG)
@@ -54,7 +54,7 @@ class Children:
                 return int(signal.SIGKILL), resource.struct_rusage([0] * 16)
 
     def reap_all(self) -> None:
-        """Reap all children, which have been killed."""
+        """Reap all children, which have been killed; set ``worn`` if they do not die in time."""
         until = time.monotonic() + _DEATH_S
         while time.monotonic() < until:
             try:
@@ -65,7 +65,7 @@ class Children:
         self.worn = True
 
     def end(self, process: int, descriptor: int) -> None:
-        """Close a descriptor that belongs to a child, and end the child."""
+        """Close a descriptor that belongs to a child, and kill and reap the child."""
         os.close(descriptor)
         os.kill(process, signal.SIGKILL)
         self.reap(process)

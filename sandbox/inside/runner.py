@@ -43,7 +43,7 @@ PROGRAM, CALLS, SERVE = 0, 1, 2  # what a child is asked to do
 
 
 def perform(kind: int) -> None:
-    """Do what the request says. Never returns."""
+    """Run the request's programs or calls, or serve a tester, and end the process. Never returns."""
     code = 1
     try:
         request = read_request()
@@ -72,7 +72,7 @@ assert rehearse([1]) is None
 
 
 def rehearse() -> None:
-    """Compile and run a little of our own, so that the memory this takes is touched before the order comes."""
+    """Compile and run a small program, so that the memory this takes is touched before the order comes."""
     request = {"source": _REHEARSAL, "files": {}, "args": [], "inputs": [""]}
     _run_programs(marshal.loads(marshal.dumps(request)))  # noqa: S302 - our own
 
@@ -310,7 +310,7 @@ def _load(source: str) -> dict[str, Any]:
 
 
 def _find(names: dict[str, Any], path: str) -> Callable[..., Any]:
-    """Return the function of that name; ``Class.method`` is the method of an instance made without arguments."""
+    """Return the function of a name, or the method ``Class.method`` of a new instance; raise if it cannot be called."""
     first, *rest = path.split(".")
     if first not in names:
         raise NameError(f"the code defines no {first!r}")

@@ -49,7 +49,7 @@ class WorkFolder:
         self._forget_times()
 
     def is_within(self, most_bytes: int) -> bool:
-        """Return whether it holds no more than it may, as far as a check in a child has come; begin one if need be."""
+        """Return whether no check has found more than ``most_bytes``; start the next one, in a child, when due."""
         if self._checker is not None:
             process, pidfd = self._checker
             if not wait_readable(pidfd, 0):
@@ -77,7 +77,7 @@ class WorkFolder:
             self._children.end(process, pidfd)
 
     def is_as_made(self) -> bool:
-        """Return whether the directory is empty and has not grown; its times are then taken back."""
+        """Return whether the directory is empty and has not grown; if so, reset its times."""
         if not self._is_empty() or self._marks()[:2] != self._shape:
             return False
         self._forget_times()
@@ -112,12 +112,12 @@ class WorkFolder:
         os.rmdir(FOLDER, dir_fd=self._above)
 
     def _forget_times(self) -> None:
-        """Take back when the directory was read and changed. Any change sets another time, however soon."""
+        """Reset the directory's times, so that any later change shows, however soon it comes."""
         os.utime(self._folder, ns=(0, 0))
         self._made = self._marks()
 
     def _marks(self) -> tuple[int, ...]:
-        """Return what an evaluation can change of the directory itself for a later one to see."""
+        """Return the directory's size, links and times, which an evaluation can change and a later one could see."""
         about = os.fstat(self._folder)
         return about.st_size, about.st_nlink, about.st_atime_ns, about.st_mtime_ns, about.st_ctime_ns
 

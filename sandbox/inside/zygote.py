@@ -183,7 +183,7 @@ class Zygote:
         return status, REASONS.index(reason), duration_s, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, tester_status
 
     def _begin(self, kind: int, limits: Bounds, processes: int) -> tuple[int, int]:
-        """Order the waiting child, or a new one if that has died or has other limits; return it and its socket."""
+        """Order the waiting child, or a new one if that died or has other limits; return the child and its socket."""
         if self._spare is not None and processes == 1 and limits == self._spare_limits:
             with contextlib.suppress(BrokenPipeError):
                 os.write(self._spare[1], bytes([kind]))
@@ -267,7 +267,7 @@ class Zygote:
         return child
 
     def _become(self, peer: int, limits: Bounds, processes: int, *, tester: bool = False) -> None:
-        """Keep only the descriptors of a child, in the child, and give up what the zygote may do."""
+        """Turn this forked process into a child: close other descriptors, set its limits and enter its filter."""
         self._children.die_with_us()
         if os.getppid() not in (self._self, 0):  # the zygote ended before the call above
             os._exit(83)
@@ -349,7 +349,7 @@ class Zygote:
 
 
 def _hide_the_hosts_name() -> None:
-    """Give programs the system's kind and version without its name; the call that would is refused in the jail."""
+    """Make ``os.uname`` return the system's kind and version without its name, as the jail refuses the call."""
     host = os.uname()
     jail = os.uname_result((host.sysname, "jail", host.release, host.version, host.machine))
     platform = sys.modules.get("platform")
