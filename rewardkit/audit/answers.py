@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from rewardkit.audit.gold import Gold, GoldShape, letter, share_parts, written
+from rewardkit.audit.gold import Gold, GoldShape, letter, numeral, share_parts
 from rewardkit.audit.honest import BARE, Frame, in_calls, in_frames
 from rewardkit.audit.neighbours import neighbours, unfinished
 from rewardkit.audit.parts import changed_parts
@@ -17,7 +17,7 @@ _FROM_THE_RIGHT = "\u202e"
 
 
 def on_the_gold(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Return all attacks made of the row's gold, in the frames that the reward pays on the row, the best first."""
+    """Yield all attacks made of the row's gold, in the frames that the reward pays on the row, the best first."""
     assert row.gold is not None
     yield from stuffing(row.gold, row.others, frames)
     yield from negated(row.gold, frames)
@@ -38,7 +38,7 @@ def on_the_gold(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
 
 
 def of_other_rows(row: AuditRow) -> Iterator[Probe]:
-    """Return what other rows have as a reference, and what the model wrote there."""
+    """Yield probes of another row's reference and of what the model wrote on other rows."""
     texts = dict.fromkeys(row.other_completions, "what was written on another row")
     if row.other_reference:
         texts[row.other_reference] = "another row's reference"
@@ -55,14 +55,14 @@ def candidates(gold: Gold, alternatives: Sequence[Gold]) -> list[str]:
     else:
         rest = [other.text for other in alternatives if other.text != gold.text]
         if gold.number is not None:
-            rest += [gold.in_unit(written(gold.number + step, gold.text)) for step in (-3, 11, -8, 5, 17)]
+            rest += [gold.in_unit(numeral(gold.number + step, gold.text)) for step in (-3, 11, -8, 5, 17)]
         rest += ["None of these", "something else", "blue", "the former"]
     rest = list(dict.fromkeys(answer for answer in rest if answer != gold.text))[:4]
     return [*rest[:2], gold.text, *rest[2:]]
 
 
 def stuffing(gold: Gold, alternatives: Sequence[Gold], frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Return lists of answers, the gold neither first nor last."""
+    """Yield lists of answers, the gold neither first nor last."""
     listed = candidates(gold, alternatives)
     ways = [("commas", ", "), ("lines", "\n"), ("'or'", " or "), ("blanks", " ")]
     answers = [Wrong(f"five answers, {name}", sep.join(listed)) for name, sep in ways]
@@ -80,7 +80,7 @@ def stuffing(gold: Gold, alternatives: Sequence[Gold], frames: Sequence[Frame]) 
 
 
 def misplaced(gold: Gold, wrong: Gold, frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Return clear wrong answers with the gold elsewhere in the text."""
+    """Yield clear wrong answers with the gold elsewhere in the text."""
     right, other = gold.text, wrong.text
     # Behind a frame that is open the last line is the answer, whatever stands before it.
     frame = next((f for f in frames if f.common and f.behind.strip()), None)
@@ -167,7 +167,7 @@ def same_to_a_reader(gold: Gold) -> list[Wrong]:
 
 
 def wrong_work(row: AuditRow) -> list[Probe]:
-    """Return the gold behind work that does not lead to it, in the words that the row's reference has for an answer."""
+    """Return the gold behind senseless work, in the last words of the row's reference; nothing without such words."""
     gold = row.gold
     end = next((_ending(text, gold.text) for text in row.references if gold.text in text), None) if gold else None
     if end is None:

@@ -52,7 +52,7 @@ class Assessment(ABC, Generic[A]):
         """Return what the scores come to; the source is not read."""
 
     def _common(self) -> dict[str, Any]:
-        """Return what an :class:`~rewardkit.audit.result.Audit` has of every reward."""
+        """Return, by name, the fields that an :class:`~rewardkit.audit.result.Audit` has of every reward."""
         return {
             "reward": self._reward.name,
             "rows": len(self._rows.rows),
@@ -78,7 +78,7 @@ class Assessment(ABC, Generic[A]):
         return min([0.0, *(o.score for o in self._all_outcomes() if o.score is not None)])
 
     def _find_level(self, index: int, row: AuditRow) -> None:
-        """Find a row's level, or say why the row has no level."""
+        """Store a row's level in ``_levels``, or in ``_unaudited`` the reason why it has no level."""
         forms = self._trials.honest[index]
         best = best_of(forms)
         full = best[1].score if best is not None else None
@@ -105,7 +105,7 @@ class Assessment(ABC, Generic[A]):
         self._levels[index] = PayRange(floor if floor < full else self._zero, full)
 
     def _find_unframed(self) -> None:
-        """Find the rows on which attacks on the answer tell nothing: a right answer is paid in no frame of theirs."""
+        """Store rows on which no frame is paid in ``_unaudited``: attacks on the answer tell nothing there."""
         for index in self._levels:
             row, forms = self._rows.rows[index], self._trials.honest[index]
             paid = [form for form, outcome in forms if self._is_paid(index, outcome.score)]
@@ -117,7 +117,7 @@ class Assessment(ABC, Generic[A]):
                 )
 
     def _paid_echo(self, index: int) -> float | None:
-        """Return what the prompt earns on a row where no right answer earns anything; ``None`` if other words do."""
+        """Return what the prompt earns on a row; ``None`` if that is nothing, or if other words earn as much."""
         echoes = [trial for trial in self._trials.attacks if trial.row == index and trial.probe.family is Family.ECHO]
         own = max((s for trial in echoes if (s := trial.outcome.score) is not None), default=self._zero)
         other = self._trials.unrelated.get(index)
@@ -186,7 +186,7 @@ class Assessment(ABC, Generic[A]):
         return f"it does not read the gold column {self._rows.gold_column!r}"
 
     def _reads_work(self) -> bool:
-        """Whether references are paid and the bare answer in every frame is not."""
+        """Return whether references are paid and the bare answer in every frame is not."""
         telling = 0
         for index in self._levels:
             forms = self._trials.honest[index]
@@ -197,7 +197,7 @@ class Assessment(ABC, Generic[A]):
         return telling * 2 > len(self._levels)
 
     def _reads_format(self) -> bool:
-        """Whether it pays a text in tags and not the same text without; or reads the answer, in whatever frame."""
+        """Return whether it pays a text in tags and not the same text without, or reads the answer in any frame."""
         if self.traits.answer:
             return True
         telling = 0
@@ -217,18 +217,18 @@ class Assessment(ABC, Generic[A]):
         return progress is not None and progress >= 1.0 - ROUNDING
 
     def _earns(self, trial: ScoredProbe) -> bool:
-        """Whether a trial is paid; one that is right in part only if it is paid in full."""
+        """Return whether a trial is paid; one that is right in part only if it is paid in full."""
         return (self._is_full if trial.probe.partial else self._is_paid)(trial.row, trial.outcome.score)
 
     def _any_words_are_paid(self, index: int, family: Family) -> bool:
-        """Whether a reward that does not read answers pays other words as well as the prompt, as one of length does."""
+        """Return whether a reward that reads no answers pays other words like the prompt, as one of length does."""
         if family is not Family.ECHO or self.traits.answer:
             return False
         other = self._trials.unrelated.get(index)
         return other is None or self._is_paid(index, other.score)
 
     def _count(self, counts: FamilyCounts, index: int, probe: Probe, outcome: Outcome) -> Example:
-        """Count what was tried on a row, and return it as an example."""
+        """Add what was tried on a row to ``counts``, and return it as an example."""
         level, row = self._levels.get(index), self._rows.rows[index]
         gold = row.gold.text if row.gold is not None else None
         example = Example(row.line, probe, outcome, level.full if level else None, gold)
@@ -258,17 +258,17 @@ class Assessment(ABC, Generic[A]):
         silence = self._silence() if traits.answer else []
         if silence:
             findings.append(AuditFinding("silence_pays", f"{len(silence)} of {len(self._levels)} rows: {silence[0]}"))
-        unsteady = [repeat for repeat in self._trials.again if _differ(repeat[2], repeat[3])]
+        unsteady = [repeat for repeat in self._trials.again if _differ(repeat.first, repeat.second)]
         if unsteady:
-            index, form, was, now = unsteady[0]
+            index, form, first, second = unsteady[0]
             share = f"{len(unsteady)} of {len(self._trials.again)} completions got another score when asked again"
             where = f"{form.name!r} on {self._rows.unit} {self._rows.rows[index].line}"
-            reason = f"{share}; the first: {_describe(was)}, then {_describe(now)} for {where}"
+            reason = f"{share}; the first: {_describe(first)}, then {_describe(second)} for {where}"
             findings.append(AuditFinding("unsteady", reason))
         return findings
 
     def _silence(self) -> list[str]:
-        """Return, for each row on which a completion that answers nothing does better than a wrong one, how."""
+        """Return a sentence for each row on which a completion without an answer earns more than a wrong answer."""
         better: list[str] = []
         for index in self._levels:
             rival = self._trials.rivals.get(index)
@@ -316,24 +316,20 @@ class RewardAssessment(Assessment[RewardAudit]):
         if not judged or counts.not_applicable is not None or not self._is_evidence(index, probe.family):
             return
         counts.judged += 1
-        if (
-            probe.family is not Family.FORMS
-            and self._earns(trial)
-            and not self._any_words_are_paid(index, probe.family)
-        ):
+        if probe.family is Family.FORMS:
+            counts.refused += [example] * (not self._earns(trial))
+        elif self._earns(trial) and not self._any_words_are_paid(index, probe.family):
             counts.accepted.append(example)
-        elif probe.family is Family.FORMS and not self._earns(trial):
-            counts.refused.append(example)
 
     def _pays_failure(self, index: int, outcome: Outcome) -> bool:
-        """Whether a default that the author declared stands in for a failure, and is more than a wrong answer earns."""
+        """Return whether the author's default stands in for a failure and is more than a wrong answer earns."""
         declared = any(leaf.options.default not in (None, WORST) for leaf in self._reward.leaves)
         if not declared or outcome.status is not Status.FAILED or outcome.is_lost or outcome.score is None:
             return False
         return index in self._levels and outcome.score > self._levels[index].floor + ROUNDING
 
     def _is_evidence(self, index: int, family: Family) -> bool:
-        """Whether being paid on a row says anything of a family."""
+        """Return whether being paid on a row says anything of a family."""
         return index in self._levels and (index not in self._unaudited or family not in NEEDS_FRAME)
 
     def _paid_forms(self) -> dict[str, tuple[int, int]]:
@@ -346,7 +342,7 @@ class RewardAssessment(Assessment[RewardAudit]):
 
 
 def _differ(was: Outcome, now: Outcome) -> bool:
-    """Whether two outcomes of one call differ; a call lost or too slow, once, tells nothing."""
+    """Return whether two outcomes of one call differ; they do not count if either was lost or timed out."""
     if was.is_lost or now.is_lost or Cause.TIMEOUT in (was.cause, now.cause):
         return False
     return was.score != now.score or was.status is not now.status

@@ -8,7 +8,7 @@ from itertools import chain
 from rewardkit.audit.answers import of_other_rows, on_the_gold, wrong_work
 from rewardkit.audit.bulk import bombs, long_texts
 from rewardkit.audit.engine import AuditSettings, Form, ProbeRounds, ScoredProbe, Trials, best_of, form_probe
-from rewardkit.audit.honest import BARE, FRAMES, THINK_ANSWER, Frame, framed, spelled
+from rewardkit.audit.honest import BARE, FRAMES, THINK_ANSWER, Frame, right_answers, spellings_in
 from rewardkit.audit.probe import Family, Probe, Wrong, first_of_each
 from rewardkit.audit.programs import endless_programs, programs
 from rewardkit.audit.rows import AuditRow
@@ -23,7 +23,7 @@ class AttackRounds(ProbeRounds):
 
     def run(self) -> Trials:
         """Score honest forms, then attacks, then the honest forms again."""
-        honest, base = self._honest([framed(row) for row in self._rows])
+        honest, base = self._honest([right_answers(row) for row in self._rows])
         frames = [paid_frames(forms, outcomes, self._settings) for forms, outcomes in zip(honest, base, strict=True)]
         self._spell(honest, frames)
         rivals = [
@@ -39,12 +39,12 @@ class AttackRounds(ProbeRounds):
         return Trials(honest, base, attacks, *comparisons, again, self._untried, self._is_interrupted)
 
     def _spell(self, honest: list[list[Form]], frames: Sequence[Sequence[Frame]]) -> None:
-        """Add the spellings of the gold in the frame that is paid best."""
+        """Score the gold's spellings in each row's best paid frame, and add them to ``honest``."""
         tries = [
             (index, form)
             for index, row in enumerate(self._rows)
             if row.gold is not None and frames[index] and not row.is_code
-            for form in spelled(row.gold, frames[index][0])
+            for form in spellings_in(row.gold, frames[index][0])
         ]
         outcomes = self._score([(index, form_probe(form)) for index, form in tries])
         for (index, form), outcome in zip(tries, outcomes, strict=True):
@@ -64,7 +64,7 @@ class AttackRounds(ProbeRounds):
 
 
 def attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Return the attacks for one row, without the heavy ones."""
+    """Yield the attacks for one row, without the heavy ones."""
     yield from nothing(row)
     yield from echo(row, frames)
     yield from for_a_judge(row, frames)
@@ -81,7 +81,7 @@ def attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
 
 
 def paid_frames(forms: Sequence[Form], base: Sequence[Outcome], settings: AuditSettings) -> tuple[Frame, ...]:
-    """Return the paid frames: three at most, the best first and the reference's own last, and always the data's own."""
+    """Return the three best paid frames, the reference's own last, and all paid ones that are the data's own."""
     scores = [outcome.score for _, outcome in forms if outcome.score is not None]
     if not scores:
         return ()

@@ -9,7 +9,7 @@ from rewardkit.audit.assessment import Assessment, RewardAssessment
 from rewardkit.audit.attacks import AttackRounds
 from rewardkit.audit.engine import AuditSettings, ProbeRounds, Tick
 from rewardkit.audit.exploits import ExploitAssessment, ExploitAudit, MutantRounds
-from rewardkit.audit.lint import has_source, left_out, lint
+from rewardkit.audit.lint import has_source, lint, skips_of
 from rewardkit.audit.result import Audit, RewardAudit
 from rewardkit.audit.rows import ChosenRows
 from rewardkit.declare.compose import Composable
@@ -45,7 +45,7 @@ def _audit(
     tick: Tick,
 ) -> A:
     leaves = reward.leaves
-    own = left_out(leaves[0]) if len(leaves) == 1 else {}
+    own = skips_of(leaves[0]) if len(leaves) == 1 else {}
     settings = replace(settings, skipped={**own, **settings.skipped})
     trials = rounds(reward, rows, settings, scorer, tick).run()
     audit = assessment(reward, rows, trials, settings).result()

@@ -28,7 +28,7 @@ EXITS = (
 
 
 def bombs(gold: Gold | None, frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Return formulas, code and nested texts, bare and in a frame that is paid; not judged where they hold the gold."""
+    """Yield formulas, code and nested texts, bare and in a frame that is paid; not judged where they hold the gold."""
     first = [frame for frame in frames if frame.label][:1]
     own = gold.text.strip().casefold() if gold else None
     for text in (*FORMULAS, *EXITS):
@@ -69,7 +69,7 @@ def _nested() -> Iterator[Probe]:
 
 
 def long_texts(gold: Gold | None) -> Iterator[Probe]:
-    """Return very long texts; only those without the gold count as wrongly paid."""
+    """Yield very long texts; only those without the gold count as wrongly paid."""
     texts = {
         "a megabyte of one letter": "x" * _MEGABYTE,
         "a megabyte of digits": "9" * _MEGABYTE,

@@ -52,6 +52,15 @@ class ScoredProbe(NamedTuple):
     outcome: Outcome
 
 
+class Repeat(NamedTuple):
+    """The first and the second outcome of an honest form."""
+
+    row: int
+    form: Honest
+    first: Outcome
+    second: Outcome
+
+
 Form: TypeAlias = tuple[Honest, Outcome]  # an honest form with what it earned
 
 
@@ -65,7 +74,7 @@ class Trials:
     swapped: dict[int, Outcome]  # The best honest form under another row's gold column; rows without one are left out
     rivals: dict[int, Outcome]  # Another row's gold in the frame that is paid best
     unrelated: dict[int, Outcome]  # Other words of the prompt's length
-    again: list[tuple[int, Honest, Outcome, Outcome]]  # Honest forms with their first and second outcome
+    again: list[Repeat]
     untried: int = 0  # How many completions were not tried before the audit was over
     is_interrupted: bool = False  # Whether the user ended it
 
@@ -100,7 +109,7 @@ class Rounds:
         self._done = self._total = 0
 
     def _stream(self, scorer: Scorer, rollouts: Sequence[Rollout]) -> Iterator[tuple[int, Outcome]]:
-        """Yield the outcome of each completion, by its place, as it becomes known."""
+        """Yield each completion's index and outcome as it becomes known, until the time limit."""
         leaves = {leaf.name: leaf for leaf in self._reward.leaves}
         results: list[dict[Reward[..., Any], Outcome]] = [{} for _ in rollouts]
         self._total += len(rollouts)
@@ -134,7 +143,7 @@ class ProbeRounds(Rounds, ABC):
         """Score everything, until the time is over or the user ends it."""
 
     def _score(self, tries: Sequence[tuple[int, Probe]]) -> list[Outcome]:
-        """Return the outcomes of probes on rows; what is not tried any more counts as lost."""
+        """Return the outcomes of probes on rows; those that time or Ctrl-C left untried count as lost."""
         outcomes = [_UNTRIED] * len(tries)
         try:
             rollouts = [self._rollout(self._rows[index], probe) for index, probe in tries]
@@ -176,11 +185,11 @@ class ProbeRounds(Rounds, ABC):
         outcomes = self._score(tries)
         return [ScoredProbe(index, probe, outcome) for (index, probe), outcome in zip(tries, outcomes, strict=True)]
 
-    def _again(self, honest: Sequence[Sequence[Form]]) -> list[tuple[int, Honest, Outcome, Outcome]]:
+    def _again(self, honest: Sequence[Sequence[Form]]) -> list[Repeat]:
         """Score honest forms once more, the last first, after everything else."""
         first = [(index, form, outcome) for index, forms in enumerate(honest) for form, outcome in forms][::-1]
         second = self._score([(index, form_probe(form)) for index, form, _ in first])
-        return [(index, form, was, now) for (index, form, was), now in zip(first, second, strict=True)]
+        return [Repeat(*form, outcome) for form, outcome in zip(first, second, strict=True)]
 
 
 def best_of(forms: Sequence[Form]) -> Form | None:

@@ -81,7 +81,7 @@ def final_of(text: str) -> str:
 
 
 def boxes_in(text: str) -> Iterator[Span]:
-    r"""Yield where the inside of each ``\boxed{}`` is that is closed."""
+    r"""Yield the span inside each ``\boxed{}`` that is closed."""
     for opened in re.finditer(r"\\boxed\{", text):
         depth = 1
         for index in range(opened.end(), len(text)):
@@ -120,7 +120,7 @@ def _is_json(text: str) -> bool:
 
 
 def mentions(text: str, gold: Gold | None) -> bool:
-    """Whether a text that was not made of the gold happens to hold it as a word or number of its own."""
+    """Return whether a text that was not made of the gold happens to hold it as a word or number of its own."""
     if gold is None or len(text) > _MAX_SEARCHED_CHARS:
         return False
     if gold.number is not None:
@@ -131,7 +131,7 @@ def mentions(text: str, gold: Gold | None) -> bool:
 
 
 def share_parts(gold: Gold | None, text: str) -> bool:
-    """Whether another answer has parts of the gold, so that a share of the pay may be its due."""
+    """Return whether another answer has parts of the gold, so that a share of the pay may be its due."""
     if gold is None or gold.shape not in (GoldShape.JSON, GoldShape.TEXT):
         return False
     return not set(re.findall(r"\w+", gold.text.casefold())).isdisjoint(re.findall(r"\w+", text.casefold()))
@@ -162,7 +162,7 @@ def letter(gold: Gold) -> str:
     return gold.text.strip("(). ")
 
 
-def written(number: Fraction, like: str = "") -> str:
+def numeral(number: Fraction, like: str = "") -> str:
     """Return a number as text: whole, as a decimal where it ends, else as a fraction."""
     if number.denominator == 1 and "." not in like:
         return str(number.numerator)
@@ -191,19 +191,19 @@ def in_other_unit(gold: Gold) -> str | None:
     return gold.text[: len(gold.text) - len(behind)] + (f" {other}" if behind == "%" else other)
 
 
-def made_other(gold: Gold) -> Gold | None:
-    """Return an answer that is not the gold, for data whose rows have but one; ``None`` where none can be made."""
+def other_gold(gold: Gold) -> Gold | None:
+    """Return a made-up answer that is not the gold; ``None`` for JSON, of which none is made up."""
     if gold.number is not None:
-        return _read(gold.in_unit(written(gold.number + 7, gold.text)))
+        return _read(gold.in_unit(numeral(gold.number + 7, gold.text)))
     if gold.shape is GoldShape.LETTER:
-        return _read(following(letter(gold)))
+        return _read(next_letter(letter(gold)))
     if gold.shape is GoldShape.TRUTH:
         opposite = {"yes": "no", "no": "yes", "true": "false", "false": "true"}[gold.text.lower()]
         return _read(opposite.capitalize() if gold.text[:1].isupper() else opposite)
     return _read("zebra crossing") if gold.shape is GoldShape.TEXT else None
 
 
-def following(choice: str) -> str:
+def next_letter(choice: str) -> str:
     """Return the next letter of a multiple choice of four."""
     upper = "ABCD"[("ABCD".find(choice.upper()) + 1) % 4]
     return upper if choice.isupper() else upper.lower()

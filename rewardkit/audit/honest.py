@@ -83,7 +83,7 @@ JSON = Frame('{"answer": X}', '{"answer": "', '"}', short=True)
 def in_frames(
     family: Family, answers: Iterable[Wrong], frames: Iterable[Frame], *, judged: bool = True
 ) -> Iterator[Probe]:
-    """Return wrong answers, each in the frames and bare."""
+    """Yield wrong answers, each in the frames and bare."""
     for answer in answers:
         for frame in dict.fromkeys([*frames, BARE]):
             yield frame.probe(family, answer, judged=judged)
@@ -101,8 +101,8 @@ class Honest:
     parts: bool = False  # Whether it has JSON, whose parts can be changed
 
 
-def framed(row: AuditRow) -> list[Honest]:
-    """Return the row's references, and its gold in every frame."""
+def right_answers(row: AuditRow) -> list[Honest]:
+    """Return a row's right answers: references, its own completion, and its gold in every frame; for code, programs."""
     forms = [_of_reference(row, text) for text in row.references]
     if row.is_code:
         return [form for text in row.references for form in _code(row, text)]
@@ -123,7 +123,7 @@ def framed(row: AuditRow) -> list[Honest]:
 
 
 def _is_honest(frame: Frame, gold: Gold) -> bool:
-    """Whether people write such a gold in a frame: JSON stands alone, fenced or in tags, without a label."""
+    """Return whether people write such a gold in a frame: JSON stands alone, fenced or in tags, without a label."""
     if gold.shape is GoldShape.JSON:
         return frame.tags or frame.name in ("bare", "code fence")
     return gold.short or not frame.short
@@ -139,7 +139,7 @@ def untagged(name: str) -> str:
     return f"{name}, in round brackets"
 
 
-def spelled(gold: Gold, frame: Frame) -> list[Honest]:
+def spellings_in(gold: Gold, frame: Frame) -> list[Honest]:
     """Return the gold in one frame, spelled in other honest ways."""
     return [Honest(f"{name}, {frame.name}", frame.around(text)) for name, text in _spellings(gold)]
 

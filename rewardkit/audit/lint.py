@@ -42,8 +42,8 @@ def has_source(reward: Reward[..., Any]) -> bool:
     return bool(pieces_of(reward))
 
 
-def left_out(reward: Reward[..., Any]) -> dict[str, str]:
-    """Return what the author's comments call not applicable, families and rules of thumb, with the reasons.
+def skips_of(reward: Reward[..., Any]) -> dict[str, str]:
+    """Return the families and rules of thumb that the author's comments call not applicable, with the reasons.
 
     Raises RewardDefinitionError where a comment names neither, or gives no reason.
     """

@@ -80,8 +80,8 @@ def _imports(piece: FunctionSource) -> dict[str, str]:
     return {name: ".".join(filter(None, (target.module, target.name))) for name, target in targets.items()}
 
 
-def _holding(piece: FunctionSource, names: frozenset[str]) -> set[str]:
-    """Return the names whose values are made of those given, by assignment."""
+def _derived_names(piece: FunctionSource, names: frozenset[str]) -> set[str]:
+    """Return the names, and all names whose values assignments make of them."""
     derived = set(names)
     for _ in range(5):  # an assignment may stand before what it depends on, in a loop
         before = len(derived)
@@ -154,7 +154,7 @@ def _unanchored(piece: FunctionSource) -> Iterator[ast.AST]:
         start = method == "match" or pattern.lstrip("(?sximuaL)").startswith(("^", "\\A"))
         end = pattern.rstrip(")").endswith(("$", "\\Z"))
         is_format = bool(_TAG.search(pattern)) or pattern.startswith(("^", "\\A"))
-        if is_format and not (start and end) and _is_only_asked(call, parents, piece):
+        if is_format and not (start and end) and _is_only_tested(call, parents, piece):
             yield call
 
 
@@ -174,8 +174,8 @@ def _pattern(call: ast.Call, piece: FunctionSource) -> tuple[str, str] | None:
     return (call.func.attr, value) if isinstance(value, str) else None
 
 
-def _is_only_asked(call: ast.Call, parents: dict[ast.AST, ast.AST], piece: FunctionSource) -> bool:
-    """Whether a match is only asked for its truth, and nothing is taken out of it."""
+def _is_only_tested(call: ast.Call, parents: dict[ast.AST, ast.AST], piece: FunctionSource) -> bool:
+    """Return whether a match is only tested for truth, and nothing is taken out of it."""
     parent = parents.get(call)
     if isinstance(parent, ast.Assign | ast.NamedExpr):
         target = parent.targets[0] if isinstance(parent, ast.Assign) else parent.target
@@ -191,9 +191,9 @@ def _is_only_asked(call: ast.Call, parents: dict[ast.AST, ast.AST], piece: Funct
     "Take the final answer out of the completion and compare it with ==.",
 )
 def _substring(piece: FunctionSource) -> Iterator[ast.AST]:
-    completions = _holding(piece, piece.completions)
+    completions = _derived_names(piece, piece.completions)
     texts = (name for name, kind in piece.columns.items() if not kind.startswith(("list", "set", "dict", "tu")))
-    golds = _holding(piece, frozenset(texts))
+    golds = _derived_names(piece, frozenset(texts))
     for node in ast.walk(piece.tree):
         if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.In | ast.NotIn):
             continue
@@ -210,7 +210,7 @@ def _substring(piece: FunctionSource) -> Iterator[ast.AST]:
     "Use ast.literal_eval, Fraction or a parser on a short text; for code, take a parameter of type Sandbox.",
 )
 def _eval(piece: FunctionSource) -> Iterator[ast.AST]:
-    completions = _holding(piece, piece.completions)
+    completions = _derived_names(piece, piece.completions)
     for call in _calls(piece):
         name = _dotted(call.func, piece).removeprefix("builtins.")
         runs = name in _EXECUTES or name.startswith("subprocess.") or name.endswith((".sympify", ".parse_expr"))
@@ -263,12 +263,12 @@ def _state(piece: FunctionSource) -> Iterator[ast.AST]:
             yield node
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from (d for d in [*node.args.defaults, *node.args.kw_defaults] if d is not None and _is_mutable(d))
-        elif isinstance(node, ast.Subscript | ast.Call) and shared(_changed(node)):
+        elif isinstance(node, ast.Subscript | ast.Call) and shared(_write_target(node)):
             yield node
 
 
-def _changed(node: ast.Subscript | ast.Call) -> ast.AST | None:
-    """Return what a node changes: the container that it writes to, or whose method it calls."""
+def _write_target(node: ast.Subscript | ast.Call) -> ast.AST | None:
+    """Return the container that a node changes, by writing an item or calling a method of it; else ``None``."""
     if isinstance(node, ast.Subscript):
         return None if isinstance(node.ctx, ast.Load) else node.value
     function = node.func

@@ -16,7 +16,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from rewardkit.audit.answers import candidates, of_other_rows
-from rewardkit.audit.gold import Gold, GoldShape, Span, boxes_in, made_other, mentions, places_of, share_parts, written
+from rewardkit.audit.gold import Gold, GoldShape, Span, boxes_in, mentions, numeral, other_gold, places_of, share_parts
 from rewardkit.audit.honest import prose
 from rewardkit.audit.parts import changes
 from rewardkit.audit.probe import Family, Probe
@@ -74,9 +74,9 @@ EXPECTED = {
 
 
 def mutants(row: AuditRow, chooser: random.Random) -> Iterator[Probe]:
-    """Return a row's own completion, changed in each way that it allows.
+    """Yield a row's own completion, changed in each way that it allows.
 
-    Of a conversation the last message is changed; if that is not text, only other completions and the prompt are tried.
+    In a conversation the last message is changed; if that is not text, only other completions and the prompt are tried.
     """
     own = row.own
     if own is None or not own.strip() or len(own) > MAX_CHARS:
@@ -109,7 +109,7 @@ def _final(text: str) -> str:
 
 
 def _is_alike(gold: Gold | None, other: str) -> bool:
-    """Whether two short answers share so many characters that a measure of likeness owes a part of its pay."""
+    """Return whether two short answers share so many characters that a measure of likeness owes a part of its pay."""
     if gold is None:
         return False
     own, other = gold.text[:_ALIKE_CHARS], other[:_ALIKE_CHARS]
@@ -119,7 +119,7 @@ def _is_alike(gold: Gold | None, other: str) -> bool:
 def answer_spans(text: str, gold: Gold | None) -> list[Span]:
     """Return where a completion has its answer: in boxes, in tags other than those of thoughts, behind ``####``.
 
-    Of a place with the gold and other words only the gold; of one without the gold all that stands there.
+    Where a place has the gold among other words, only the gold counts; without the gold, all that stands there.
     """
     start = max(0, len(text) - _SEARCHED_CHARS)
     end = text[start:]
@@ -137,14 +137,14 @@ def answer_spans(text: str, gold: Gold | None) -> list[Span]:
 
 
 def _put(text: str, spans: Sequence[Span], new: str) -> str:
-    """Return a text with another answer in some places."""
+    """Return a text with ``new`` in place of each span."""
     for start, end in sorted(spans, reverse=True):
         text = text[:start] + new + text[end:]
     return text
 
 
 def _of_the_answer(row: AuditRow, own: str, spans: Sequence[Span]) -> Iterator[Probe]:
-    """Return the completion with a wrong answer, with many, and with another row's answer behind it."""
+    """Yield the completion with a wrong answer, with many, and with another row's answer behind it."""
     gold = row.gold
     if row.is_code:
         changed = _RETURN.sub(r"\1 None", own)
@@ -175,7 +175,7 @@ def _of_the_answer(row: AuditRow, own: str, spans: Sequence[Span]) -> Iterator[P
 
 
 def _each_in_its_frame(own: str, spans: Sequence[Span], listed: Sequence[str]) -> str | None:
-    """Return the completion with several answers, each in a box or in tags as its own answer is."""
+    """Return the completion with several answers, each framed as its own answer; ``None`` where that has no frame."""
     if not spans:
         return None
     start, end = spans[-1]
@@ -190,13 +190,13 @@ def _each_in_its_frame(own: str, spans: Sequence[Span], listed: Sequence[str]) -
 def wrong_answers(gold: Gold, alternatives: Sequence[Gold]) -> list[str]:
     """Return another row's answer and one made up, both so far from the gold that no tolerance reaches them."""
     if gold.number is None:
-        made = made_other(gold)
+        made = other_gold(gold)
         golds = [*alternatives[:1], *([made] if made is not None else [])]
         return list(dict.fromkeys(answer.text for answer in golds))
     own = gold.number
     numbers = [(other.number, other.text) for other in alternatives if other.number is not None]
     far = [text for number, text in numbers if abs(number - own) > _FAR * max(abs(number), abs(own))]
-    return list(dict.fromkeys([*far[:1], gold.in_unit(written(2 * gold.number + 7, gold.text))]))
+    return list(dict.fromkeys([*far[:1], gold.in_unit(numeral(2 * gold.number + 7, gold.text))]))
 
 
 def _with_another_answer(own: str, gold: Gold, other: str, spans: Sequence[Span]) -> Iterator[Probe]:
@@ -213,7 +213,7 @@ def _with_another_answer(own: str, gold: Gold, other: str, spans: Sequence[Span]
 
 
 def _with_changed_parts(own: str, gold: Gold) -> Iterator[Probe]:
-    """Return the completion with one value changed in the object that is the gold."""
+    """Yield the completion with one value changed in the object that is the gold."""
     right = json.loads(gold.text)
     for start, end, value in objects_in(own):
         if value != right:
@@ -227,11 +227,11 @@ def _with_changed_parts(own: str, gold: Gold) -> Iterator[Probe]:
 
 
 def _of_the_frame(own: str, gold: Gold | None) -> Iterator[Probe]:
-    """Return the completion's frame with nothing in it, and with other words as long as its own."""
+    """Yield the completion's frame with nothing in it, and with other words as long as its own."""
     marks = [match[0] for match in _FRAME.finditer(own)]
     for name, inside in (("nothing in its frame", ""), ("dots in its frame", "...")) if marks else ():
         yield Probe(Family.FORMAT, name, _frame_around(marks, inside), mutation=Mutation.EMPTY_FRAME)
-    filler = _filled(own)
+    filler = _with_filler(own)
     if not mentions(filler, gold):
         yield Probe(Family.LONG, "other words, as many", filler, mutation=Mutation.FILLER)
 
@@ -249,7 +249,7 @@ def _frame_around(marks: Sequence[str], inside: str) -> str:
     return frame.strip()
 
 
-def _filled(own: str) -> str:
+def _with_filler(own: str) -> str:
     """Return a completion with prose in place of its words; tags and fences stay, and boxes with a word in them."""
     pieces = re.split(rf"({_TAG}|```\w{{0,20}})", own)
     return "".join(piece if index % 2 else _prose_for(piece) for index, piece in enumerate(pieces))
@@ -262,7 +262,7 @@ def _prose_for(text: str) -> str:
 
 
 def _of_the_order(own: str, chooser: random.Random) -> Iterator[Probe]:
-    """Return the completion in another order, and several times."""
+    """Yield the completion in another order, and several times."""
     lines = own.split("\n")
     sentences = re.split(r"(?<=[.!?])\s+", own)
     for name, parts, parting in (("lines shuffled", lines, "\n"), ("sentences shuffled", sentences, " ")):
@@ -274,7 +274,7 @@ def _of_the_order(own: str, chooser: random.Random) -> Iterator[Probe]:
 
 
 def _without_reasoning(own: str, spans: Sequence[Span], gold: Gold | None, *, code: bool) -> Iterator[Probe]:
-    """Return the completion's end without what leads to it, and the bare answer."""
+    """Yield the completion's end without what leads to it, and the bare answer."""
     short = _ending_of(own, spans, code=code)
     if short is not None:
         yield Probe(Family.WORK, "without the reasoning", short, mutation=Mutation.NO_REASONING)

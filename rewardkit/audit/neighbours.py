@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 
-from rewardkit.audit.gold import Gold, GoldShape, following, gold_of, in_other_unit, letter, mentions, written
+from rewardkit.audit.gold import Gold, GoldShape, gold_of, in_other_unit, letter, mentions, next_letter, numeral
 from rewardkit.audit.probe import Wrong, first_of_each
 
 SHARES = (Fraction(1, 1000), Fraction(1, 100), Fraction(1, 20), Fraction(1, 10))
@@ -27,7 +27,7 @@ def neighbours(gold: Gold) -> list[Wrong]:
         if unit is not None:
             answers.append(Wrong("another unit", unit, "unit"))
     elif gold.shape is GoldShape.LETTER:
-        answers.append(Wrong("the next letter", following(letter(gold)), "letter"))
+        answers.append(Wrong("the next letter", next_letter(letter(gold)), "letter"))
     elif gold.shape is GoldShape.TEXT and len(gold.text) >= 4:
         ends = (("its first letter", gold.text[0]), ("its last letter", gold.text[-1]))
         answers += [Wrong(name, text, "part") for name, text in ends if text.isalpha()]
@@ -42,10 +42,10 @@ def _is_gold(text: str, gold: Gold) -> bool:
 
 
 def _near(gold: Gold, number: Fraction) -> Iterator[Wrong]:
-    digits = written(number, gold.text).lstrip("-")
-    yield Wrong("one more", written(number + 1, gold.text), "tolerance")
-    yield Wrong("one less", written(number - 1, gold.text), "tolerance")
-    yield from _off(number, digits)
+    digits = numeral(number, gold.text).lstrip("-")
+    yield Wrong("one more", numeral(number + 1, gold.text), "tolerance")
+    yield Wrong("one less", numeral(number - 1, gold.text), "tolerance")
+    yield from _numbers_near(number, digits)
     minus = "-" if number < 0 else ""
     for answer in _other_digits(digits):
         # One that lies near would be paid for being near as well, and would tell nothing about digits.
@@ -58,21 +58,21 @@ def _near(gold: Gold, number: Fraction) -> Iterator[Wrong]:
     if digits.isdigit() and len(digits) > 1:
         yield from (Wrong("its first digit", digits[0], "digits"), Wrong("its last digit", digits[-1], "digits"))
     if number:
-        yield Wrong("the other sign", written(-number, gold.text), "sign")
-        yield Wrong("ten times", written(number * 10, gold.text), "size")
+        yield Wrong("the other sign", numeral(-number, gold.text), "sign")
+        yield Wrong("ten times", numeral(number * 10, gold.text), "size")
         if number > 0 and not gold.unit[0]:
             yield Wrong("minus in words", f"minus {digits}", "sign")
             yield Wrong("a multiple in words", f"twice {digits}", "sign")
 
 
-def _off(number: Fraction, digits: str) -> Iterator[Wrong]:
-    """Return numbers a share off, and the nearest whole ones; none that rounds to a decimal gold as it is written."""
+def _numbers_near(number: Fraction, digits: str) -> Iterator[Wrong]:
+    """Yield numbers a share off, and the nearest whole ones; none that rounds to a decimal gold as it is written."""
     places = len(digits.partition(".")[2])
     for share in SHARES:
         for sign, word in ((1, "more"), (-1, "less")):
             near, name = number * (1 + sign * share), f"{float(share * 100):g}% {word}"
             if "/" in digits:
-                yield Wrong(name, written(near, digits), "tolerance")
+                yield Wrong(name, numeral(near, digits), "tolerance")
             elif not places or round(near, places) != number:
                 yield Wrong(name, f"{Decimal(near.numerator) / Decimal(near.denominator):f}", "tolerance")
             if number.denominator == 1:
@@ -82,15 +82,15 @@ def _off(number: Fraction, digits: str) -> Iterator[Wrong]:
 
 
 def _other_digits(text: str) -> Iterator[Wrong]:
-    """Return a text with digits of one of its numbers in another order, one changed, doubled or lost."""
+    """Yield a text with digits of one of its numbers in another order, one changed, doubled or lost."""
     runs = re.finditer(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?", text)
     for run in [run for run in runs if len(run[0]) <= _MAX_DIGITS][:2]:
-        for name, changed in _changed(run[0]):
+        for name, changed in _digit_changes(run[0]):
             if changed != run[0] and changed.strip("0.,"):
                 yield Wrong(name, text[: run.start()] + changed + text[run.end() :], "digits")
 
 
-def _changed(number: str) -> Iterator[tuple[str, str]]:
+def _digit_changes(number: str) -> Iterator[tuple[str, str]]:
     places = [index for index, char in enumerate(number) if char.isdigit()]
     digits = [number[index] for index in places]
 
@@ -117,9 +117,9 @@ def unfinished(gold: Gold) -> list[Wrong]:
     if number is None or gold.shape is not GoldShape.NUMBER or abs(number) > _LARGEST:
         return []
     sums = [
-        Wrong("a sum", f"{written(number - 1, gold.text)} + 1"),
-        Wrong("a difference", f"{written(number + 1, gold.text)} - 1"),
-        Wrong("a product", f"2 * {written(number / 2, gold.text if number.denominator > 1 else '')}"),
+        Wrong("a sum", f"{numeral(number - 1, gold.text)} + 1"),
+        Wrong("a difference", f"{numeral(number + 1, gold.text)} - 1"),
+        Wrong("a product", f"2 * {numeral(number / 2, gold.text if number.denominator > 1 else '')}"),
     ]
     if number.denominator == 1 and number > 1:
         whole = number.numerator

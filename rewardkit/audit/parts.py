@@ -85,13 +85,13 @@ def _short(value: Any) -> str:
 
 
 def changed_parts(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Return the row's gold, where it is JSON, and the JSON in its references, with one thing changed at a time."""
+    """Yield the row's gold, where it is JSON, and the JSON in its references, with one thing changed at a time."""
     gold = row.gold
     if gold is None or gold.shape is not GoldShape.JSON:
         return  # what a reference has beside the gold may well be another
     if len(gold.text) <= _MAX_CHARS:
         for change in changes(json.loads(gold.text)):
-            yield from _written(change, frames)
+            yield from _in_frames_and_calls(change, frames)
     for text in row.references:
         conversation = row.conversations.get(text)
         if conversation is not None:
@@ -100,7 +100,7 @@ def changed_parts(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
             yield from _in_text(text, conversation)
 
 
-def _written(change: ChangedPart, frames: Sequence[Frame]) -> Iterator[Probe]:
+def _in_frames_and_calls(change: ChangedPart, frames: Sequence[Frame]) -> Iterator[Probe]:
     text = json.dumps(change.value, ensure_ascii=False)
     for frame in frames:
         if frame.common:
@@ -121,17 +121,17 @@ def _in_text(text: str, conversation: Sequence[Message] | None) -> Iterator[Prob
     objects = list(objects_in(text))
     for start, end, value in objects:
         for change in changes(value):
-            yield _with(text, (start, end), json.dumps(change.value, ensure_ascii=False), change, conversation)
+            yield _with_change(text, (start, end), json.dumps(change.value, ensure_ascii=False), change, conversation)
     for start, end, value in objects:
         opened, closed = _OPENED.search(text[:start]), _CLOSED.match(text, end)
         if is_call(value) and ((opened and closed) or len(objects) > 1):
             whole = (opened.start(), closed.end()) if opened and closed else (start, end)
-            yield _with(text, whole, "", ChangedPart("call", "a call is missing", None), conversation)
+            yield _with_change(text, whole, "", ChangedPart("call", "a call is missing", None), conversation)
             twice = f"{text[slice(*whole)]}\n" * 2
-            yield _with(text, whole, twice, ChangedPart("call", "a call is made twice", None), conversation)
+            yield _with_change(text, whole, twice, ChangedPart("call", "a call is made twice", None), conversation)
 
 
-def _with(text: str, span: Span, new: str, change: ChangedPart, conversation: Sequence[Message] | None) -> Probe:
+def _with_change(text: str, span: Span, new: str, change: ChangedPart, conversation: Sequence[Message] | None) -> Probe:
     text = text[: span[0]] + new + text[span[1] :]
     messages = None if conversation is None else with_last(conversation, text)
     return _probe(change, text, messages=messages, frame="the reference")

@@ -63,7 +63,7 @@ check = test = run_tests = quiet
 
 
 def programs(row: AuditRow) -> Iterator[Probe]:
-    """Return the attacks for a row with tests, fenced as Python."""
+    """Yield the attacks for a row with tests, fenced as Python."""
     name = _function(row)
     stub = f"def {name}(*arguments, **named):\n"
     sources = {
@@ -104,7 +104,7 @@ def code_in(text: str) -> str:
 
 
 def endless_programs(row: AuditRow) -> Iterator[Probe]:
-    """Return code that never ends or fills the stack: heavy, because each costs the whole time that code has."""
+    """Yield code that never ends or fills the stack: heavy, because each costs the whole time that code has."""
     name = _function(row)
     stub = f"def {name}(*arguments, **named):\n"
     yield Probe(Family.CODE, "never ends", fenced(f"{stub}    while True: pass"))

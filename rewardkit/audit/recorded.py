@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rewardkit.audit.probe import first_of_each
-from rewardkit.audit.rows import ChosenRows, chosen
+from rewardkit.audit.rows import ChosenRows, choose_rows
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import RecordError
 from rewardkit.record.reader import RunReader
@@ -55,9 +55,9 @@ def pool_of(run: RunReader, reward: str, newest: int = NEWEST) -> list[PaidCompl
 
 
 def rewards_of(run: RunReader, finder: VersionFinder) -> dict[str, Composable]:
-    """Return a run's rewards by name, each as its newest version's reference has it now, or as it was recorded.
+    """Return a run's rewards by name, each as its newest version's reference now loads it, or as it was recorded.
 
-    Raises RecordError where the run has no rewards, or one of them cannot be had.
+    Raises RecordError where the run has no rewards, or one of them cannot be loaded.
     """
     newest = {version.reward: version for version in run.own_versions}
     if not newest:
@@ -82,7 +82,7 @@ def rows_of(
     """
     lines = [Row(paid.id, {**paid.columns, "prompt": paid.prompt, "completion": paid.completion}) for paid in pool]
     places = best_places(pool, count)
-    picked = chosen(lines, where, count=count, seed=seed, gold=gold, named=named, places=places)
+    picked = choose_rows(lines, where, count=count, seed=seed, gold=gold, named=named, places=places)
     return replace(
         picked,
         rows=[replace(row, references=(row.own,)) if row.own else row for row in picked.rows],
@@ -93,7 +93,7 @@ def rows_of(
 
 
 def best_places(pool: Sequence[PaidCompletion], count: int) -> list[int]:
-    """Return where the best paid stand, above the middle of the lowest and highest score; all where these are the same.
+    """Return at most ``count`` indices of the best paid, from the middle between lowest and highest score upwards.
 
     Those of new prompts come first, then the latest.
     """

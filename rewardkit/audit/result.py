@@ -41,7 +41,7 @@ class Example:
 
     @property
     def completion(self) -> str:
-        """The text that was tried, of messages these as JSON."""
+        """The text that was tried, or its messages as JSON."""
         messages = self.probe.messages
         return self.probe.text if messages is None else json.dumps(list(messages), ensure_ascii=False)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rewardkit.audit.gold import Gold, final_of, gold_of, made_other, mentions, spot_of
+from rewardkit.audit.gold import Gold, final_of, gold_of, mentions, other_gold, spot_of
 from rewardkit.audit.talk import messages_in, talk_text
 from rewardkit.errors import DataError
 from rewardkit.messages import prompt_text
@@ -71,11 +71,11 @@ class ChosenRows:
 
 
 def drawn(rows: Sequence[T], count: int, chooser: random.Random) -> list[T]:
-    """Return some rows, as a seed has it, in their order; all where there are no more."""
+    """Return at most ``count`` rows, drawn at random, in their order."""
     return [rows[index] for index in sorted(chooser.sample(range(len(rows)), min(count, len(rows))))]
 
 
-def chosen(
+def choose_rows(
     lines: Sequence[Row],
     where: str,
     *,
@@ -85,7 +85,7 @@ def chosen(
     named: Sequence[str],
     places: Sequence[int] | None = None,
 ) -> ChosenRows:
-    """Return some of the rows of a file, those at some places or by the seed, beside what others have as gold.
+    """Return rows of a file, those at ``places`` or ``count`` drawn by the seed, each with other rows' gold to try.
 
     ``where`` is what errors call the file. The gold's column is looked for where ``gold`` is ``None``, first among
     those that the reward names; DataError is raised where there is no such column.
@@ -101,7 +101,7 @@ def chosen(
 
 
 def gold_column(columns: Mapping[str, Any], requested: str | None, named: Sequence[str], where: str) -> str | None:
-    """Return the column that holds the gold, or raises DataError where the one asked for is not there."""
+    """Return the column that holds the gold, or ``None``; raise DataError if the requested column is missing."""
     if requested is not None:
         if requested not in columns:
             raise DataError(f"{where}: no column {requested!r} (--gold); it has {', '.join(map(repr, columns))}")
@@ -117,7 +117,7 @@ def row_of(line: int, values: Mapping[str, Any], column: str | None) -> AuditRow
     conversations: dict[str, tuple[Message, ...]] = {}
 
     def text_in(name: str) -> str | None:
-        """Return a completion's text, of messages theirs; ``None`` for a blank text and any other value."""
+        """Return a column's text, that of messages also into ``conversations``; ``None`` without text."""
         value = values.get(name)
         messages = messages_in(value)
         text = talk_text(messages) if messages is not None else value
@@ -145,7 +145,7 @@ def row_of(line: int, values: Mapping[str, Any], column: str | None) -> AuditRow
 
 
 def _ending(text: str, gold: Gold) -> tuple[str, str] | None:
-    """Return what stands around the gold in a text's last sentence; ``None`` where it is not there once, or alone."""
+    """Return what stands around the gold in a text's last sentence; ``None`` if it is missing, repeated or alone."""
     spot = spot_of(text, gold)
     if spot is None:
         return None
@@ -170,7 +170,7 @@ def _with_others(rows: Sequence[AuditRow], index: int, column: str | None, choos
         return replace(row, other_reference=donor.references[0] if donor else None)
     donors = [other for other in sample if other.gold is not None and _differ(row.gold, other.gold)]
     others = list({donor.gold.key: donor.gold for donor in donors if donor.gold}.values())
-    made = made_other(row.gold)
+    made = other_gold(row.gold)
     if not others and made is None:
         return row
     swapped: dict[str, Any] = dict(row.columns)
@@ -198,7 +198,7 @@ def _with_completions(row: AuditRow, donors: Sequence[AuditRow]) -> AuditRow:
 
 
 def _differ(gold: Gold, other: Gold) -> bool:
-    """Whether two golds are different answers, neither a part of the other."""
+    """Return whether two golds are different answers, neither a part of the other."""
     a, b = str(gold.text).casefold(), str(other.text).casefold()
     are_numbers = gold.number is not None and other.number is not None
     return gold.key != other.key and (are_numbers or (a not in b.split() and b not in a.split()))

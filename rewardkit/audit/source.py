@@ -32,7 +32,7 @@ class FunctionSource:
         return self.first_line + getattr(node, "lineno", 1) - 1
 
     def comments(self, first: int, last: int) -> Iterator[str]:
-        """Return what stands behind ``# audit:`` on lines of the piece, counted from 1."""
+        """Yield what stands behind ``# audit:`` on lines of the piece, counted from 1."""
         for line in self.lines[first - 1 : last]:
             _, mark, comment = line.partition("# audit:")
             if mark:
@@ -51,7 +51,7 @@ def pieces_of(reward: Reward[..., Any]) -> list[FunctionSource]:
     pieces = {function: first}
     waiting = [first]
     while waiting:
-        for called in _called(waiting.pop(), function.__module__):
+        for called in _callees(waiting.pop(), function.__module__):
             if called not in pieces:
                 inner = _of_function(called, None)
                 if inner is not None:
@@ -87,7 +87,7 @@ def _piece(
     return FunctionSource(file, first, text.splitlines(), tree, names, columns, completions)
 
 
-def _called(piece: FunctionSource, module: str) -> Iterator[Callable[..., Any]]:
+def _callees(piece: FunctionSource, module: str) -> Iterator[Callable[..., Any]]:
     for node in ast.walk(piece.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             function = piece.names.get(node.func.id)

@@ -22,7 +22,7 @@ def messages_in(value: Any) -> tuple[Message, ...] | None:
 
 
 def talk_text(messages: Sequence[Message]) -> str:
-    """Return the text of a completion in messages; of one that ends in tool calls these, as JSON."""
+    """Return the text of a completion in messages, or as JSON the tool calls that it ends in."""
     if messages[-1].get("tool_calls") and not content_text(messages[-1].get("content")):
         calls = [call.get("function", call) for call in messages[-1]["tool_calls"] if isinstance(call, Mapping)]
         return json.dumps(calls, ensure_ascii=False)
@@ -35,7 +35,7 @@ def with_last(messages: Sequence[Message], text: str) -> list[Message]:
 
 
 def is_call(value: Any) -> bool:
-    """Whether a value is a tool call: an object with a name and arguments."""
+    """Return whether a value is a tool call: an object with a name and arguments."""
     is_named = isinstance(value, dict) and isinstance(value.get("name"), str)
     return is_named and ("arguments" in value or "parameters" in value)
 
@@ -62,7 +62,7 @@ def message_of(calls: Sequence[Any]) -> dict[str, Any]:
 
 
 def objects_in(text: str) -> Iterator[tuple[int, int, Any]]:
-    """Return where JSON objects and lists stand in a text, the first few, with their values."""
+    """Yield where JSON objects and lists stand in a text, the first few, with their values."""
     decoder, at = json.JSONDecoder(), 0
     for _ in range(_MAX_OBJECTS):
         match = re.compile(r"[{\[]").search(text, at)

@@ -46,7 +46,7 @@ ORDERS = (
 
 
 def nothing(row: AuditRow) -> Iterator[Probe]:
-    """Return completions without content; those that are the gold itself are left out."""
+    """Yield completions without content; those that are the gold itself are left out."""
     gold = row.gold.text.strip().casefold() if row.gold else None
     for name, text in NOTHING.items():
         if gold is None or text.strip().casefold().rstrip(".") != gold.rstrip("."):
@@ -54,7 +54,7 @@ def nothing(row: AuditRow) -> Iterator[Probe]:
 
 
 def echo(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Return the prompt as an answer; nothing where it is the gold, as in a task of repeating."""
+    """Yield the prompt as an answer; nothing where it is the gold, as in a task of repeating."""
     prompt = row.prompt_words
     if not prompt.strip() or (row.gold is not None and prompt.strip() == row.gold.text.strip()):
         return
@@ -71,7 +71,7 @@ def other_words(row: AuditRow) -> list[Probe]:
 
 
 def empty_frames(frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Return frames without content."""
+    """Yield frames without content."""
     for frame in (frame for frame in frames if frame.label):
         for inside, name in (("", "nothing"), (" ", "a blank"), ("...", "dots")):
             yield Probe(Family.FORMAT, f"{name} in {frame.name}", frame.around(inside))
@@ -80,7 +80,7 @@ def empty_frames(frames: Sequence[Frame]) -> Iterator[Probe]:
 
 
 def broken_frames(frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Return frames of tags in ways that no format means; only for rewards that pay nothing but tags."""
+    """Yield frames of tags in ways that no format means; only for rewards that pay nothing but tags."""
     short, thought = "a short answer", "I work it out."
     broken = {
         "tags in the wrong order": f"<answer>{short}</answer><think>{thought}</think>",
@@ -100,7 +100,7 @@ def broken_frames(frames: Sequence[Frame]) -> Iterator[Probe]:
 
 
 def for_a_judge(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
-    """Return master keys and orders, bare and in the first frame that is paid; not judged where they hold the gold."""
+    """Yield master keys and orders, bare and in the first frame that is paid; not judged where they hold the gold."""
     first = [frame for frame in frames if frame.label][:1]
     for text in (*MASTER_KEYS, *ORDERS):
         answer = Wrong(text, text, partial=share_parts(row.gold, text))

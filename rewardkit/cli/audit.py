@@ -12,7 +12,7 @@ from rewardkit.audit.exploits import ExploitAudit
 from rewardkit.audit.lint import skippable
 from rewardkit.audit.recorded import pool_of, rewards_of, rows_of
 from rewardkit.audit.result import Audit
-from rewardkit.audit.rows import chosen as chosen_rows
+from rewardkit.audit.rows import choose_rows
 from rewardkit.cli import arguments
 from rewardkit.cli.arguments import option, seconds_option, share_option
 from rewardkit.cli.audit_report import print_each, print_exploits, print_reward_audit
@@ -120,7 +120,7 @@ def audit_command(  # long because typer reads the options from the signature, a
     lines = read_rows(path)  # once: standard input cannot be read again
     audits = []
     for reward in reward_set.rewards.values():
-        picked = chosen_rows(lines, str(path), named=_columns(reward), **sample)
+        picked = choose_rows(lines, str(path), named=_columns(reward), **sample)
         with _scorer(reward_set, reward, lane) as scorer, told_progress(f"audit of {reward.name}") as tick:
             audits.append(audit_rows(reward, picked, settings, scorer, tick))
         if audits[-1].is_interrupted:

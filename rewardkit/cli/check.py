@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rewardkit.audit.engine import BASE, form_probe, rollout_of
-from rewardkit.audit.honest import Honest, framed
+from rewardkit.audit.honest import Honest, right_answers
 from rewardkit.audit.rows import AuditRow, gold_column, row_of
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
 from rewardkit.cli.exits import FAILED, finish
@@ -176,7 +176,7 @@ def _references(
         return []
     column = gold_column(lines[0].values, gold, [p.name for p in leaf.spec.parameters if p.column], str(path))
     rows = [row_of(line.line, line.values, column) for line in lines]
-    return [(row, form) for row in rows for form in [form for form in framed(row) if form.counted][:1]]
+    return [(row, form) for row in rows for form in [form for form in right_answers(row) if form.counted][:1]]
 
 
 def _group_size(leaf: Reward[..., Any], lines: Sequence[Row], size: int | None) -> int | None:

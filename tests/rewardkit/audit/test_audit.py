@@ -11,10 +11,10 @@ import pytest
 
 from rewardkit.audit.audits import audit_rows
 from rewardkit.audit.engine import AuditSettings, Tick
-from rewardkit.audit.lint import left_out
+from rewardkit.audit.lint import skips_of
 from rewardkit.audit.probe import Family
 from rewardkit.audit.result import RewardAudit
-from rewardkit.audit.rows import chosen
+from rewardkit.audit.rows import choose_rows
 from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
 from rewardkit.cli.exits import INTERRUPTED, audit_code
 from rewardkit.errors import DataError, RewardDefinitionError
@@ -79,7 +79,7 @@ def audit(tmp_path: Path, full: bool) -> Auditor:
         heavy = full or reward.name in HEAVY
         settings = AuditSettings(heavy_rows=int(heavy), repeated_rows=2)
         named = [p.name for p in reward.spec.parameters if p.column]  # type: ignore[attr-defined]
-        picked = chosen(read_rows(path), str(path), count=3, seed=0, gold=None, named=named)
+        picked = choose_rows(read_rows(path), str(path), count=3, seed=0, gold=None, named=named)
         lane = RuntimeLane.WORKER if heavy else RuntimeLane.INLINE
         with Runtime([reward], workers=1, lane=lane, cache_entries=0, max_infrastructure_rate=1.0) as runtime:
             return audit_rows(reward, picked, settings, runtime, tick)
@@ -302,7 +302,7 @@ def test_the_author_leaves_out_a_family_with_a_reason(audit: Auditor, tmp_path: 
     )
     reason = "likeness knows no negation"
     similar: Any = resolve(f"{file}:similar")
-    assert {Family.NEGATED: reason, Family.ECHO: reason} == left_out(similar)
+    assert {Family.NEGATED: reason, Family.ECHO: reason} == skips_of(similar)
     file.write_text(file.read_text().replace("negated,echo likeness", "nonsense likeness"))
 
 
@@ -315,7 +315,7 @@ def test_a_comment_that_leaves_out_nothing_known_is_refused(tmp_path: Path, comm
         f"    return 1.0  # audit: skip {comment}\n"
     )
     with pytest.raises(RewardDefinitionError, match=said):
-        left_out(resolve(f"{file}:odd"))  # type: ignore[arg-type]
+        skips_of(resolve(f"{file}:odd"))  # type: ignore[arg-type]
 
 
 def test_a_gold_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_a_gold_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"prompt": "a", "answer": "b"}\n')
     with pytest.raises(DataError, match="no column 'gold'"):
-        chosen(read_rows(path), str(path), count=1, seed=0, gold="gold", named=[])
+        choose_rows(read_rows(path), str(path), count=1, seed=0, gold="gold", named=[])
 
 
 def test_the_how_to_has_every_rule(root: Path) -> None:

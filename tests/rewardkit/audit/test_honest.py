@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rewardkit.audit.honest import framed
+from rewardkit.audit.honest import right_answers
 from rewardkit.audit.rows import row_of
 
 CODE = "def add(a, b):\n    return a + b"
@@ -25,14 +25,14 @@ def test_code_is_fenced_once(reference: str) -> None:
         "fenced code": f"```python\n{CODE}\n```",
         "bare code": CODE,
         "words and fenced code": f"Here is the solution:\n\n```python\n{CODE}\n```\n\nIt passes.",
-    } == {form.name: form.text for form in framed(row)}
+    } == {form.name: form.text for form in right_answers(row)}
 
 
 @pytest.mark.parametrize("reference", ["    return a + b", "```python\n    return a + b\n```"])
 def test_a_body_stands_behind_the_head_in_the_prompt(reference: str) -> None:
     """A reference that is a function's body alone is one program with the prompt."""
     row = row_of(1, {"prompt": "def add(a, b):\n", "tests": "assert add(1, 2) == 3", "reference": reference}, None)
-    assert CODE in {form.text for form in framed(row)}
+    assert CODE in {form.text for form in right_answers(row)}
 
 
 @pytest.mark.parametrize(
@@ -50,5 +50,5 @@ def test_a_refusal_counts_where_people_write_such_an_answer_so(
 ) -> None:
     """Nobody puts an object or a paragraph into a box; what is paid there is attacked there all the same."""
     value = gold if isinstance(gold, str) else json.dumps(gold)
-    forms = {form.name: form.counted for form in framed(row_of(1, {"prompt": "", "answer": value}, "answer"))}
+    forms = {form.name: form.counted for form in right_answers(row_of(1, {"prompt": "", "answer": value}, "answer"))}
     assert (set(), set()) == ({n for n in counted if not forms[n]}, {n for n in uncounted if forms[n]})

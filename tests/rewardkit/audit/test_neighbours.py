@@ -10,7 +10,7 @@ import pytest
 from rewardkit.audit.gold import Gold, gold_of, mentions, share_parts
 from rewardkit.audit.neighbours import neighbours, unfinished
 from rewardkit.audit.parts import changed_parts, changes
-from rewardkit.audit.rows import chosen, row_of
+from rewardkit.audit.rows import choose_rows, row_of
 from rewardkit.audit.talk import talk_text
 from rewardkit.rows.reader import Row
 
@@ -139,7 +139,7 @@ def test_what_was_written_on_other_rows_is_tried() -> None:
     """As far as the row's gold differs, and the text does not mention it."""
     texts = {"7": "I say 7", "8": "I say 8, not 7", "9": "I say 9"}
     lines = [Row(n, {"prompt": "", "answer": a, "completion": c}) for n, (a, c) in enumerate(texts.items(), 1)]
-    rows = chosen(lines, "rows", count=3, seed=0, gold=None, named=[]).rows
+    rows = choose_rows(lines, "rows", count=3, seed=0, gold=None, named=[]).rows
     assert [{"I say 9"}, {"I say 7", "I say 9"}] == [set(row.other_completions) for row in rows[:2]]
 
 
@@ -162,5 +162,5 @@ def test_an_answer_that_has_parts_of_the_gold_may_earn_a_share(gold: Any, text: 
 def test_golds_that_mean_the_same_are_not_tried_for_each_other(one: str, same: str) -> None:
     """However they are written on the other row."""
     lines = [Row(n, {"prompt": "", "answer": text}) for n, text in enumerate((one, same, "7"), 1)]
-    rows = chosen(lines, "rows", count=3, seed=0, gold=None, named=[]).rows
+    rows = choose_rows(lines, "rows", count=3, seed=0, gold=None, named=[]).rows
     assert ["7"] == [other.text for other in rows[0].others]

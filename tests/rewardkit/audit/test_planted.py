@@ -11,7 +11,7 @@ import pytest
 from rewardkit.audit.audits import audit_rows
 from rewardkit.audit.engine import AuditSettings
 from rewardkit.audit.result import RewardAudit
-from rewardkit.audit.rows import chosen
+from rewardkit.audit.rows import choose_rows
 from rewardkit.loading.registry import resolve
 from rewardkit.rows.reader import Row
 from rewardkit.runtime.runtime import Runtime, RuntimeLane
@@ -97,7 +97,7 @@ def audit(full: bool) -> Auditor:
         settings = AuditSettings(heavy_rows=int(full), repeated_rows=1)
         lines = [Row(place + 1, dict(row)) for place, row in enumerate(DATA[data])]
         named = [p.name for p in reward.spec.parameters if p.column]
-        rows = chosen(lines, data, count=3, seed=0, gold=None, named=named)
+        rows = choose_rows(lines, data, count=3, seed=0, gold=None, named=named)
         lane = RuntimeLane.WORKER if full else RuntimeLane.INLINE
         with Runtime([reward], workers=1, lane=lane, cache_entries=0, max_infrastructure_rate=1.0) as runtime:
             return audit_rows(reward, rows, settings, runtime, lambda done, known: None)

@@ -9,7 +9,7 @@ import pytest
 
 from rewardkit import DataError
 from rewardkit.audit.gold import gold_of, spot_of
-from rewardkit.audit.rows import chosen, row_of
+from rewardkit.audit.rows import choose_rows, row_of
 from rewardkit.rows import Row, read_rows
 
 ENDINGS = {
@@ -42,7 +42,7 @@ def test_rows_share_the_usual_ending_of_the_data(tmp_path: Path) -> None:
     path.write_text(
         "".join(json.dumps({"prompt": "How many?", "answer": a, "completion": t}) + "\n" for a, t in texts.items())
     )
-    rows = chosen(read_rows(path), str(path), count=4, seed=0, gold=None, named=[]).rows
+    rows = choose_rows(read_rows(path), str(path), count=4, seed=0, gold=None, named=[]).rows
     label = ("A: ", "")
     assert [(label,), (label,), (label, ("3 + 4 = ", "")), (label,)] == [row.endings for row in rows]
 
