@@ -139,7 +139,7 @@ class Capture:
         recorder.add_about(about)
 
     def check_health(self, every: int, on_flag: OnFlag | None) -> None:
-        """Have the record looked at every so many steps, by the first process alone; 0 for never."""
+        """Start health checks of the record, one every ``every`` steps in the first process alone; 0 is never."""
         if every and self.recorder.rank == 0:
             self._health = LiveHealth(self.recorder, every=every, on_flag=on_flag)
 
@@ -164,7 +164,7 @@ class Capture:
 
     @_harmless
     def attach(self, trainer: object) -> None:
-        """Take what a trainer says of itself: its settings into the record, its layout for each batch."""
+        """Keep a reference to the trainer, for its layout of batches, and add its settings to the record."""
         if self._trainer is trainer or not is_trainer(trainer):
             return
         self._trainer_reference = weakref.ref(trainer)
@@ -202,7 +202,7 @@ class Capture:
             rewards=self._rewards,
             num_generations=None if rule is None else rule.generations,
             before=before,
-            truncated=_truncated(trainer, batch.rollouts),
+            truncated=_truncation_flags(trainer, batch.rollouts),
             handed=scores,
             advantages=advantages,
         )
@@ -239,7 +239,7 @@ def _advantages(
         return [None] * count  # a fault of ours must not end a training
 
 
-def _truncated(trainer: TrlTrainer | None, rollouts: Sequence[Rollout]) -> list[bool | None]:
+def _truncation_flags(trainer: TrlTrainer | None, rollouts: Sequence[Rollout]) -> list[bool | None]:
     """Return which completions were cut, as TRL counts them: the last token is neither an end nor padding."""
     ends, tokenizer = getattr(trainer, "eos_token_ids", None), getattr(trainer, "_tokenizer", None)
     if ends is None or tokenizer is None:

@@ -26,7 +26,7 @@ class Frozen(NamedTuple):
 
     @classmethod
     def of(cls, value: object) -> Frozen:
-        """Return a value frozen."""
+        """Return the pickle of a value, or the value itself where it cannot be pickled."""
         for fast in (True, False):
             buffer = io.BytesIO()
             pickler = pickle.Pickler(buffer, protocol=5)
@@ -97,7 +97,7 @@ class FrozenBatch:
         """Return the rollouts in the trainer's order; rows with equal prompt and columns share one example object."""
         return _rollouts(self._names, self._shared, self._own)
 
-    def packed(self, rows: Sequence[int]) -> PackedRows:
+    def pack(self, rows: Sequence[int]) -> PackedRows:
         """Return some rows as they travel to another process; a live value stays, see :class:`Left`."""
         shared = [tuple(_content(value) for value in self._shared[row]) for row in rows]
         return PackedRows(

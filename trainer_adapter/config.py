@@ -168,7 +168,7 @@ class GRPOConfig(TrainingConfig):
     """With `lane: ray`: `auto` for the cluster of this machine, or its head's `HOST:PORT`."""
 
     @model_validator(mode="after")
-    def _divides(self) -> GRPOConfig:
+    def _check_batch_sizes(self) -> GRPOConfig:
         batch, group, micro = self.effective_batch_size, self.num_generations, self.per_device_batch_size
         if batch % group:
             raise ConfigError(f"effective_batch_size={batch}: expected a multiple of num_generations={group}")

@@ -89,7 +89,7 @@ def environment_value(environment: object) -> object:
     """Return what an environment gives as its reward; ``None`` where it gives no reward.
 
     That is what its method ``get_reward`` returns, or a :class:`RaisedInEnvironment` where it raises; else its
-    attribute ``reward``, which is a number, or a ``DataError``.
+    attribute ``reward``; raise ``DataError`` if that is no number.
     """
     if callable(get_reward := getattr(environment, "get_reward", None)):
         return _call(get_reward, f"{type(environment).__name__}.get_reward()")
@@ -122,7 +122,7 @@ def _is_number(value: object) -> bool:
 
 
 def workspace_of(environment: object) -> OwnText:
-    """Return the path of the folder that an environment works in, its attribute ``workspace``; empty for none."""
+    """Return an environment's ``workspace``, empty for ``None``; raise ``DataError`` if it is not a path."""
     value = getattr(environment, "workspace", None)
     if value is None:
         return OwnText()  # None would count as a value of the row, and split the group
@@ -136,7 +136,7 @@ def workspace_of(environment: object) -> OwnText:
 def check_workspaces(rewards: Iterable[LeafRewards], rows: object, what: str) -> None:
     """Refuse a dataset whose workspaces are missing or lie elsewhere, before training begins.
 
-    Errors name reward, row and path, and call the rows ``what``. Of rows without columns nothing is known.
+    Errors name reward, row and path, and call the rows ``what``. Rows without column names are not checked.
     """
     names = getattr(rows, "column_names", None) or ()
     for leaf in (leaf for reward in rewards for leaf in reward.leaves):
@@ -203,7 +203,7 @@ def take_over(trainer: TrlTrainer, rewards: Iterable[LeafRewards], *, begun: boo
 
 
 def _is_of_trl(function: object) -> bool:
-    """Whether it is what TRL made of an environment's ``get_reward``."""
+    """Return whether it is what TRL made of an environment's ``get_reward``."""
     module = str(getattr(function, "__module__", ""))
     return getattr(function, "__name__", "") == "get_reward" and module.startswith("trl.")
 

@@ -38,7 +38,7 @@ class JsonColumn:
         return decode(text)
 
     def cast_storage(self, storage: Any) -> Any:
-        """Return an array of texts; of another type, that of its values' texts."""
+        """Return an array of JSON texts as it is, and any other array with each value as JSON text."""
         if storage.type == self():
             return storage
         return pyarrow.array([None if value is None else to_json(value) for value in storage.to_pylist()], self())

@@ -40,7 +40,7 @@ class Loaded(NamedTuple):
 
 @contextlib.contextmanager
 def needing_extra() -> Iterator[None]:
-    """Name the libraries of training where one of them is absent."""
+    """Raise ``ModuleNotFoundError`` with the libraries to install where one of training's is absent."""
     try:
         yield
     except ModuleNotFoundError as missing:
@@ -58,7 +58,7 @@ def check_model(base_model: str) -> None:
 
 
 def model_folder(base_model: str) -> str:
-    """Return what transformers loads: the folder of the built-in model's float32 copy, or the name as it is."""
+    """Return what transformers loads: the name as it is, or for the built-in model a float32 copy, written once."""
     if not base_model.startswith("builtin:"):
         return base_model
     import torch
@@ -66,7 +66,7 @@ def model_folder(base_model: str) -> str:
     copy = _copy_folder(_gguf(base_model), torch.float32)
     if not copy.is_dir():
         try:
-            _keep(_dequantised(_gguf(base_model), torch.float32), copy)
+            _save_copy(_dequantise(_gguf(base_model), torch.float32), copy)
         except OSError as reason:
             raise ConfigError(f"base_model={base_model!r}: no copy can be kept in {copy.parent}: {reason}") from reason
     return str(copy)
@@ -106,7 +106,7 @@ def load_model(base_model: str, dtype: str = "auto", *, on_cpu: bool = False) ->
 
 
 def has_bfloat16(on_cpu: bool = False) -> bool:
-    """Whether the GPU has instructions for bfloat16; without a GPU, or with ``on_cpu``, whether the CPU has.
+    """Return whether the GPU has instructions for bfloat16; without a GPU, or with ``on_cpu``, whether the CPU has.
 
     A CPU without them computes in bfloat16 some ten times slower than in float32. torch has no public way to ask,
     so Linux's ``/proc/cpuinfo`` is read; on other systems the answer is no.
@@ -150,9 +150,9 @@ def _load_builtin(base_model: str, weights: torch.dtype) -> Loaded:
     gguf = _gguf(base_model)
     copy = _copy_folder(gguf, weights)
     if not copy.is_dir():
-        loaded = _dequantised(gguf, weights)
+        loaded = _dequantise(gguf, weights)
         try:
-            _keep(loaded, copy)
+            _save_copy(loaded, copy)
         except OSError as reason:
             _log.warning("no copy of %s is kept in %s: %s", base_model, copy.parent, reason)
             return loaded
@@ -164,7 +164,7 @@ def _copy_folder(gguf: Path, weights: torch.dtype) -> Path:
     return cache_folder() / "models" / name
 
 
-def _dequantised(gguf: Path, weights: torch.dtype) -> Loaded:
+def _dequantise(gguf: Path, weights: torch.dtype) -> Loaded:
     """Return the model in a GGUF file without the marks of its quantisation, which make saving and PEFT fail."""
     loaded = _load(gguf.parent, weights, gguf_file=gguf.name)
     model: Any = loaded.model
@@ -176,7 +176,7 @@ def _dequantised(gguf: Path, weights: torch.dtype) -> Loaded:
     return loaded
 
 
-def _keep(loaded: Loaded, folder: Path) -> None:
+def _save_copy(loaded: Loaded, folder: Path) -> None:
     """Write a model under a temporary name and rename it, so that no half-written copy is ever read."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix="model-", dir=folder.parent))  # on the same disk, so that it can be renamed

@@ -67,7 +67,7 @@ def openrlhf_reward(rewards: object = None, **options: Unpack[TrainerOptions]) -
 
 
 def _check_lists(**lists: Sequence[object]) -> None:
-    """Refuse lists that do not belong together, by their names."""
+    """Raise ``DataError`` for lists of different lengths, and for a query or prompt that is not text."""
     check_lists("OpenRLHF", len(lists["queries"]), "queries", **lists)
     for name in ("queries", "prompts"):
         for index, value in enumerate(lists[name]):

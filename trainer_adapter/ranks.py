@@ -142,7 +142,7 @@ def score_together(
     away = [row for row, owner in enumerate(owned[rank]) if owner != rank]  # their group began on another rank
     guests: list[tuple[int, Rollout]] = []
     if any(owner != other for other, rows in enumerate(owned) for owner in rows):
-        guests = _guests(ranks.share(lambda: batch.packed(away)), owned, rank)
+        guests = _guests(ranks.share(lambda: batch.pack(away)), owned, rank)
     own_rollouts = [rollout for row, rollout in enumerate(rollouts) if owned[rank][row] == rank]
     batches: list[ScoreBatch] = []
 

@@ -47,16 +47,16 @@ def choose_start(output_dir: Path, trained: Path, now: RunIdentity, resume: bool
         if not (checkpoint / STATE).is_file():
             raise ConfigError(f"resume={str(checkpoint)!r}: there is no checkpoint in it (no {STATE})")
         if written is not None and (written.finished_steps or _checkpoints_of(written, output_dir)):
-            _allowed(output_dir, written, now)
+            _check_differences(output_dir, written, now)
         return _from_named(checkpoint, now)
     if written is None:
         if whole_checkpoints(output_dir) or any(trained.glob("*.safetensors")):
-            raise _unidentified(output_dir)
+            raise _missing_identity(output_dir)
         return Start(now)
     own = _checkpoints_of(written, output_dir)
     if not own and written.finished_steps is None:
         return Start(now)  # it never got as far as a checkpoint
-    changed = _allowed(output_dir, written, now)
+    changed = _check_differences(output_dir, written, now)
     identity = now.model_copy(update={"run": written.run, "finished_steps": written.finished_steps})
     return _from_last(identity, own, trained, changed, output_dir)
 
@@ -64,7 +64,7 @@ def choose_start(output_dir: Path, trained: Path, now: RunIdentity, resume: bool
 def _from_last(
     identity: RunIdentity, own: Sequence[Path], trained: Path, changed: Sequence[str], folder: Path
 ) -> Start:
-    """Return where a run with the same rewards and settings goes on."""
+    """Return where a run goes on; raise ``ConfigError`` if it ended earlier than wanted and left no checkpoint."""
     checkpoint = own[-1] if own else None
     steps = 0 if checkpoint is None else state_of(checkpoint)["global_step"]
     wanted = identity.settings["train_steps"]
@@ -88,21 +88,21 @@ def _from_named(checkpoint: Path, now: RunIdentity) -> Start:
             "%s does not say with which rewards and settings it was made, so they cannot be compared", checkpoint
         )
     else:
-        changed = _allowed(checkpoint, made, now)
+        changed = _check_differences(checkpoint, made, now)
         now = now.model_copy(update={"run": made.run})
     steps = state_of(checkpoint)["global_step"]
     return Start(now, checkpoint, steps, finished=steps >= now.settings["train_steps"], changed=changed)
 
 
-def _allowed(where: Path, old: RunIdentity, now: RunIdentity) -> Sequence[str]:
-    """Return the differences with which a run may go on; an error names all others."""
+def _check_differences(where: Path, old: RunIdentity, now: RunIdentity) -> Sequence[str]:
+    """Return the differences with which a run may go on; raise ``ConfigError`` that names all others."""
     refused, allowed = differences(old, now)
     if refused:
         raise refusal(where, "run", "rewards, settings", refused)
     return allowed
 
 
-def _unidentified(output_dir: Path) -> ConfigError:
+def _missing_identity(output_dir: Path) -> ConfigError:
     copies = [copy for folder in whole_checkpoints(output_dir) if (copy := folder / FILE).is_file()]
     # The newest, not that of the most steps: a run started anew leaves the checkpoints of the run before.
     newest = max(copies, key=lambda copy: copy.stat().st_mtime_ns, default=None)
@@ -127,7 +127,7 @@ def _checkpoints_of(identity: RunIdentity, output_dir: Path) -> list[Path]:
 
 
 def state_of(checkpoint: Path) -> dict[str, Any]:
-    """Return the state that transformers wrote into a checkpoint; an error names one that cannot be read."""
+    """Return the state that transformers wrote into a checkpoint; raise ``ConfigError`` if it cannot be read."""
     try:
         state: dict[str, Any] = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as reason:

@@ -155,7 +155,7 @@ def differences(old: RunIdentity, new: RunIdentity) -> Differences:
         now = new.settings.get(name)
         if now == value or (name.startswith("reward_weights.") and name not in new.settings):
             continue  # a reward that is gone is reported below
-        (allowed if name in MAY_CHANGE else refused).append(changed(name, value, now))
+        (allowed if name in MAY_CHANGE else refused).append(change_line(name, value, now))
     for name in {**old.rewards, **new.rewards}:
         before, after = old.rewards.get(name), new.rewards.get(name)
         if before is None:
@@ -167,14 +167,14 @@ def differences(old: RunIdentity, new: RunIdentity) -> Differences:
     return Differences(refused, allowed)
 
 
-def changed(name: str, old: object, new: object) -> str:
+def change_line(name: str, old: object, new: object) -> str:
     """Return the line of a setting that differs."""
     before, after = (value if isinstance(value, str) else json.dumps(value) for value in (old, new))
     return f"{name}: {before} -> {after}"
 
 
 def read_identity(folder: Path) -> RunIdentity | None:
-    """Return the identity in a folder; ``None`` without such a file. An error names a file that is damaged."""
+    """Return the identity in a folder, ``None`` without such a file; raise ``ConfigError`` for a damaged one."""
     file = folder / FILE
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
@@ -219,7 +219,7 @@ def own_rank() -> int:
 
 
 def is_first_process() -> bool:
-    """Whether this is the first of a training's processes, or the only one; it writes all but the weights."""
+    """Return whether this is the first of a training's processes, or the only one; it writes all but the weights."""
     return own_rank() == 0
 
 

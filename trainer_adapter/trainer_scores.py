@@ -28,7 +28,7 @@ TRL's own rule.
 
 
 def for_trainer(batch: ScoreBatch, partial: Partial) -> dict[str, Scores]:
-    """Return the scores for TRL, by reward."""
+    """Return the scores for TRL, by reward; unless ``partial="sum"``, ``None`` in rows that lack a part or all."""
     scores = batch.scores
     if partial == "sum":
         return scores
@@ -84,7 +84,7 @@ class WaitingMetrics:
         self._new += metrics
 
     def belong_to(self, split: str) -> None:
-        """Say what the batches since the last call were scored for: ``"train"`` or ``"eval"``."""
+        """Assign the metrics added since the last call to a split: ``"train"`` or ``"eval"``."""
         values = self._of_split.setdefault(split, defaultdict(list))
         for name, value in self._new:
             values[name].append(value)

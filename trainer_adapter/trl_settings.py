@@ -25,7 +25,7 @@ _ConfigT = TypeVar("_ConfigT", bound="TrainingArguments")
 def check_settings(class_name: str, settings: Mapping[str, object]) -> dict[str, Any]:
     """Return the settings with numbers read from text, as YAML writes ``1e-4``. Without settings TRL is not loaded.
 
-    An error says which setting the installed class lacks, or which value has another type.
+    Raise ``ConfigError`` for a setting that the installed class lacks, or a value of another type.
     """
     if not settings:
         return {}

@@ -58,7 +58,7 @@ class AdapterUpdates:
         return runtime
 
     def attach(self, trainer: object) -> None:
-        """Know the trainer, whose lists may be changed from now on."""
+        """Remember a trainer with lists of rewards, which may be changed from now on."""
         if _has_lists(trainer) and self._trainer() is not trainer:
             self._trainer = weakref.ref(trainer)
             self._initial_state = self.state
@@ -159,19 +159,19 @@ def align(trainer: TrlTrainer, before: RewardState, after: RewardState, function
     missing = sorted(old - set(names))
     if missing:
         raise ConfigError(f"the trainer has no reward function {missing[0]!r}; it has {', '.join(names)}")
-    weights = [float(weight) for weight in trainer.reward_weights]
-    rows = [
-        (name, function, processing, after.weights[name] if name in new else weight)
-        for name, function, processing, weight in zip(
-            names, trainer.reward_funcs, trainer.reward_processing_classes, weights, strict=True
-        )
-        if name not in old or name in new
+    indices = [index for index, name in enumerate(names) if name not in old or name in new]
+    new_names = [name for name in after.rewards if name in new - old]
+    new_functions = [functions[name] for name in new_names]
+    weights = [
+        after.weights[names[index]] if names[index] in new else float(trainer.reward_weights[index])
+        for index in indices
     ]
-    rows += [(name, functions[name], None, after.weights[name]) for name in after.rewards if name in new - old]
-    trainer.reward_func_names = [row[0] for row in rows]
-    trainer.reward_funcs = [row[1] for row in rows]
-    trainer.reward_processing_classes = [row[2] for row in rows]
-    trainer.reward_weights = trainer.reward_weights.new_tensor([row[3] for row in rows])
+    weights += [after.weights[name] for name in new_names]
+    classes = trainer.reward_processing_classes
+    trainer.reward_func_names = [names[index] for index in indices] + new_names
+    trainer.reward_funcs = [trainer.reward_funcs[index] for index in indices] + new_functions
+    trainer.reward_processing_classes = [classes[index] for index in indices] + [None] * len(new_names)
+    trainer.reward_weights = trainer.reward_weights.new_tensor(weights)
     logs = getattr(trainer, "_logs", {})
     logged = logs.get("rewards", {})
     for name in old - new:

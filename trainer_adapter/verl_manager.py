@@ -40,7 +40,7 @@ class RewardkitRewardManager(NaiveRewardManager):  # type: ignore[misc] # verl s
         check_start(compute_score, config)
 
     async def run_single(self, data: Any) -> dict[str, Any]:  # verl's DataProto
-        """Score one sample."""
+        """Score one sample, with the prompt and the group added to its ``extra_info``."""
         columns = data[-1:][0].non_tensor_batch
         info = columns.get("extra_info")
         if isinstance(info, dict):

@@ -20,7 +20,7 @@ _ADDED = frozenset({"prompt", "uid"})  # Fields of `extra_info` that the manager
 
 
 def check_start(function: object, config: Mapping[str, Any]) -> None:
-    """Make the rewards of a ``compute_score`` of ours, and look for their columns in the data for training.
+    """Load the rewards of a ``compute_score`` of ours; raise ``ConfigError`` if training data lacks their columns.
 
     ``function`` is what verl's manager has: the function, or verl's ``partial`` of it and its ``reward_kwargs``.
     """

@@ -78,7 +78,7 @@ def _sort(score: Array) -> tuple[Any, Any]:
 
 
 def _tied_weights(ordered: Array, weights: NDArray[np.float64]) -> Any:
-    """Return the weight of each place of a sorted row, the mean of those of its score."""
+    """Return each place's weight in a sorted row: the mean weight of all places with its score."""
     first, after = _search(ordered, "left"), _search(ordered, "right")
     ahead = arrays.beside(np.concatenate([[0.0], np.cumsum(weights)]), ordered)
     return arrays.like((ahead[after] - ahead[first]) / (after - first), ordered)

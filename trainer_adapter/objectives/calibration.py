@@ -31,7 +31,7 @@ class ReliabilityCurve(Generic[ArrayT]):
 
 
 def pair_probabilities(chosen: ArrayT, rejected: ArrayT, *, seed: int) -> tuple[ArrayT, ArrayT]:
-    """Return, each pair put in random order, the probability that its first is preferred, and whether it is.
+    """Put each pair in random order; return the probability that its first is preferred, and whether it is.
 
     In the order (chosen, rejected) every label is 1, and a calibration error measures how sure the model is, not how
     rightly: a model that always says 1 has no such error. The order comes from the seed alone, the same in numpy and

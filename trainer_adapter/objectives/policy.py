@@ -173,7 +173,7 @@ def grpo_loss(
 
 
 def _average(terms: Array, is_token: Array, normalization: str, longest: int | None, tokens: float | None) -> Any:
-    """Return one number of the terms, (B, T), which are 0 where there is no token."""
+    """Return the mean of the terms, (B, T), by a normalization; they are 0 where there is no token."""
     if not terms.shape[0]:
         raise ObjectiveError("no completions: a loss needs one or more")
     if normalization == "grpo":
@@ -192,7 +192,7 @@ def _average(terms: Array, is_token: Array, normalization: str, longest: int | N
 
 
 def _check_batch(new: Array, old: Array, advantage: Array, mask: object) -> tuple[Any, Any]:
-    """Return where the tokens are, (B, T), and the advantages as (B, 1) or (B, T)."""
+    """Check a batch; return where its tokens are, (B, T), and its advantages as (B, 1) or (B, T)."""
     if new.ndim != 2:
         raise ObjectiveError(f"logps of shape {tuple(new.shape)}: expected (completions, tokens)")
     arrays.same_shape(logps=new, old_logps=old)

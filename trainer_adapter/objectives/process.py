@@ -137,7 +137,7 @@ def aggregate(token_probs: ArrayT, mask: ArrayT, how: Literal["mean", "min", "pr
 
 
 def _is_row(values: Iterable[object]) -> bool:
-    """Whether these are the numbers of one row, and not rows."""
+    """Return whether these are the numbers of one row, and not rows."""
     numbers = list(values)
     return bool(numbers) and all(np.ndim(value) == 0 and not isinstance(value, str) for value in numbers)  # type: ignore[arg-type]
 

@@ -87,7 +87,7 @@ class Canary:
     def keep(
         self, report: PreferenceReport, *, new_baseline: bool = False, min_accuracy: float | None = None
     ) -> CanaryMeasurement:
-        """Record a report as the measurement of this step, with its flags, and return it."""
+        """Record a report as this step's measurement, with its flags, and return it; raise ``RecordError`` if lost."""
         whole = report.overall
         baselines = [event for event in self._measurements if event.get("is_baseline")]
         baseline = baselines[-1] if baselines and not new_baseline else None
@@ -116,7 +116,7 @@ class Canary:
 
 
 def canary_name(source: Path | str) -> str:
-    """Return the name of a canary set: the text itself, or a file's name without its endings. Refuse an unfit one."""
+    """Return the name of a canary set: the text itself, or a file's name without its endings; refuse others."""
     name = source.name.partition(".")[0] if isinstance(source, Path) else source
     if not _NAME.fullmatch(name):
         raise ConfigError(f"--name {name!r}: expected 1 to 60 letters, digits, '_', '.' and '-', such as canary")

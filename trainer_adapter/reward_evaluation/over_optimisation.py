@@ -192,7 +192,7 @@ def run_over_optimisation(run: Run, proxy: str, gold: str) -> OverOptimisation:
 
 
 def _means(run: Run, name: str) -> dict[int, float | None]:
-    """Return a reward's mean at each step; ``None`` where a default stood in for a score."""
+    """Return a reward's mean at each step, ``None`` where a default stood in; raise ``RecordError`` if unknown."""
     if name == "reward" and name not in run.rewards:
         return {step - 1: value for step, value in run.metrics("reward")}
     summaries = run.summaries(name)
@@ -285,7 +285,7 @@ def _flag(places: Sequence[int], proxy: _Floats, gold: _Floats) -> tuple[Flag | 
         return None, None
     first = len(gold) - (len(golds.means) - best) * size
     where = f"from step {places[first]} to {places[-1]}"
-    return _raised(places[first], places[-1], -allowed, fall, rise, where, _ACTION), None
+    return _fall_flag(places[first], places[-1], -allowed, fall, rise, where, _ACTION), None
 
 
 def _flag_of_prompts(
@@ -314,10 +314,10 @@ def _flag_of_prompts(
     if -moved.rate <= allowed or rise <= 0:
         return None
     where = f"from the best of {best + 1} to that of {n}"
-    return _raised(best + 1, n, -allowed, -moved.rate, rise, where, _SMALLER_N)
+    return _fall_flag(best + 1, n, -allowed, -moved.rate, rise, where, _SMALLER_N)
 
 
-def _raised(first: int, last: int, threshold: float, fall: float, rise: float, where: str, action: str) -> Flag:
+def _fall_flag(first: int, last: int, threshold: float, fall: float, rise: float, where: str, action: str) -> Flag:
     message = f"{where} the gold falls by {fall:.3g} while the proxy rises by {rise:.3g}, more than noise"
     return Flag(DETECTOR, None, first, last, -fall, threshold, None, message, action)
 

@@ -17,7 +17,7 @@ _WEIGHTS = ("config.json", "adapter_config.json")  # What a reward model's folde
 
 
 def reward_of(model: str, timeout_s: float | None = None) -> RewardSet:
-    """Return the one reward that a command line names: a reward model's folder, or what ``rewardkit score`` takes."""
+    """Return the one reward that a command names, or a reward model's folder; raise for a folder without weights."""
     folder = Path(model)
     if not folder.is_dir():
         return one_of(model, timeout_s)

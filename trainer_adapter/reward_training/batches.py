@@ -46,7 +46,7 @@ def fit_groups(
 ) -> Fitted:
     """Return groups as tokens, of which no text has more than ``max_length``.
 
-    A prompt is cut at its beginning. A completion that does not fit without its prompt is left out, or refused by row.
+    A prompt is cut at its beginning. A completion that does not fit without it is left out, or a DataError.
     """
     encoded: list[EncodedGroup] = []
     prompts_cut = completions_dropped = groups_dropped = 0

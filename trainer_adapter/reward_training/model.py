@@ -38,7 +38,7 @@ class TextScores(NamedTuple):
 
 
 def load_tokenizer(base_model: str) -> PreTrainedTokenizerBase:
-    """Return a base model's tokenizer."""
+    """Return a base model's tokenizer; raise ``ConfigError`` if it is missing, without words or slow."""
     check_model(base_model)
     with needing_extra():
         from transformers import AutoTokenizer
@@ -57,7 +57,7 @@ def load_tokenizer(base_model: str) -> PreTrainedTokenizerBase:
 
 
 def token_limit(base_model: str, max_length: int | None) -> int:
-    """Return the most tokens of a text: ``max_length``, by default 1024, and never more than the model's positions."""
+    """Return the most tokens of a text: ``max_length``, or at most 1024; raise if the model has fewer positions."""
     from transformers import AutoConfig
 
     with _as_config_error(base_model):

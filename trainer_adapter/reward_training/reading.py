@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -65,13 +66,13 @@ def read_groups(
     a row, or a prompt, has.
     """
     if kind == "bradley_terry":
-        return _paired(_preferences(source, what))
+        return _pair_groups(_preferences(source, what))
     rows = _rows(source, what)
     if kind == "plackett_luce":
-        return _ranked(rows, group_size)
+        return _ranking_groups(rows, group_size)
     if kind == "orm":
-        return [_outcome(where, row) for where, row in rows]
-    return [_stepwise(where, row, step_separator) for where, row in rows]
+        return [_outcome_group(where, row) for where, row in rows]
+    return [_step_group(where, row, step_separator) for where, row in rows]
 
 
 def split_groups(groups: Sequence[LabelledGroup], share: float, seed: int) -> HeldOut:
@@ -112,28 +113,31 @@ def _rows(source: Any, what: str) -> list[tuple[str, Mapping[str, Any]]]:
     return rows
 
 
-def _paired(rows: Sequence[PreferenceRow]) -> list[LabelledGroup]:
+def _pair_groups(rows: Sequence[PreferenceRow]) -> list[LabelledGroup]:
     """Return a group a prompt, with all pairs of its rows; a completion that several pairs share stands once."""
-    prompts: dict[str, tuple[PreferenceRow, list[Any], dict[str, int], list[Pair]]] = {}
+    firsts: dict[str, PreferenceRow] = {}
+    completions, pairs = defaultdict[str, list[Any]](list), defaultdict[str, list[Pair]](list)
+    indices = defaultdict[str, dict[str, int]](dict)  # of each prompt's completions, by their texts
     for row in rows:
+        prompt = _text(row.prompt)
+        firsts.setdefault(prompt, row)
         value = row.columns.get("margin")
         margin = 0.0 if value is None or value == "" else _number(value, row.where, "margin")
-        _, completions, indices, pairs = prompts.setdefault(_text(row.prompt), (row, [], {}, []))
         for name, side in (("chosen", row.chosen), ("rejected", row.rejected)):
             for completion in side:
                 _check_turns(completion, row.where, name)
-                if indices.setdefault(_text(completion), len(completions)) == len(completions):
-                    completions.append(completion)
-        winners, losers = ([indices[_text(turns)] for turns in side] for side in (row.chosen, row.rejected))
-        pairs += [Pair(winner, loser, margin) for winner in winners for loser in losers]
+                if indices[prompt].setdefault(_text(completion), count := len(completions[prompt])) == count:
+                    completions[prompt].append(completion)
+        winners, losers = ([indices[prompt][_text(turns)] for turns in side] for side in (row.chosen, row.rejected))
+        pairs[prompt] += [Pair(winner, loser, margin) for winner in winners for loser in losers]
     return [
-        LabelledGroup(first.where, first.prompt, tuple(completions), pairs=tuple(pairs))
-        for first, completions, _, pairs in prompts.values()
+        LabelledGroup(first.where, first.prompt, tuple(completions[prompt]), pairs=tuple(pairs[prompt]))
+        for prompt, first in firsts.items()
     ]
 
 
 def _number(value: Any, where: str, column: str) -> float:
-    """Return a finite number; text is read as one."""
+    """Return a finite number, also from text; raise ``DataError`` for anything else."""
     try:
         number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -143,13 +147,13 @@ def _number(value: Any, where: str, column: str) -> float:
     return number
 
 
-def _ranked(rows: Sequence[tuple[str, Mapping[str, Any]]], size: int | None) -> list[LabelledGroup]:
+def _ranking_groups(rows: Sequence[tuple[str, Mapping[str, Any]]], size: int | None) -> list[LabelledGroup]:
     listed = "completions" in rows[0][1]
-    groups = [_listed(where, row) for where, row in rows] if listed else _by_prompt(rows)
+    groups = [_group_of_lists(where, row) for where, row in rows] if listed else _groups_by_prompt(rows)
     return [part for group in groups for part in _parts(group, size)]
 
 
-def _listed(where: str, row: Mapping[str, Any]) -> LabelledGroup:
+def _group_of_lists(where: str, row: Mapping[str, Any]) -> LabelledGroup:
     prompt, completions = _turns(row, "prompt", where), _list(row, "completions", where)
     for number, completion in enumerate(completions):
         _check_turns(completion, where, f"completions[{number}]")
@@ -160,7 +164,7 @@ def _listed(where: str, row: Mapping[str, Any]) -> LabelledGroup:
     return LabelledGroup(where, prompt, tuple(completions), ranks=tuple(ranks))
 
 
-def _by_prompt(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[LabelledGroup]:
+def _groups_by_prompt(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[LabelledGroup]:
     groups: dict[str, LabelledGroup] = {}
     for where, row in rows:
         prompt, completion = _turns(row, "prompt", where), _turns(row, "completion", where)
@@ -194,7 +198,7 @@ def _parts(group: LabelledGroup, size: int | None) -> list[LabelledGroup]:
     return parts
 
 
-def _outcome(where: str, row: Mapping[str, Any]) -> LabelledGroup:
+def _outcome_group(where: str, row: Mapping[str, Any]) -> LabelledGroup:
     prompt, completion = _turns(row, "prompt", where), _turns(row, "completion", where)
     column = _one_of(row, ("correct", "label"), where)
     value = row[column]
@@ -206,7 +210,7 @@ def _outcome(where: str, row: Mapping[str, Any]) -> LabelledGroup:
     return LabelledGroup(where, prompt, (completion,), correct=(int(word in _TRUE),))
 
 
-def _stepwise(where: str, row: Mapping[str, Any], separator: str) -> LabelledGroup:
+def _step_group(where: str, row: Mapping[str, Any], separator: str) -> LabelledGroup:
     prompt = _turns(row, "prompt", where)
     column = _one_of(row, ("steps", "completions", "completion"), where)
     if column == "completion":
@@ -243,7 +247,7 @@ def _step_label(value: Any, where: str, column: str, number: int) -> int:
 
 
 def _one_of(row: Mapping[str, Any], names: Sequence[str], where: str) -> str:
-    """Return the first of the columns that a row has."""
+    """Return the first of the columns that a row has; raise ``DataError`` if it lacks them all."""
     for name in names:
         if row.get(name) is not None:
             return name

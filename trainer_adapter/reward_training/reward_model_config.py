@@ -110,7 +110,7 @@ class RewardModelConfig(TrainingConfig):
     bins: Count = Field(default=10, ge=1, description="Bins of the calibration error.")
 
     @model_validator(mode="after")
-    def _fits(self) -> RewardModelConfig:
+    def _check_fields(self) -> RewardModelConfig:
         if (self.dataset is None) == (self.from_run is None):
             raise ConfigError("dataset: expected rows in dataset, or a run's record in from_run, and not both")
         if self.from_run is not None and self.kind != "bradley_terry":

@@ -13,7 +13,7 @@ from rewardkit import ConfigError
 from trainer_adapter.resuming import whole_checkpoints
 from trainer_adapter.reward_training.reading import LabelledGroup
 from trainer_adapter.reward_training.reward_model_config import RewardModelConfig
-from trainer_adapter.run_identity import changed, model_identity, refusal, write_whole
+from trainer_adapter.run_identity import change_line, model_identity, refusal, write_whole
 
 STATE_FILE = "reward_training.json"  # The file in an output folder that says what the training in it was started with
 _NOT_COMPARED = frozenset({
@@ -69,7 +69,7 @@ def end(folder: Path, identity: dict[str, Any], counts: dict[str, Any]) -> None:
 
 
 def counts_of(folder: Path) -> dict[str, Any]:
-    """Return the numbers of a training that has ended."""
+    """Return the numbers of a training that has ended; nothing where no training was begun."""
     state = _read(folder / STATE_FILE)
     return {} if state is None else dict(state["told"])
 
@@ -77,7 +77,8 @@ def counts_of(folder: Path) -> dict[str, Any]:
 def _compare(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
     names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
     if names:
-        raise refusal(folder, "training", "settings", [changed(name, old.get(name), new.get(name)) for name in names])
+        lines = [change_line(name, old.get(name), new.get(name)) for name in names]
+        raise refusal(folder, "training", "settings", lines)
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -125,10 +125,10 @@ def train_reward_model(
         RecordError: A run's record cannot be read.
     """
     with without_bars():
-        return _trained(config, list(callbacks), resume)
+        return _train(config, list(callbacks), resume)
 
 
-def _trained(config: RewardModelConfig, callbacks: list[TrainerCallback], resume: bool) -> RewardModelResult:
+def _train(config: RewardModelConfig, callbacks: list[TrainerCallback], resume: bool) -> RewardModelResult:
     check_settings("RewardConfig", config.trl)
     split = _read(config)
     prepared = _prepare(config, split)
