@@ -102,7 +102,7 @@ def _bounded(count: int, relation: str, limit: int) -> bool:
 
 
 def _is_used(text: str, keyword: str, relation: str, frequency: int) -> bool:
-    """Whether a keyword occurs at least, or less than, so many times, also inside words, in any case."""
+    """Return whether a keyword occurs at least, or less than, so many times, also inside words, in any case."""
     normalise = _as_read if relation == LESS else str.lower
     return _bounded(normalise(text).count(normalise(keyword) or keyword), relation, frequency)
 
@@ -116,7 +116,7 @@ def _passages_between(text: str, opening: str, closing: str) -> Iterator[str]:
 
 
 def _paragraphs(text: str, num_paragraphs: int, nth_paragraph: int, first_word: str) -> bool:
-    """Whether there are so many paragraphs, divided by blank lines, and the nth starts with the word."""
+    """Return whether there are so many paragraphs, divided by blank lines, and the nth starts with the word."""
     paragraphs = text.split("\n\n")
     tokens = paragraphs[nth_paragraph - 1].split(maxsplit=1) if len(paragraphs) >= nth_paragraph else []
     word = re.split(r"[.,?!'\"]", tokens[0].lstrip("'").lstrip('"'), maxsplit=1)[0].lower() if tokens else ""
@@ -124,7 +124,7 @@ def _paragraphs(text: str, num_paragraphs: int, nth_paragraph: int, first_word: 
 
 
 def _is_divided(text: str, mark: str, count: int) -> bool:
-    """Whether marks divide a text into so many parts, with no blank part between two marks."""
+    """Return whether marks divide a text into so many parts, with no blank part between two marks."""
     parts = [part.strip() for part in re.split(mark, text)]
     return all(parts[1:-1]) and sum(map(bool, parts)) == count
 

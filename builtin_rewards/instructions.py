@@ -81,7 +81,7 @@ class Instruction(NamedTuple):
     check: Callable[[str], bool]
 
     def followed_by(self, text: str, *, loose: bool = False) -> bool:
-        """Whether a text follows it; loosely, whether any of its :func:`loose_variants` does."""
+        """Return whether a text follows it; loosely, whether any of its :func:`loose_variants` does."""
         text = strip_frame(text)
         return any(self.check(variant) for variant in (loose_variants(text) if loose else [text]) if shows(variant))
 
@@ -101,7 +101,7 @@ def build_instruction(instruction_id: str, arguments: Mapping[str, Any]) -> Inst
 
 
 def loose_variants(text: str) -> Iterator[str]:
-    """Return a text without its first line, its last line, both or neither, each with and without ``*``."""
+    """Yield a text without its first line, its last line, both or neither, each with and without ``*``."""
     lines = text.split("\n")
     cut = ("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))
     variants = (text, *cut)

@@ -123,7 +123,7 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
 
 
 def _may_be_prose(extraction: Extraction) -> bool:
-    """Whether an answer may be a sentence around its number; in a box only if it begins as text."""
+    """Return whether an answer may be a sentence around its number; in a box only if it begins as text."""
     is_text = (extraction.answer or "").lstrip().startswith("\\text{")
     return is_text or extraction.rule in (AnswerRule.TAG, AnswerRule.PHRASE)
 
@@ -187,7 +187,7 @@ def same_answer(first: str, second: str) -> bool:
 
 
 def _same_label(gold: _Gold, value: Quantity | Label | None, text: str) -> bool:
-    """Whether a label equals the other side; a gold's base, "o'clock" and ratio colon may be left out."""
+    """Return whether a label equals the other side; a gold's base, "o'clock" and ratio colon may be left out."""
     if gold.number is not None and isinstance(value, Label):
         return gold.number.value == bare_number(value) or read_label(_slashed(gold.text).replace("/", ":")) == value
     if gold.label is None:
@@ -229,7 +229,7 @@ def _slashed(text: str) -> str:
 
 
 def _restates(gold: _Gold, text: str, prompt: str) -> bool:
-    """Whether an answer stands in the prompt as it is written, and the gold is written otherwise."""
+    """Return whether an answer stands in the prompt as it is written, and the gold is written otherwise."""
     if gold.number is not None and (number := _AS_WRITTEN.search(text)) is not None:
         text = number[0]
     answer_text, gold_text = (_MARKS.sub("", side).lower() for side in (text, gold.text))
@@ -259,7 +259,7 @@ def _parse(text: str, *, prose: bool, attached: bool) -> Quantity | Label | None
 
 
 def _same_phrase(gold: str, text: str) -> bool:
-    """Whether two texts are the same words; a choice letter may have its choice's text behind it."""
+    """Return whether two texts are the same words; a choice letter may have its choice's text behind it."""
     gold_phrase, phrase = (re.sub(r"[^a-z0-9]+", " ", side.lower()).strip() for side in (gold, text))
     if not text.isascii() and text.strip(" .()").lower() != gold.strip(" .()").lower():
         return False

@@ -115,6 +115,6 @@ def _is_public(host: str) -> bool:
 
 
 def _is_named(host: str) -> bool:
-    """Whether a host is made of labels as names are, in ASCII unless a setting names it."""
+    """Return whether a host is made of labels as names are, in ASCII unless a setting names it."""
     labels = host.split(".") if len(host) <= _MAX_HOST_CHARS else [""]
     return all(_LABEL.fullmatch(label) or (not label.isascii() and label.isalnum()) for label in labels)

@@ -112,7 +112,7 @@ def _definition(code: str, path: str = "") -> Any:
 
 
 def _is_stub(node: object) -> bool:
-    """Whether a function has only a docstring, ``pass`` and imports."""
+    """Return whether a function has only a docstring, ``pass`` and imports."""
     body = [line.value if isinstance(line, _ast.Expr) else line for line in getattr(node, "body", ())]
     return bool(body) and all(
         isinstance(line, _ast.Constant | _ast.Pass | _ast.Import | _ast.ImportFrom) for line in body

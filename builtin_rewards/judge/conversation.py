@@ -152,7 +152,7 @@ def _to_list(value: object) -> Sequence[Any]:
 
 
 def _has_content(value: object) -> bool:
-    """Whether a value is more than ``None``, false, or an empty text or list."""
+    """Return whether a value is more than ``None``, false, or an empty text or list."""
     return value is not None and value is not False and not (hasattr(value, "__len__") and not len(value))
 
 
@@ -174,7 +174,7 @@ def _image_url(block: Mapping[str, Any]) -> str | None:
 
 
 def _tool_calls(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Return name and arguments of each tool call: ``tool_calls``, ``function_call`` and ``tool_use``."""
+    """Yield name and arguments of each tool call: ``tool_calls``, ``function_call`` and ``tool_use``."""
     calls = [*_to_list(message.get("tool_calls") or []), *_to_list(message.get("function_call") or [])]
     blocks = [block for block in _to_list(message.get("content")) if isinstance(block, Mapping)]
     for call in [*calls, *(block for block in blocks if block.get("type") == "tool_use")]:

@@ -153,7 +153,7 @@ class Database:
 
 
 def _on_network(folder: Path) -> bool:
-    """Whether other hosts may open files of this folder."""
+    """Return whether other hosts may open files of this folder."""
     device = folder.stat().st_dev
     number = f" {os.major(device)}:{os.minor(device)} "
     mounts = Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines()

@@ -32,7 +32,7 @@ class Fault(StrEnum):
 
 
 def is_number(value: object, *, whole: bool = False) -> bool:
-    """Whether a setting is a finite number, or with ``whole`` an int; a bool is not a number."""
+    """Return whether a setting is a finite number, or with ``whole`` an int; a bool is not a number."""
     if isinstance(value, int):
         return not isinstance(value, bool)
     return isinstance(value, float) and not whole and math.isfinite(value)

@@ -22,7 +22,7 @@ def is_same_grade(first: float, second: float) -> bool:
 
 
 def accepts(score: float, threshold: float) -> bool:
-    """Whether a score reaches the threshold, up to rounding by weights."""
+    """Return whether a score reaches the threshold, up to rounding by weights."""
     return score >= threshold - _SAME
 
 

@@ -240,7 +240,7 @@ def near_names(name: str, names: Collection[str]) -> str:
 
 
 def _field_names(text: str, template: str) -> Iterator[str]:
-    """Return the names of a text's fields, as they stand in it; raise JudgeSetupError for a lone brace."""
+    """Yield the names of a text's fields, as they stand in it; raise JudgeSetupError for a lone brace."""
     try:
         for _, name, form, conversion in string.Formatter().parse(text):
             if name is not None:

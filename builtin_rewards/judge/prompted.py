@@ -234,7 +234,7 @@ def _question(prompt: Turns) -> Turn | None:
 
 
 def _is_long(prompt: Turns, answer: Turns) -> bool:
-    """Whether there is more than a plain question and its plain answer."""
+    """Return whether there is more than a plain question and its plain answer."""
     alone = [turn.role for turn in prompt] in ([], ["user"]) and [turn.role for turn in answer] in ([], ["assistant"])
     return not alone or not all(turn.is_plain for turn in (*prompt, *answer))
 

@@ -199,7 +199,7 @@ def weigh_grades(
 
 
 def _digit_positions(text: str) -> Iterator[tuple[str, int]]:
-    """Return each criterion with the index of its digit in a text's last object, perhaps before end-of-turn tokens."""
+    """Yield each criterion with the index of its digit in a text's last object, perhaps before end-of-turn tokens."""
     text = text[: text.rfind("}") + 1]
     start, criterion = object_start(text), ""
     for key in [] if start is None else _KEY.finditer(text, start):

@@ -248,7 +248,7 @@ class _Reader(NamedTuple):
     by_text: dict[str, str]
 
     def marks(self, text: str) -> Iterator[_Statement]:
-        """Return the letters in boxes and answer tags that are closed."""
+        """Yield the letters in boxes and answer tags that are closed."""
         marks = [mark for mark in (*boxes(text), *tags(text, _TAGS)) if mark.closed]
         for mark in sorted(marks, key=lambda mark: mark.start):
             content = _without_latex(mark.content).strip()
@@ -257,7 +257,7 @@ class _Reader(NamedTuple):
                 yield _Statement(mark.start, mark.end, frozenset(letters))
 
     def statements(self, text: str) -> Iterator[_Statement]:
-        """Return the letters of statements, and of the choices that statements spell out."""
+        """Yield the letters of statements, and of the choices that statements spell out."""
         for cue in (_CUE if text.isascii() else _ANY_CUE).finditer(lower_in_step(text)):
             kind = _KINDS[cue[0]]
             follow = _FOLLOWS[kind].match(text, cue.end(), cue.end() + _WINDOW_CHARS)
@@ -287,7 +287,7 @@ class _Reader(NamedTuple):
         return self.find_all(" ".join(_OPEN_TOO.findall(_CONTRAST.sub("", behind))))
 
     def judgements(self, text: str) -> Iterator[_Statement]:
-        """Return the letters that are called correct, or ticked."""
+        """Yield the letters that are called correct, or ticked."""
         for verdict in _VERDICT.finditer(lower_in_step(text)):
             window = text[max(0, verdict.start() - _WINDOW_CHARS) : verdict.start()]
             before = window.rstrip().rpartition("\n")[2]
@@ -307,7 +307,7 @@ class _Reader(NamedTuple):
         return {self.leader(line) or "".join(sorted(self.find_bare(line))) for line in lines} - {""}
 
     def lone_lines(self, text: str) -> Iterator[_Statement]:
-        """Return the letter of lines without anything else, except headings in a list of the options."""
+        """Yield the letter of lines without anything else, except headings in a list of the options."""
         lines = _lines(text)
         is_first = bool(lines and self.find_bare(lines[0][1]))
         if len(self.leaders(line for _, line in lines if not (is_first and _RULED_OUT.search(line)))) == 1:
@@ -321,7 +321,7 @@ class _Reader(NamedTuple):
         return _bare_letters(self.letters, line) if len(line) <= _SPARE_CHARS else frozenset()
 
     def edge_lines(self, text: str) -> Iterator[_Statement]:
-        """Return the letter that leads the first or the last line, where no line begins with another letter."""
+        """Yield the letter that leads the first or the last line, where no line begins with another letter."""
         lines = _lines(text)
         if len(self.leaders(line for _, line in lines)) != 1:
             return
@@ -348,7 +348,7 @@ class _Reader(NamedTuple):
         return {self.leader(line)} | self.find_spelled(text) | self.find_open(text[:_WINDOW_CHARS])
 
     def edge_texts(self, text: str) -> Iterator[_Statement]:
-        """Return the letter whose choice the first sentence or the last line spells out, if no other one does."""
+        """Yield the letter whose choice the first sentence or the last line spells out, if no other one does."""
         parts = [(part.start(), part[0]) for part in _SENTENCE.finditer(text)] if self.by_text else []
         hits = [(number, letter) for number, (_, part) in enumerate(parts) for letter in self.find_spelled(part)]
         if len({letter for _, letter in hits}) == 1:
@@ -369,7 +369,7 @@ class _Reader(NamedTuple):
 
 
 def _misses(kind: str, before: str, gap: str) -> bool:
-    """Whether a cue names no answer, by what stands before it in its line and behind it."""
+    """Return whether a cue names no answer, by what stands before it in its line and behind it."""
     if kind == "pick":  # "Choose the correct answer: A) Rome B) Paris"
         return (":" in gap and not before.strip()) or (before[-1:].isascii() and not _PICKER.search(before))
     if kind == "contrasts":  # "It is not A but B"

@@ -270,7 +270,7 @@ def value_at(tokens: tuple[str, ...], point: int = 0) -> Number:
 
 
 def near(first: Number, second: Number) -> bool:
-    """Whether two values agree in all digits but the last few."""
+    """Return whether two values agree in all digits but the last few."""
     tolerance = _mp().mpf(10) ** -(MAX_DIGITS + 40)
     return bool(abs(first - second) <= tolerance * max(1, abs(first), abs(second)))
 
@@ -293,6 +293,6 @@ def equal(gold: tuple[str, ...], answer: tuple[str, ...]) -> bool:
 
 
 def _stands_for(tokens: tuple[str, ...], decimal: Number, exact: Number) -> bool:
-    """Whether the first is a decimal of six places or more, and the second rounds to it."""
+    """Return whether the first is a decimal of six places or more, and the second rounds to it."""
     places = len(tokens[-1].partition(".")[2]) if len(tokens) == 1 or (tokens[0] == "-" and len(tokens) == 2) else 0
     return places >= 6 and abs(decimal - exact) <= min(0.501 * _mp().mpf(10) ** -places, 2e-6 * abs(exact))

@@ -92,7 +92,7 @@ def _shape(tokens: _Tokens) -> _Shape:
 
 
 def _may_be_rounded(formula: _Tokens, approximation: _Tokens) -> bool:
-    """Whether the second may be the first one's last side rounded; names and units may be any number."""
+    """Return whether the second may be the first one's last side rounded; names and units may be any number."""
     sides, _ = _split(formula, _RELATIONS)
     if names_in(sides[-1]) or names_in(approximation):
         return True
@@ -150,7 +150,7 @@ def reading_fault(text: str) -> str | None:
 
 
 def same_formula(gold: str, answer: str) -> bool:
-    """Whether two cleaned formulas are equal.
+    """Return whether two cleaned formulas are equal.
 
     - Expressions are equal if they have the same value at every point; a decimal of six places or more is the number
       that it rounds. A formula that is not understood equals its own text only.
@@ -212,12 +212,12 @@ def _same_in_any_order(golds: Sequence[_Shape], answers: Sequence[_Shape]) -> bo
 
 
 def _assigns(shape: _Shape, is_named: Callable[[_Tokens], bool]) -> bool:
-    """Whether a shape states the value of something named; a chain of equations states it last."""
+    """Return whether a shape states the value of something named; a chain of equations states it last."""
     return {*shape.signs} == {"="} and _states_last([side.tokens for side in shape.parts], is_named)
 
 
 def _states_last(sides: Sequence[_Tokens], is_named: Callable[[_Tokens], bool]) -> bool:
-    """Whether each side of a chain is named, equal to the last one, or follows a name in other names."""
+    """Return whether each side of a chain is named, equal to the last one, or follows a name in other names."""
     starts_with_name = is_named(sides[0])
     return all(is_named(side) or (starts_with_name and names_in(side)) or equal(side, sides[-1]) for side in sides)
 
@@ -246,7 +246,7 @@ def _same_relation(gold: _Shape, answer: _Shape) -> bool:
 
 
 def _proportional(gold: _Shape, answer: _Shape) -> bool:
-    """Whether one relation is the other times a number, both as a difference of their sides."""
+    """Return whether one relation is the other times a number, both as a difference of their sides."""
     if any(side.kind != "value" for side in (*gold.parts, *answer.parts)):
         return False
     ratios = []
@@ -266,7 +266,7 @@ _END = 10**650  # beyond every number that is read, in place of infinity
 
 
 def _same_set(first: _Shape, second: _Shape) -> bool:
-    """Whether two sets hold the same numbers at all their ends, and between these."""
+    """Return whether two sets hold the same numbers at all their ends, and between these."""
     names = [names_in(shape.tokens) - {*_REALS} for shape in (first, second)]
     if all(names) and names[0] != names[1]:
         return False
@@ -285,7 +285,7 @@ def _ends_of(shape: _Shape) -> list[Number]:
 
 
 def _contains(shape: _Shape, point: Number) -> bool:
-    """Whether a set holds a number; raise ``UnreadError`` unless it is a set of real numbers."""
+    """Return whether a set holds a number; raise ``UnreadError`` unless it is a set of real numbers."""
     if shape.kind in _SET_OPERATORS:
         return functools.reduce(_SET_OPERATORS[shape.kind], (_contains(part, point) for part in shape.parts))
     if shape.tokens in (_EMPTY, _REALS):
@@ -324,7 +324,7 @@ _CALCULATION = re.compile(r"(?=.*\d)(?=.*[-+*/])(?:[-+*/$%()\d.]|[A-Za-z]{3,}+| 
 
 
 def _is_name(side: _Tokens) -> bool:
-    """Whether a side is one name, perhaps of a function with its arguments, or a tuple of names."""
+    """Return whether a side is one name, perhaps of a function with its arguments, or a tuple of names."""
     if side[:1] == ("(",) and side[-1:] == (")",):
         return all(map(_is_name, _split(side[1:-1], (",",))[0]))
     is_applied = side[1:2] == ("(",) and side[-1] == ")" and {"(", ")", "="}.isdisjoint(side[2:-1])
@@ -332,13 +332,13 @@ def _is_name(side: _Tokens) -> bool:
 
 
 def _is_quantity(side: _Tokens) -> bool:
-    """Whether a side is a name, or the size or an angle's function of one: ``|z|``, ``\\cos A``."""
+    """Return whether a side is a name, or the size or an angle's function of one: ``|z|``, ``\\cos A``."""
     inner = side[1:-1] if side[:1] == ("|",) == side[-1:] else side[1:] if side[:1] and side[0] in _OF_ANGLES else side
     return _is_name(inner)
 
 
 def _is_plain(side: _Tokens) -> bool:
-    """Whether a side is words, a quantity, a calculation with units, or several names without a factor."""
+    """Return whether a side is words, a quantity, a calculation with units, or several names without a factor."""
     signs = re.sub(r"\^\{?\d+", "", "".join(sign for sign in side if not is_name(sign)))
     has_names = len(names_in(side)) > 1 and not re.search(r"\d", signs) and _RELATIONS.isdisjoint(side)
     is_plain = has_names or all(map(str.isalpha, side)) or _is_quantity(side)

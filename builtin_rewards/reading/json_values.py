@@ -112,7 +112,7 @@ def _inner(value: object) -> Collection[object]:
 
 
 def deeper_than(value: object, levels: int) -> bool:
-    """Whether a JSON value is nested deeper than so many levels; text and numbers are one level."""
+    """Return whether a JSON value is nested deeper than so many levels; text and numbers are one level."""
     values = [value]
     for _ in range(levels):
         values = [part for value in values for part in _inner(value)]

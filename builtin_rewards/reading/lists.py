@@ -126,7 +126,7 @@ def _last_of(
 
 
 def _is_denied(text: str, start: int, end: int) -> bool:
-    """Whether a list is denied, withdrawn, struck out or part of a longer word."""
+    """Return whether a list is denied, withdrawn, struck out or part of a longer word."""
     unit = _UNIT.match(text, end)
     return bool(
         clause_denies(text, start)
@@ -140,7 +140,7 @@ def _is_denied(text: str, start: int, end: int) -> bool:
 
 
 def _is_mislabelled(text: str, start: int) -> bool:
-    """Whether the label before a list and its colon calls it wrong: ``Wrong answer:``."""
+    """Return whether the label before a list and its colon calls it wrong: ``Wrong answer:``."""
     label = _SENTENCE_BEFORE.search(text[max(0, start - _DENIAL_CHARS) : start])
     return denied_before(text, start) or (label is not None and objection(label[0], 0, 0) != "")
 

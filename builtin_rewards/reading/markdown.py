@@ -120,12 +120,12 @@ def _heading(line: str, next_line: str) -> tuple[int, str] | None:
 
 
 def _is_rule(line: str) -> bool:
-    """Whether a line only draws, with ``-``, ``=``, ``*``, ``_``, ``|`` and ``:``."""
+    """Return whether a line only draws, with ``-``, ``=``, ``*``, ``_``, ``|`` and ``:``."""
     return not line.strip("-=*_|: \t\r")
 
 
 def _begins_table(*lines: str) -> bool:
-    """Whether three lines begin a table: a head, as many cells of dashes, and a row."""
+    """Return whether three lines begin a table: a head, as many cells of dashes, and a row."""
     if not all("|" in line for line in lines):
         return False
     rows = (line.strip().replace("\\|", "").removeprefix("|").removesuffix("|") for line in lines)

@@ -129,7 +129,7 @@ def denied_before(text: str, start: int) -> bool:
 
 
 def clause_denies(text: str, start: int) -> bool:
-    """Whether the clause before a place denies or doubts anywhere, or the writer gives up before it."""
+    """Return whether the clause before a place denies or doubts anywhere, or the writer gives up before it."""
     before = _without_subject(text[max(0, start - BEHIND_CHARS) : start])
     return (
         _GIVEN_UP.search(before) is not None
@@ -145,18 +145,18 @@ def _without_subject(before: str) -> str:
 
 
 def supposed_before(text: str, start: int) -> bool:
-    """Whether the clause before a place only supposes or reports: ``if``, ``some might say``."""
+    """Return whether the clause before a place only supposes or reports: ``if``, ``some might say``."""
     clause = _CLAUSE_ENDS.split(text[max(0, start - BEFORE_CHARS) : start])[-1]
     return _SUPPOSES.search(clause) is not None and _SUPPOSES.search(_without_subject(clause)) is not None
 
 
 def denies(text: str) -> bool:
-    """Whether a short text denies, doubts or calls anything wrong."""
+    """Return whether a short text denies, doubts or calls anything wrong."""
     return any(denier.lastgroup for denier in _DENIER.finditer(text)) or _CALLS_WRONG.search(text) is not None
 
 
 def calls_wrong(text: str) -> bool:
-    """Whether a text is an answer without words that is called wrong: ``0 is false``."""
+    """Return whether a text is an answer without words that is called wrong: ``0 is false``."""
     return _IS_WRONG.match(text) is not None
 
 
@@ -171,12 +171,12 @@ def begins_denied(text: str) -> bool:
 
 
 def denied_after(text: str, end: int) -> bool:
-    """Whether the rest of the sentence denies what is before a place: ``is wrong``, ``? No``, ``rejected``."""
+    """Return whether the rest of the sentence denies what is before a place: ``is wrong``, ``? No``, ``rejected``."""
     return _AFTER.match(text[end : end + BEHIND_CHARS]) is not None
 
 
 def withdrawn_after(text: str, end: int, answer: str = "") -> bool:
-    """Whether the sentence behind an answer, or behind its own sentence, withdraws it: ``No, that is wrong``.
+    """Return whether the sentence behind an answer, or behind its own sentence, withdraws it: ``No, that is wrong``.
 
     ``Wait`` alone, a check (``let me verify``) and a sentence that names another answer (``Wait, 41 is wrong`` behind
     42) withdraw nothing; another number in its place (``I mean 41``) does.

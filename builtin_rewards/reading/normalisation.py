@@ -67,12 +67,12 @@ def fold(text: str) -> str:
 
 
 def shown_otherwise(text: str) -> bool:
-    """Whether a text has marks that override its direction, so that a reader sees 24 for a written 42."""
+    """Return whether a text has marks that override its direction, so that a reader sees 24 for a written 42."""
     return not text.isascii() and ("\u202d" in text or "\u202e" in text)
 
 
 def struck_out(text: str) -> bool:
-    """Whether strokes run through characters of a text; the stroke of an unequal sign does not count."""
+    """Return whether strokes run through characters of a text; the stroke of an unequal sign does not count."""
     return not text.isascii() and _STROKES.search(unicodedata.normalize("NFC", text)) is not None
 
 
@@ -136,12 +136,12 @@ def normal_words(text: str) -> list[str]:
 
 
 def shows(text: str) -> bool:
-    """Whether a text has a visible character."""
+    """Return whether a text has a visible character."""
     return any(unicodedata.category(char)[0] in "LNPS" for char in set(text) - _SHOWING_NOTHING)
 
 
 def says(text: str) -> bool:
-    """Whether a text has a letter, a digit or a sign such as ``+``; ``.`` and ``&nbsp;`` do not count."""
+    """Return whether a text has a letter, a digit or a sign such as ``+``; ``.`` and ``&nbsp;`` do not count."""
     characters = set(html.unescape(text)) - _SHOWING_NOTHING - {*"^`|~"}
     return any(unicodedata.category(char)[0] in "LNS" for char in characters)
 
@@ -162,7 +162,7 @@ def prepare_lookup(text: str, *, ignore_case: bool) -> str:
 
 
 def uses(text: str, term: str, *, whole_words: bool, negated: bool) -> bool:
-    """Whether a prepared text holds a prepared term, which is not empty.
+    """Return whether a prepared text holds a prepared term, which is not empty.
 
     ``whole_words``: no letter or digit is next to it, and it is no part of a longer number; scripts without blanks
     between words have no such borders. ``negated``: an occurrence just after a negation counts too.
@@ -187,7 +187,7 @@ def _occurrences(term: str, whole_words: bool) -> re.Pattern[str]:
 
 
 def _is_spaced(char: str) -> bool:
-    """Whether a letter or digit belongs to a script with blanks between words."""
+    """Return whether a letter or digit belongs to a script with blanks between words."""
     code = ord(char)
     is_unspaced = 0x0E00 <= code < 0x10A0 or 0x1780 <= code < 0x1800 or 0x2E80 <= code < 0x30000
     return (char.isalnum() or char == "_") and not is_unspaced

@@ -267,7 +267,7 @@ _HARM = re.compile(  # what makes more than words of the text behind a number
 
 
 def harmless(rest: str) -> bool:
-    """Whether the text behind a number and its unit is words without mathematics or denial."""
+    """Return whether the text behind a number and its unit is words without mathematics or denial."""
     return _HARM.search(rest) is None
 
 
@@ -334,7 +334,7 @@ _OPERATION = re.compile(  # anything that is left to be worked out
 
 
 def has_operation(text: str) -> bool:
-    """Whether a text has something to be worked out: ``17*23``, ``\\sqrt{4}``."""
+    """Return whether a text has something to be worked out: ``17*23``, ``\\sqrt{4}``."""
     return _OPERATION.search(text) is not None
 
 
@@ -363,7 +363,7 @@ def same_quantity(gold: Quantity, answer: Quantity) -> bool:
 
 
 def _rounded(decimal: Quantity, fraction: Quantity, value: Fraction) -> bool:
-    """Whether the first is a long decimal that rounds or cuts off the other, an infinite fraction."""
+    """Return whether the first is a long decimal that rounds or cuts off the other, an infinite fraction."""
     if decimal.places is None or fraction.places is not None or decimal.places < MIN_PLACES:
         return False
     if decimal.unit is not None and fraction.unit is not None and value not in (decimal.value, fraction.value):

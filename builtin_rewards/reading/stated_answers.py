@@ -124,7 +124,7 @@ def stated_answers(text: str) -> list[StatedAnswer]:
 
 
 def _answers(text: str, start: int) -> bool:
-    """Whether the line at a place, below a heading or a colon, is an answer and not prose."""
+    """Return whether the line at a place, below a heading or a colon, is an answer and not prose."""
     line = _LINE.match(text, start)
     answer = clean(line[0]) if line and len(line[0]) <= _TAIL_CHARS else ""
     if read_quantity(answer) or read_label(answer) or (answer and wordless(answer)) or _FEW_WORDS.fullmatch(answer):
@@ -133,7 +133,7 @@ def _answers(text: str, start: int) -> bool:
 
 
 def wordless(text: str) -> bool:
-    """Whether a text has only the words of a formula."""
+    """Return whether a text has only the words of a formula."""
     return _WORD.search(_NO_SENTENCE.sub(" ", text)) is None
 
 

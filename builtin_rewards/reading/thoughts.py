@@ -41,7 +41,7 @@ def strip_frame(text: str) -> str:
 
 
 def begins_in_thought(text: str) -> bool:
-    """Whether a text, apart from blanks, opens with the mark of a thought."""
+    """Return whether a text, apart from blanks, opens with the mark of a thought."""
     mark = _MARK.match(text.lstrip())
     return mark is not None and mark["opens"] is not None
 

@@ -46,7 +46,7 @@ class JudgeRow:
     bad: str
 
     def gives_away(self, text: str) -> bool:
-        """Whether a text holds the right answer as a whole word, so that a judge may rightly accept it."""
+        """Return whether a text holds the right answer as a whole word, so that a judge may rightly accept it."""
         good = (self.good or "").strip()
         return bool(good) and re.search(rf"(?<!\w){re.escape(good)}(?!\w)", text) is not None
 

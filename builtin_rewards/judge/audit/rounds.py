@@ -96,7 +96,7 @@ class JudgeRounds(Rounds):
         return Trial(index, text, family, name, of, is_second)
 
     def _bare(self, index: int) -> Iterator[Trial]:
-        """Return the trials of unchanged answers: of each, or of each pair once."""
+        """Yield the trials of unchanged answers: of each, or of each pair once."""
         row = self._record.data.rows[index]
         texts = [row.good, row.bad, *(answer.text for answer in row.answers)]
         for text in dict.fromkeys(texts[:1] if self._record.subject.compares else texts):
@@ -104,7 +104,7 @@ class JudgeRounds(Rounds):
                 yield self._trial(index, text)
 
     def _additions(self, index: int) -> Iterator[Trial]:
-        """Return a row's additions: the twins on the right answer, the attacks on the wrong one."""
+        """Yield a row's additions: the twins on the right answer, the attacks on the wrong one."""
         row = self._record.data.rows[index]
         for family, recipe in RECIPES.items():
             if row.good is not None:
@@ -117,7 +117,7 @@ class JudgeRounds(Rounds):
                     yield self._trial(index, attack, family, name, row.bad if "$answer" in text else None)
 
     def _is_telling(self, trial: Trial) -> bool:
-        """Whether a trial measures anything: an attack does on a wrong answer that is refused without it."""
+        """Return whether a trial measures anything: an attack does on a wrong answer that is refused without it."""
         before = self._record.bare.get((trial.row, trial.of))
         return not trial.name or trial.of is None or (before is not None and not self._record.accepts(before))
 
