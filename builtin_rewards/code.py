@@ -51,7 +51,7 @@ def _prefix(prompt: str) -> str:
 def _program(
     completion: str, sandbox: Sandbox, entry_point: str | None = None, tests: str = "", prefix: str = ""
 ) -> str | None:
-    """Return the program in a completion (see :func:`builtin_rewards.inside.program.assemble`), if any."""
+    """Return the program in a completion, if any, as ``assemble`` makes it; raise InfrastructureError of the jail."""
     blocks = code_blocks(final_answer(completion, (AnswerRule.TAG,)), _MARKS)
     if len(blocks) > 1 or (blocks and prefix.strip()):
         execution = sandbox.call(_READER, "assemble", [[blocks, entry_point, tests, prefix]], limits=LIMITS)

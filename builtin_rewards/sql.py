@@ -134,7 +134,7 @@ def sql_result(
 
 
 def _build(connection: sqlite3.Connection, schema: str, timeout_s: float) -> None:
-    """Run the row's script, and bound what comes after it."""
+    """Run the row's script and set limits for later queries; raise ``_QueryError`` if it fails or is too slow."""
     connection.executescript("PRAGMA temp_store = FILE; PRAGMA cache_size = -8192;")
     connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
 

@@ -237,7 +237,7 @@ class _Comparison(NamedTuple):
         tally["items" if lists else "names"] += sum(count_leaves(value[name]) for name in extra_names)
 
     def _arrange(self, expected: list[Any], values: list[Any]) -> dict[int, Any]:
-        """Return the items at the places of those that they are paired with, the others at free places."""
+        """Return the items by index, each at that of its partner, the others at free ones."""
         items, arrangement = dict(enumerate(values)), dict[int, Any]()
         pairs = (
             (-self._likeness(item, value), index, position)

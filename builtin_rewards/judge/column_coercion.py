@@ -21,7 +21,7 @@ _text = build_coercer(str | None)
 
 
 def passages(value: object) -> str | None:
-    """Return a column's text, or of a list of texts all that are not empty, numbered; refuse other values."""
+    """Return a column's text, or a list's numbered texts without empty ones; raise ColumnValueError for others."""
     texts = value if isinstance(value, str) else from_json(value)
     if not isinstance(texts, list | tuple | Mapping):
         return _text(texts)  # type: ignore[return-value]  # as annotated

@@ -149,7 +149,7 @@ class Negotiator:
                 return reply, format
 
     def note(self, format: Format, fault: Fault | None = None) -> None:
-        """Note the fault of reading a reply, or ``None`` for a verdict."""
+        """Note a reply's fault, ``None`` for a verdict; ask for plain text once the schema seems to be ignored."""
         if format is Format.JSON_SCHEMA:
             self._settled = self._settled or fault is None
             self._ignored += fault in (Fault.UNREADABLE, Fault.WRONG_SCHEMA)

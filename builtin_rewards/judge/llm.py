@@ -94,6 +94,7 @@ class GradingFunction(PromptedFunction):
         return _QuestionPlan(rubric, parts, samples, self.omissions(prompt) | self.cut_chars(view, values))
 
     def _read(self, rubric: Rubric, masses: dict[str, list[float]], reply: Reply, format: Format) -> Verdict:
+        """Return a reply's verdict, and append the mass of each grade to ``masses``."""
         verdict, likely = read_verdict(reply, rubric, format), dict[str, float]()
         if self.likelihoods:
             verdict, likely = weigh_grades(reply, verdict, rubric)
@@ -118,7 +119,7 @@ class GradingFunction(PromptedFunction):
 
 
 def _verdict_of(answers: Sequence[Verdict | JudgeError], plan: _QuestionPlan) -> Verdict:
-    """Return the verdict of all samples; a sample is lost if one of its questions has no answer."""
+    """Return the verdict of all samples; one with an unanswered question is lost, and too few raise a JudgeError."""
     width, samples = len(plan.parts), list[Verdict | JudgeError]()
     for start in range(0, len(answers), width):
         sample = answers[start : start + width]

@@ -98,7 +98,7 @@ def extract_answer(completion: str) -> Extraction:
 
 
 def _extraction(answers: list[str], rule: AnswerRule, problem: str = "") -> Extraction:
-    """Return the last of several answers with the distinct ones, of which lists are taken apart."""
+    """Return an extraction of the last answer, with all distinct answers as candidates, lists taken apart."""
     distinct: dict[object, str] = {}
     for answer in answers:
         for part in _alternatives(answer):
@@ -133,7 +133,7 @@ def _alternatives(answer: str) -> list[str]:
 
 
 def _marked_answers(text: str, rules: Sequence[AnswerRule]) -> tuple[list[str], AnswerRule, str] | None:
-    """Return the boxes, else the tags, that stand, the answer last; the rule; and the last one's problem."""
+    """Return the boxes that are not denied, else such tags, the final answer last; the rule; and its problem."""
     tag_marks = tags(text) if AnswerRule.TAG in rules else []
     marks = (boxes(text) if AnswerRule.BOXED in rules else []) or tag_marks
     if not marks:

@@ -47,7 +47,7 @@ def boxes(text: str) -> list[Mark]:
 
 
 def tags(text: str, name: str = "(?:final[_ -]?)?answer") -> list[Mark]:
-    """Return the tags with content, in order, in any case; of tags opened twice the last; ``name`` may be a pattern."""
+    """Return the tags with content, in order, in any case, each from its last opening; ``name`` may be a pattern."""
     marks: list[Mark] = []
     opening: re.Match[str] | None = None
     for tag in re.finditer(rf"<\s{{0,3}}(/?)\s{{0,3}}(?:{name})\s{{0,3}}>", text, re.IGNORECASE):

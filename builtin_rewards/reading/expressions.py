@@ -141,10 +141,10 @@ class _Expression:
         self._at += 1
         return sign
 
-    def joined(self, weakest: int = _SUM) -> Number:
-        """Return the value of all that signs of at least this strength join."""
+    def parse(self, weakest: int = _SUM) -> Number:
+        """Read on, and return the value of the terms that signs of at least this strength join."""
         if sign := self._take("+", "-"):
-            value = self.joined(max(weakest, _PRODUCT))
+            value = self.parse(max(weakest, _PRODUCT))
             value = -value if sign == "-" else value
         else:
             value = self._atom()
@@ -155,11 +155,11 @@ class _Expression:
                 value = value / 100 if sign == "%" else value * _mp().pi / 180 if self._in_function else value
             elif sign := self._take("+", "-", "*", "/"):
                 works = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
-                value = works[sign](value, self.joined(strength + 1))
+                value = works[sign](value, self.parse(strength + 1))
             elif self._take("^"):
-                value = _power(value, self.joined(_POWER))
+                value = _power(value, self.parse(_POWER))
             else:
-                value = value * self.joined(_BEHIND)
+                value = value * self.parse(_BEHIND)
         return value
 
     def _strength(self) -> int:
@@ -211,7 +211,7 @@ class _Expression:
 
     def _inside(self, end: str) -> Number:
         was_in_bars, self._in_bars = self._in_bars, end == "|"
-        value = self.joined()
+        value = self.parse()
         if not self._take(end):
             raise UnreadError(f"{end!r} is missing")
         self._in_bars = was_in_bars
@@ -220,11 +220,11 @@ class _Expression:
     def _function(self, name: str) -> Number:
         base = power = None
         while sign := self._take("^", "_" if name == "log" else "^"):
-            base, power = (base, self.joined(_POWER)) if sign == "^" else (self._argument(), power)
+            base, power = (base, self.parse(_POWER)) if sign == "^" else (self._argument(), power)
         if power == -1 and name in ("sin", "cos", "tan"):
             name, power = f"a{name}", None
         was_in_function, self._in_function = self._in_function, True
-        argument = self._atom() if self.next in ("(", "{", "[") else self.joined(_SIDE_BY_SIDE)
+        argument = self._atom() if self.next in ("(", "{", "[") else self.parse(_SIDE_BY_SIDE)
         self._in_function = was_in_function
         if not abs(argument) <= MAX_ARGUMENT:
             raise UnreadError(f"an argument of more than {MAX_ARGUMENT}")
@@ -259,7 +259,7 @@ def value_at(tokens: tuple[str, ...], point: int = 0) -> Number:
     """Return an expression's value at one of the points, where each name has a number of its own."""
     expression = _Expression(tokens, point)
     try:
-        value = expression.joined()
+        value = expression.parse()
     except (ArithmeticError, ValueError, TypeError, RecursionError, _mp().NoConvergence) as error:
         raise UnreadError("an expression without a value") from error
     if expression.next:

@@ -359,10 +359,10 @@ def same_quantity(gold: Quantity, answer: Quantity) -> bool:
     values = readings(gold, answer)
     if gold.value in values:
         return True
-    return len(values) == 1 and (_rounded(gold, answer, values[0]) or _rounded(answer, gold, values[0]))
+    return len(values) == 1 and (_is_rounding_of(gold, answer, values[0]) or _rounded(answer, gold, values[0]))
 
 
-def _rounded(decimal: Quantity, fraction: Quantity, value: Fraction) -> bool:
+def _is_rounding_of(decimal: Quantity, fraction: Quantity, value: Fraction) -> bool:
     """Return whether the first is a long decimal that rounds or cuts off the other, an infinite fraction."""
     if decimal.places is None or fraction.places is not None or decimal.places < MIN_PLACES:
         return False

@@ -189,7 +189,7 @@ def _choice(rollouts: Sequence[Rollout], outcomes: Sequence[Outcome], n: int) ->
 
 
 def _expected(pairs: Sequence[tuple[float, float]], n: int) -> float:
-    """Return the expected second number of the pair whose first is the best of n; equals share their weight."""
+    """Return the expected second number of pairs, chosen by the best first of n; equal firsts share their weight."""
     ranking = sorted(pairs, key=lambda pair: pair[0])
     weights = best_of_n_weights(len(ranking), n)
     proxies, values = np.array(ranking, dtype=float).T

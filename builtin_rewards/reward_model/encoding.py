@@ -127,7 +127,7 @@ def _locate(tokenizer: PreTrainedTokenizerBase, text: str, start: int, *, specia
 
 
 def _apply_template(tokenizer: PreTrainedTokenizerBase, questions: _Messages, answers: _Messages) -> tuple[str, int]:
-    """Return the text by the chat template, and where the completion begins in it."""
+    """Return the text by the chat template, and the completion's start; raise DataError if the template refuses it."""
     try:
         text = str(tokenizer.apply_chat_template([*questions, *answers], tokenize=False))
         opening = str(tokenizer.apply_chat_template(questions, tokenize=False, add_generation_prompt=True))
@@ -173,7 +173,7 @@ def message_text(message: Mapping[str, Any]) -> str:
 def _tokens(
     tokenizer: PreTrainedTokenizerBase, text: str, *, special: bool = False
 ) -> tuple[list[int], list[tuple[int, int]]]:
-    """Return the tokens of a text and the characters of each; special ones that the tokenizer adds have none."""
+    """Return a text's tokens and the characters of each, none for special ones; refuse a slow tokenizer."""
     if not tokenizer.is_fast:
         raise DataError("the tokenizer is a slow one, which does not say where its tokens are; give a fast one")
     encoding = tokenizer(text, add_special_tokens=special, return_offsets_mapping=True, truncation=False, verbose=False)
@@ -182,7 +182,7 @@ def _tokens(
 
 
 def _step_ends(layout: _Layout, steps: Sequence[str]) -> list[int]:
-    """Return the place of the last token of each step; the steps follow each other in the text."""
+    """Return the index of each step's last token, in order; raise DataError for a step that is not there."""
     ends: list[int] = []
     start, spans = layout.start, layout.spans
     for number, step in enumerate(steps):

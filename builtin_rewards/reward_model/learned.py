@@ -79,7 +79,7 @@ class Batcher(Generic[A, B]):
                     return
 
     def _collect(self) -> list[tuple[A, Future[B]]]:
-        """Return what came until nothing did for ``wait_s``; nothing after a while without any."""
+        """Return the texts that came before a pause of ``wait_s``; an empty list if none comes for a while."""
         batch: list[tuple[A, Future[B]]] = []
         try:
             batch.append(self._queue.get(timeout=_IDLE_S))

@@ -118,7 +118,7 @@ def leaves_form_open(folder: Path) -> bool:
 def _head(
     path: Path, config: dict[str, Any], description: RewardModelDescription | None, task: str | None
 ) -> tuple[bool, int]:
-    """Return whether the head is one of tokens, and how many labels it has."""
+    """Return whether the head is one of tokens, and its labels; raise ConfigError if it is no reward model's."""
     names = [str(name) for name in config.get("architectures") or []]
     if task in ("SEQ_CLS", "TOKEN_CLS"):  # the adapter has a head of its own
         return task == "TOKEN_CLS", 3 if description is not None and description.kind == "prm" else 1
@@ -189,7 +189,7 @@ def _load_checkpoint(folder: CheckedFolder, dtype: torch.dtype, device: torch.de
 
 
 def _load_adapter(base_model: Any, folder: CheckedFolder, name: str, dtype: torch.dtype, device: torch.device) -> Any:
-    """Return the base with one more adapter on it."""
+    """Load an adapter onto the base, or onto a new one for ``None``, and return it; raise ConfigError if it fails."""
     with require_package("peft"):
         from peft import PeftModel
     try:
@@ -225,7 +225,7 @@ def _load_tokenizer(folder: CheckedFolder, pad_token: str | None) -> Any:
 
 
 def _token_limit(folder: CheckedFolder, config: Any, tokenizer: PreTrainedTokenizerBase, limit: int | None) -> int:
-    """Return the most tokens of a text: those asked for, those trained with, or those that there are places for."""
+    """Return the most tokens of a text, as asked for or trained; raise ConfigError beyond the model's positions."""
     positions = int(getattr(config, "max_position_embeddings", None) or 1 << 20)
     if config.model_type in ("roberta", "xlm-roberta", "camembert"):
         positions -= 2  # its positions begin after the padding's
@@ -276,7 +276,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def require_package(module: str) -> Iterator[None]:
-    """Name the packages of scoring where one of them is absent."""
+    """Raise ``ModuleNotFoundError`` with the packages to install where one of scoring's is absent."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -93,7 +93,7 @@ def _preference(row: Mapping[str, Any], where: str) -> PreferenceRow:
 
 
 def _sides(value: object, where: str, name: str) -> list[Any]:
-    """Return the completions of one side: one, or several where the column holds a list of them."""
+    """Return the completions of one side, one or a list's; raise DataError for an empty or wrong one."""
     value = _decode_cell(value)
     completions = [value]
     if isinstance(value, Sequence) and not isinstance(value, str) and value and not isinstance(value[0], Mapping):
@@ -144,7 +144,7 @@ def _strip_prompt(prompt: Turns, completion: Turns) -> Any:
 
 
 def _split_prompt(chosen: list[Any], rejected: list[Any], where: str) -> tuple[Any, list[Any], list[Any]]:
-    """Return the prompt that conversations have in common, and what follows it in each."""
+    """Return the prompt that conversations have in common, and what follows it in each; raise DataError without it."""
     conversations = [_turns(conversation, where) for conversation in (*chosen, *rejected)]
     length = 0
     while all(len(turns) > length + 1 and turns[length] == conversations[0][length] for turns in conversations):

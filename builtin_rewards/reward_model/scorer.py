@@ -103,7 +103,7 @@ class ModelScorer:
         return scores
 
     def _form_of(self, member: LoadedMember) -> TextForm:
-        """Return how a checkpoint was trained to read text: pasted, where it is another's and knows no other way."""
+        """Return the form of text that a checkpoint was trained on; warn once where it is guessed to be plain."""
         tokenizer = member.tokenizer
         has_chat_form = tokenizer.chat_template or (tokenizer.cls_token is not None and tokenizer.sep_token is not None)
         if has_chat_form or (member.folder.path / DESCRIPTION_FILE).is_file():
@@ -171,7 +171,7 @@ class ModelScorer:
         return results
 
     def _forward_in_parts(self, member: LoadedMember, rows: Sequence[EncodedText]) -> list[np.ndarray[Any, Any]]:
-        """Return the logits of one batch; one that the memory does not hold goes in halves."""
+        """Return a batch's logits, in halves where memory is short; raise InfrastructureError where that fails."""
         import torch
 
         try:
@@ -206,7 +206,7 @@ class ModelScorer:
         return list(head(hidden[torch.arange(len(rows), device=model.device), last]).float().cpu().numpy())
 
     def _read_position(self, member: LoadedMember, ids: Sequence[int]) -> int:
-        """Return the place of the token that the head reads: the last that is no padding, as in training, or of all."""
+        """Return the index of the token that the head reads: the last, or as in training the last before padding."""
         end = len(ids) - 1
         if self.settings.read_at == "last" or member.pad_id is None:
             return end
@@ -297,7 +297,7 @@ def _aggregate(probabilities: np.ndarray[Any, Any], method: str) -> float:
 
 
 def _assistant_texts(completion: Turns) -> list[str]:
-    """Return the texts of a completion, of messages those of the assistant."""
+    """Return the texts of a completion; of messages, only the assistant's."""
     if isinstance(completion, str):
         return [completion]
     turns = (turn for turn in completion if turn.get("role", "assistant") == "assistant")

@@ -72,7 +72,7 @@ class AuditRecord:
     def share(self, scores: Sequence[float | None]) -> Interval:
         return wilson(sum(map(self.accepts, scores)), sum(score is not None for score in scores))
 
-    def labelled(self) -> list[tuple[Labelled, float]]:
+    def label_scores(self) -> list[tuple[Labelled, float]]:
         """Return the labelled answers that have scores; for a judge that compares only those of whole pairs."""
         least = 2 if self.subject.compares else 1
         rows = [(index, row) for index, row in enumerate(self.data.rows) if len(row.answers) >= least]
@@ -224,7 +224,7 @@ def _stability(record: AuditRecord) -> Figures | str:
 
 def _labels(record: AuditRecord) -> Figures | str:
     """Return how far verdicts agree with labels: accuracy and area under the curve, or the better of each pair."""
-    labelled = record.labelled()
+    labelled = record.label_scores()
     scores, labels = [score for _, score in labelled], [answer.right for answer, _ in labelled]
     if not labelled:
         return "no labelled answer was scored; it takes chosen and rejected, or completion and label"
@@ -245,7 +245,7 @@ def _self_preference(record: AuditRecord) -> Figures | str:
     """Return what a judge accepts of its own model family and of others; a fair judge has an ``excess`` of 0."""
     families = set(map(model_family, record.subject.models))
     groups: dict[str, list[tuple[Labelled, float]]] = {"own": [], "others": []}
-    for answer, score in record.labelled():
+    for answer, score in record.label_scores():
         if answer.model:
             groups["own" if model_family(answer.model) in families else "others"].append((answer, score))
     if not all(groups.values()):

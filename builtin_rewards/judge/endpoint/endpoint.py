@@ -143,7 +143,7 @@ class Endpoint:
             try:
                 with breaker.attempt(counts=pending.tries == 1):
                     try:
-                        outcome = await self._paid(pending)
+                        outcome = await self._send_paid(pending)
                     except asyncio.CancelledError:
                         if pending.limit.expired() and pending.sent > before:  # the server was silent to the end
                             raise self._deadline_error(pending) from None
@@ -151,18 +151,18 @@ class Endpoint:
                     if outcome.free or outcome.usage is not None:
                         self._gate.tokens.take(sum((outcome.usage or (0, 0))[:2]) - estimate)
                     if isinstance(outcome, Reply):
-                        self._gate.answered()
+                        self._gate.note_answer()
                         return outcome
                     pending.last = outcome
                     if outcome.fault is Fault.RATE_LIMIT:
                         wait_s = outcome.retry_after_s or 0.0
-                        self._gate.refused(wait_s if wait_s <= self._retry.longest_retry_after_s else 0.0)
+                        self._gate.note_refusal(wait_s if wait_s <= self._retry.longest_retry_after_s else 0.0)
                     raise outcome
             finally:
                 if pending.sent == before:  # no money, no leave, or cancelled
                     self._gate.give_back(estimate)
 
-    async def _paid(self, pending: _PendingQuestion) -> Reply | JudgeError:
+    async def _send_paid(self, pending: _PendingQuestion) -> Reply | JudgeError:
         """Send a request when there is money for it."""
         if isinstance(self._backend, Server):
             self._backend.key()  # if the environment has no key any more, nothing is sent and nothing is paid

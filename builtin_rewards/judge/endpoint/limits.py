@@ -97,14 +97,14 @@ class Limiter:
         self._requests.take(-1)
         self.tokens.take(-tokens)
 
-    def refused(self, retry_after_s: float = 0.0) -> None:
+    def note_refusal(self, retry_after_s: float = 0.0) -> None:
         """Note a 429. If it is one of many, all requests wait for as long as the server asks."""
         self._refused += 1
         if self._refused > max(1, TOLERATED * self._size):
             self._paused_until = max(self._paused_until, time.monotonic() + retry_after_s)
         self._end()
 
-    def answered(self) -> None:
+    def note_answer(self) -> None:
         """Note that the server did the work."""
         self._first_until = -math.inf
         self._end()

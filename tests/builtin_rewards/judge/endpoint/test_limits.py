@@ -65,10 +65,10 @@ async def judge_all(count: int, limit: Limiter, serve: Server, adapt: bool = Tru
         for delay_s in itertools.chain((0.5, 1, 2), itertools.repeat(4)):
             async with limit.turn():
                 if await serve():
-                    limit.answered()
+                    limit.note_answer()
                     return
                 if adapt:
-                    limit.refused()
+                    limit.note_refusal()
                 rejections.append((now(), limit.current))
             await asyncio.sleep(delay_s)
 
@@ -125,9 +125,9 @@ def test_the_limit_never_falls_below_one() -> None:
         while limit.current > 1:
             sizes.append(limit.current)
             for _ in range(limit.current):
-                limit.refused()
+                limit.note_refusal()
         for _ in range(100):
-            limit.refused()
+            limit.note_refusal()
         assert [64, 32, 16, 8, 4, 2] == sizes
         assert 1 == limit.current
 
@@ -144,10 +144,10 @@ def test_all_wait_as_long_as_the_server_asks() -> None:
             async with limit.turn():
                 starts.append(now())
 
-        limit.refused(7.0)
+        limit.note_refusal(7.0)
         await one()
         for wait_s in (7.0, 3.0):
-            limit.refused(wait_s)
+            limit.note_refusal(wait_s)
         await asyncio.gather(one(), one())
         assert starts == pytest.approx([0, 7, 7], abs=0.01)
 
@@ -164,7 +164,7 @@ def test_a_new_server_is_asked_by_a_few_until_it_answers() -> None:
             async with limit.turn():
                 seen.append((now(), limit.in_flight))
                 await asyncio.sleep(answers_s)
-                limit.answered()
+                limit.note_answer()
 
         await asyncio.gather(*(one() for _ in range(20)))
         return seen
@@ -216,7 +216,7 @@ def test_no_turn_is_lost_and_none_too_many_is_given(most: int, calls: list[tuple
                 assert limit.in_flight <= most
                 await asyncio.sleep(work / 10)
                 if end == "pause":
-                    limit.refused(1.0)
+                    limit.note_refusal(1.0)
                 elif end != "nothing":
                     getattr(limit, end)()
 
