@@ -322,7 +322,7 @@ _LARGEST = 10**250  # a float holds smaller numbers in any unit
 
 
 def _number(value: Quantity | Label | None, formula: str, unit: Unit | None) -> Quantity | None:
-    """Return the number that a value is or a formula comes to; ``None`` for none, and beyond a float."""
+    """Return the number that a value is or a formula comes to; ``None`` without one that a float can hold."""
     if isinstance(value, Label):
         number = bare_number(value)
         value = None if number is None else Quantity(Fraction(number))

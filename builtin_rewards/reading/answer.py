@@ -275,7 +275,7 @@ _BARE_NAME = re.compile(r"\s*(?:[A-Za-z]+|\\(?!pi|infty|emptyset|varnothing)[A-Z
 
 
 def _formula_at(text: str, last: int) -> tuple[int, int] | None:
-    """Return the place of the formula in delimiters around the last digit, or behind it at the end of the text."""
+    """Return the span of the formula in delimiters around the last digit, or behind it at the end of the text."""
     ending = _AT_END.search(text, max(0, len(text) - _NEAR, last))
     formula = ending.lastindex if ending and (last < 0 or not re.search("[A-Za-z]", text[ending.end() :])) else None
     if ending and formula and not _BARE_NAME.fullmatch(ending[formula]):

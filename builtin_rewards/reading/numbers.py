@@ -359,7 +359,7 @@ def same_quantity(gold: Quantity, answer: Quantity) -> bool:
     values = readings(gold, answer)
     if gold.value in values:
         return True
-    return len(values) == 1 and (_is_rounding_of(gold, answer, values[0]) or _rounded(answer, gold, values[0]))
+    return len(values) == 1 and (_is_rounding_of(gold, answer, values[0]) or _is_rounding_of(answer, gold, values[0]))
 
 
 def _is_rounding_of(decimal: Quantity, fraction: Quantity, value: Fraction) -> bool:

@@ -160,8 +160,8 @@ def segment_sum(values: Array, index: Array, segments: int) -> Any:
 def reduce(terms: Array, reduction: str, dtype: object, weight: int | None = None, what: str = "terms") -> Any:
     """Return the weighted mean or sum of a loss's terms, of any shape, as a scalar of the dtype.
 
-    The mean divides by ``weight``, or by the number of terms. With nothing to average the error calls the terms
-    ``what``.
+    The mean divides by ``weight``, or by the number of terms. Raises ObjectiveError for another reduction, or a mean
+    of nothing, whose message calls the terms ``what``.
     """
     if reduction not in ("mean", "sum"):
         raise ObjectiveError(f"reduction={reduction!r}: expected 'mean' or 'sum'")
