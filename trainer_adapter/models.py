@@ -169,8 +169,7 @@ def _dequantise(gguf: Path, weights: torch.dtype) -> Loaded:
     loaded = _load(gguf.parent, weights, gguf_file=gguf.name)
     model: Any = loaded.model
     model.hf_quantizer = None
-    marks = ((model.config, "quantization_config"), (model, "is_quantized"), (model, "quantization_method"))
-    for holder, name in marks:
+    for holder, name in (model.config, "quantization_config"), (model, "is_quantized"), (model, "quantization_method"):
         with contextlib.suppress(AttributeError):
             delattr(holder, name)
     return loaded

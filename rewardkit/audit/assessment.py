@@ -150,8 +150,7 @@ class Assessment(ABC, Generic[A]):
 
     def _reads_tests(self) -> bool:
         columns, everything = self._read_columns()
-        wanted = set(TEST_COLUMNS[:4])
-        return any(row.is_code for row in self._rows.rows) and (everything or bool(columns & wanted))
+        return any(row.is_code for row in self._rows.rows) and (everything or bool(columns & {*TEST_COLUMNS[:4]}))
 
     def _traits(self) -> Traits:
         columns, _ = self._read_columns()
@@ -260,10 +259,10 @@ class Assessment(ABC, Generic[A]):
             findings.append(AuditFinding("silence_pays", f"{len(silence)} of {len(self._levels)} rows: {silence[0]}"))
         unsteady = [repeat for repeat in self._trials.again if _differ(repeat.first, repeat.second)]
         if unsteady:
-            index, form, first, second = unsteady[0]
+            repeat = unsteady[0]
             share = f"{len(unsteady)} of {len(self._trials.again)} completions got another score when asked again"
-            where = f"{form.name!r} on {self._rows.unit} {self._rows.rows[index].line}"
-            reason = f"{share}; the first: {_describe(first)}, then {_describe(second)} for {where}"
+            where = f"{repeat.form.name!r} on {self._rows.unit} {self._rows.rows[repeat.row].line}"
+            reason = f"{share}; the first: {_describe(repeat.first)}, then {_describe(repeat.second)} for {where}"
             findings.append(AuditFinding("unsteady", reason))
         return findings
 

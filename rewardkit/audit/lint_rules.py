@@ -60,9 +60,8 @@ def _dotted(node: ast.AST, piece: FunctionSource) -> str:
 
 
 def _meaning(name: str, piece: FunctionSource) -> str:
-    imported = _imports(piece).get(name)
-    if imported is not None:
-        return imported
+    if (target := _imports(piece).get(name)) is not None:
+        return target
     value = piece.names.get(name)
     if isinstance(value, types.ModuleType):
         return value.__name__
@@ -180,8 +179,7 @@ def _is_only_tested(call: ast.Call, parents: dict[ast.AST, ast.AST], piece: Func
     if isinstance(parent, ast.Assign | ast.NamedExpr):
         target = parent.targets[0] if isinstance(parent, ast.Assign) else parent.target
         uses = [n for n in ast.walk(piece.tree) if isinstance(n, ast.Name) and n.id == getattr(target, "id", "")]
-        taken = [n for n in uses if isinstance(parents.get(n), ast.Subscript | ast.Attribute)]
-        return not taken
+        return not any(isinstance(parents.get(n), ast.Subscript | ast.Attribute) for n in uses)
     return not isinstance(parent, ast.Subscript | ast.Attribute)
 
 

@@ -142,8 +142,7 @@ def _figures(name: str | None, rows: Sequence[ScoredRow]) -> SubsetReport:
     kinds = {str(row.kind) for row in rows}
     failed = sum(row.failed for row in rows)
     accuracy = wilson(math.fsum(row.credit for row in scored), len(scored))
-    is_ties = kinds == {str(RowKind.TIES)}
-    formula = ties_score(rows) if is_ties else None
+    formula = ties_score(rows) if kinds == {str(RowKind.TIES)} else None
     return SubsetReport(
         name=name,
         kind=kinds.pop() if len(kinds) == 1 else "mixed",
