@@ -88,7 +88,7 @@ def _shape(tokens: _Tokens) -> _Shape:
         if marks and all(parts):
             return _Shape(operator, tokens, tuple(map(_shape, parts)))
     is_bracketed = tokens and tokens[0] in _DEPTHS and _depths(tokens).index(0) == len(tokens) - 1
-    return _bracketed(tokens) if is_bracketed else _value(tokens)
+    return _bracket_shape(tokens) if is_bracketed else _value(tokens)
 
 
 def _may_be_rounded(formula: _Tokens, approximation: _Tokens) -> bool:
@@ -117,7 +117,7 @@ def _items(parts: list[_Tokens]) -> tuple[_Shape, ...]:
     )
 
 
-def _bracketed(tokens: _Tokens) -> _Shape:
+def _bracket_shape(tokens: _Tokens) -> _Shape:
     kind, content = tokens[0] + tokens[-1], tokens[1:-1]
     parts, marks = _split(content, ("&", "\\\\") if kind == _MATRIX else (",", ";"))
     if kind == "\\{\\}" or (kind == "{}" and marks):
@@ -303,7 +303,7 @@ def _contains(shape: _Shape, point: Number) -> bool:
 
 
 def _end(shape: _Shape) -> Number:
-    """Return a real number, or one beyond all for infinity."""
+    """Return an end as a real number, infinity as one beyond all; raise ``UnreadError`` for anything else."""
     if shape.tokens[-1:] == ("\\infty",) and shape.tokens[:-1] in ((), ("+",), ("-",)):
         return -_END if shape.tokens[0] == "-" else _END
     if shape.kind != "value" or names_in(shape.tokens) or (value := value_at(shape.tokens)).imag:

@@ -52,7 +52,7 @@ def read_json(text: str) -> Any:
 
 
 def read_json_at(text: str, start: int) -> tuple[Any, int]:
-    """Return the JSON value at a place, and the place behind it; as strict as :func:`read_json`."""
+    """Return the JSON value at an index, and the index behind it; raise as :func:`read_json` does."""
     try:
         return _DECODER.raw_decode(text, start)
     except RecursionError:

@@ -93,7 +93,7 @@ def items_listed(
 
 
 def _find_list(text: str, lists: _Lists[_T], key: Callable[[list[_T]], Hashable]) -> tuple[list[_T], str]:
-    """Return the list in the boxes and answer tags, if all that stand agree; without any, that of the whole text."""
+    """Return the last list in boxes and answer tags, without these the text's, and why it does not count."""
     text = after_thinking(text)
     if len(text) > _LONGEST_TEXT or shown_otherwise(text):
         return [], SHOWN_OTHERWISE if len(text) <= _LONGEST_TEXT else TOO_LONG
@@ -119,7 +119,7 @@ def _last_standing(lists: list[tuple[list[_T], bool]], key: Callable[[list[_T]],
 def _last_of(
     text: str, brackets: re.Pattern[str], parse: Callable[[str], list[_T]], key: Callable[[list[_T]], Hashable]
 ) -> tuple[list[_T], str] | None:
-    """Return the last list in outermost brackets with content, and why it does not count."""
+    """Return the last list in outermost brackets, and why it does not count; ``None`` without one."""
     matches = [*brackets.finditer(text)][-_MOST_LISTS:]
     lists = [(items, _is_denied(text, *match.span())) for match in matches if (items := parse(match[0][1:-1]))]
     return _last_standing(lists, key) if lists else None

@@ -186,7 +186,7 @@ _MULTIPLIED = re.compile(rf" ?times (?:{_UNDER_1000}|an? )", re.IGNORECASE)
 
 @functools.lru_cache(maxsize=512)
 def read_quantity(text: str, *, attached: bool = False) -> Quantity | None:
-    """Return the one number, perhaps with a unit, that a cleaned answer is; ``attached`` permits ``5m``."""
+    """Return the one number, with a unit or not, that a cleaned answer is, or ``None``; ``attached`` permits ``5m``."""
     text = _in_digits(text)
     match = match_quantity(text)
     return _with_unit(match[0], text[match[1] :], attached) if match else None
@@ -210,7 +210,7 @@ def _in_digits(text: str) -> str:
 
 
 def match_quantity(text: str) -> tuple[Quantity, int] | None:
-    """Return the number at the start of a text, its currency sign included, and where it ends."""
+    """Return the number at the start of a text, with its currency sign, and where it ends; ``None`` without one."""
     match = _QUANTITY.match(text)
     if match is None or len(match[0]) > MAX_DIGITS:
         return None

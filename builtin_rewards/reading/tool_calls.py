@@ -129,7 +129,7 @@ _PAIR = re.compile(  # an argument in tags
 
 
 def _unmarked_calls(text: str) -> list[ToolCall]:
-    """Return the calls that a text without marks is; other data may have a name too."""
+    """Return the calls that a whole text without marks is; nothing for other data, which may have a name too."""
     source = (last_code(text, ("json",)) or "").strip()
     if _CODE_LIST.match(source):
         return _parse_code(source)

@@ -199,7 +199,7 @@ class Calibrated(Composite):
 
 
 def _pairs(rows: Rows) -> list[PreferenceRow] | None:
-    """Return the pairs; ``None`` where rows are labelled completions."""
+    """Return the pairs, or ``None`` where rows are labelled completions; raise DataError for uneven sides."""
     if isinstance(rows, str | Path):
         (first,) = read_rows(rows, limit=1, for_trainer=False)
         return _check_one_to_one(read_preferences(rows)) if "chosen" in first.values else None
