@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import enum
 import functools
+import importlib
 import itertools
 import marshal
 import operator
@@ -128,6 +129,8 @@ class Walk:
         signal.signal(signal.SIGVTALRM, self._end_long_call)
         signal.setitimer(signal.ITIMER_VIRTUAL, CALL_S / 4, CALL_S / 4)
         guards._stand_ins.update(stand_ins.STAND_INS)
+        for module in ("_pydecimal", "_strptime", "locale"):  # C code imports them when it first needs them
+            importlib.import_module(module)
         self._real_modules = set(map(id, sys.modules.values()))
         self._is_planted = bool(plant)
         self._names = {"planted": PLANTS[plant], **guards._names(guards.Printed())}
