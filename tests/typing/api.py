@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Annotated, Any
 
 from rewardkit import (
@@ -15,6 +16,7 @@ from rewardkit import (
     Outcome,
     Recorder,
     Reward,
+    RewardDefinitionWarning,
     RewardFunctionsConfig,
     RewardFunctionsRuntimeConfig,
     RewardOptions,
@@ -43,6 +45,8 @@ from rewardkit import (
 from rewardkit.extending import Coercer, TextOrder
 from rewardkit.serving import JoinedRuntime, RemoteRuntime, scorer_of
 from sandbox import Sandbox
+
+warnings.simplefilter("error", RewardDefinitionWarning)
 
 
 @reward
