@@ -168,9 +168,9 @@ def _interrupt_main(number: signal.Signals = signal.SIGINT) -> None:
     _plain_interrupt(number)
 
 
-def _throw(thread: object, error: object) -> int:
+def _throw(thread: int | ctypes.c_ulong | ctypes.c_long, error: object) -> int:
     """Raise an error in a thread as Python's C function does, and note whose call did that."""
-    number: int = getattr(thread, "value", thread)
+    number = thread if isinstance(thread, int) else thread.value
     _throwers[number] = _current.get()
     wrapped = error if error is None or isinstance(error, ctypes.py_object) else ctypes.py_object(error)
     return int(_plain_throw(ctypes.c_ulong(number), wrapped))
