@@ -176,6 +176,14 @@ def test_output_up_to_the_limit(sandbox: Sandbox) -> None:
         assert 1000 <= len(getattr(cut, stream)) <= 1001
 
 
+@pytest.mark.parametrize("descriptor", [1, 2, 4])
+def test_code_that_has_written_too_much_does_not_go_on(sandbox: Sandbox, descriptor: int) -> None:
+    """Output beyond its limit ends an evaluation that would hold it, at once and not at its own end."""
+    source = f"import os, time\nos.write({descriptor}, bytes(4 << 20))\ntime.sleep(600)"
+    result = sandbox.run(source, limits=Limits(timeout_s=600))
+    assert (OUTPUT_LIMIT, "more than 1,048,576 bytes of output") == (result.status, result.error)
+
+
 def test_files(sandbox: Sandbox) -> None:
     """Files lie in the current directory, also below it, and nothing else does; the next program finds none."""
     files = {"a.txt": "ünï\r\n", "deep/er/b": "x" * 100_000}

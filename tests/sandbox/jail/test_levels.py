@@ -290,10 +290,10 @@ def test_the_probes_attacks_succeed_without_a_jail(monkeypatch: pytest.MonkeyPat
         sandbox = Sandbox(level="none", workers=1, limits=Limits(memory_bytes=1 << 31)).start()
     with sandbox:
         found = probe.succeeded(lambda source: sandbox.run(source).stdout, Level.STANDARD)
-    assert {"read a file outside", "open a TCP socket", "start a process", "make an anonymous file to execute"} <= set(
-        found
-    )
-    assert len(found) >= 8, found
+    always = {"read a file outside", "open a TCP socket", "start a process", "make an anonymous file to execute"}
+    always |= {"map memory that stays when it is unmapped", "wait for several descriptors at once"}
+    always |= {"give a thread a table of descriptors of its own"}
+    assert always <= set(found), found
 
 
 def test_attacks_of_each_level() -> None:
