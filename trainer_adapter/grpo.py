@@ -35,7 +35,7 @@ from rewardkit.serving import scorer_of
 from sandbox import cores, local_ranks
 from trainer_adapter import trainer_scores
 from trainer_adapter.columns import FrozenBatch
-from trainer_adapter.environment_values import EnvironmentColumns, take_over
+from trainer_adapter.environment_values import EnvironmentColumns, check_workspaces, take_over
 from trainer_adapter.functions import AdaptedFunction, Copies, Scorings
 from trainer_adapter.handover import check_handover, check_listed_weights
 from trainer_adapter.models import needing_extra
@@ -283,6 +283,7 @@ class RewardAdapter:
         callback = self.callback
         if not (hasattr(trainer, "reward_funcs") and hasattr(trainer, "callback_handler")):
             raise ConfigError(f"attach({trainer!r}): expected a GRPOTrainer or RLOOTrainer")
+        check_workspaces(self.runtime.rewards.values(), getattr(trainer, "train_dataset", None), "dataset")
         callbacks = trainer.callback_handler.callbacks
         callbacks[:] = [
             callback,

@@ -15,6 +15,7 @@ from trainer_adapter.environment_values import WORKSPACE_COLUMN, LeafRewards, ch
 from trainer_adapter.splitting import TrlTrainer
 
 _OF_ENVIRONMENTS = frozenset({ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, WORKSPACE_COLUMN})
+_ENVIRONMENTS = ("environments", "environment_factories")  # What a trainer with environments has, by TRL's version
 _ADDING_COLUMNS = ("_prepare_inputs", "_generate_and_score_completions", "_calculate_rewards")
 """Methods in which a subclass of TRL's trainers may hand rewards more than the columns of its data set."""
 _KEPT = ("prompt", "image", "images")  # The columns that TRL's trainers keep with `remove_unused_columns=True`
@@ -35,7 +36,7 @@ def check_handover(trainer: TrlTrainer, rewards: Mapping[str, LeafRewards], weig
             _check_prompt(columns, what)
             _check_kept(trainer, rewards.values(), columns, what)
             if not _adds_columns(trainer):
-                has_environments = getattr(trainer, "environments", None) is not None
+                has_environments = any(getattr(trainer, name, None) is not None for name in _ENVIRONMENTS)
                 check_columns(rewards.values(), columns, what, _OF_ENVIRONMENTS if has_environments else frozenset())
         check_workspaces(rewards.values(), rows, what)
 
