@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rewardkit.run_code import Sources
+
 
 class Versioned:
     """A value that states its version itself, so that a fingerprint does not read its source and settings."""
@@ -16,6 +18,10 @@ class Versioned:
     def version(self) -> str:
         """Text that changes when what decides the score may have changed; computed when it is first asked for."""
         raise NotImplementedError
+
+    def version_at(self, sources: Sources) -> str:
+        """Return the version at the start of a run, whose files are what ``sources`` has."""
+        return self.version
 
 
 class RewardFunction:

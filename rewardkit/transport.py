@@ -6,6 +6,8 @@ prompt goes by value (cloudpickle), and a training script needs no ``__main__`` 
 
 from __future__ import annotations
 
+import contextlib
+import dis
 import functools
 import hashlib
 import importlib
@@ -16,8 +18,7 @@ import os
 import sys
 import traceback
 import types
-from collections.abc import Callable, Mapping
-from contextvars import ContextVar
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,6 +26,7 @@ from typing import Any
 import cloudpickle
 
 from rewardkit.errors import RewardError, RewardLoadError, RewardTransportError
+from rewardkit.run_code import FromText, text_in_run
 
 _OUR_FOLDERS = tuple(
     f"{Path(__file__).parents[1] / package}{os.sep}"
@@ -32,10 +34,12 @@ _OUR_FOLDERS = tuple(
 )
 
 
-def locate(wanted: object, function: Callable[..., Any]) -> tuple[str, str] | None:
+def locate(
+    wanted: object, function: Callable[..., Any], within: Callable[[Any], object] = lambda value: value
+) -> tuple[str, str] | None:
     """Return the module and the qualified name under which a fresh process finds ``wanted``, or ``None``.
 
-    ``wanted`` is the function, or the reward that stands in its place in the module.
+    ``wanted`` is the function, or the reward that stands in its place in the module, or what is ``within`` that.
     """
     module_name = getattr(function, "__module__", None)
     # what a factory made is found where the module keeps it under the function's own name
@@ -44,13 +48,12 @@ def locate(wanted: object, function: Callable[..., Any]) -> tuple[str, str] | No
         return None
     module: Any = sys.modules.get(module_name)
     if module_name.startswith(FILE_MODULES) and module is not None:
-        carried = _carried.get().get(str(module.__file__))
-        module_name = f"file:{module.__file__}" if carried is None else f"carried:{carried}"
+        module_name = f"file:{module_name.removeprefix(FILE_MODULES)}:{module.__file__}"
     elif not importable(module_name):
         return None
     for part in qualname.split("."):
         module = getattr(module, part, None)
-    return (module_name, qualname) if module is wanted else None
+    return (module_name, qualname) if within(module) is wanted else None
 
 
 def importable(module_name: str) -> bool:
@@ -83,18 +86,13 @@ def spec_afresh(name: str, path: list[str] | None) -> importlib.machinery.Module
     return next((spec for finder in finders if (spec := finder.find_spec(name, path)) is not None), None)
 
 
-_carried: ContextVar[Mapping[str, str]] = ContextVar("carried", default={})  # noqa: B039 - it is never written to
-"""Reward files that travel beside the bytes being made: where each lies on the other machine's path, by its place."""
-
-
-def dumps(thing: object, *rewards: Any, carried: Mapping[str, str] | None = None) -> bytes:
+def dumps(thing: object, *rewards: Any, modules: set[str] | None = None) -> bytes:
     """Return the bytes from which another process rebuilds ``thing``, which holds these rewards.
 
     Args:
         thing: The object that travels.
         rewards: The rewards that it holds.
-        carried: For another machine: reward files that travel beside the bytes, each with the path below one of its
-            ``sys.path`` under which it lies there.
+        modules: Takes the names of the modules that the other process imports for it.
 
     Raises:
         RewardTransportError: It holds something that cannot travel; says what and the remedy.
@@ -103,10 +101,12 @@ def dumps(thing: object, *rewards: Any, carried: Mapping[str, str] | None = None
     by_value = list({module.__name__: module for function in functions for module in _own_modules(function)}.values())
     for module in by_value:
         cloudpickle.register_pickle_by_value(module)
-    token = _carried.set(carried or {})
     try:
         buffer = io.BytesIO()
-        _Pickler(buffer).dump(thing)
+        pickler = _Pickler(buffer)
+        pickler.dump(thing)
+        if modules is not None:
+            modules |= pickler.modules
         return buffer.getvalue()
     except Exception as reason:
         names = ", ".join(repr(reward.name) for reward in rewards)
@@ -117,15 +117,23 @@ def dumps(thing: object, *rewards: Any, carried: Mapping[str, str] | None = None
             "of a module that the worker imports; or use Runtime(..., lane='inline')"
         ) from reason
     finally:
-        _carried.reset(token)
         for module in by_value:
             cloudpickle.unregister_pickle_by_value(module)
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it ships no types
-    """cloudpickle, which also sends functions under ``functools.cache``, and finds what a file defines by its path."""
+    """cloudpickle, which also sends functions under ``functools.cache``, and finds what a file defines by its path.
+
+    Attributes:
+        modules: The names of the modules that what was sent needs.
+    """
+
+    def __init__(self, buffer: io.BytesIO) -> None:
+        super().__init__(buffer)
+        self.modules: set[str] = set()
 
     def reducer_override(self, obj: object) -> Any:
+        self.modules.update(modules_behind(obj))
         if isinstance(obj, io.TextIOWrapper) and obj not in (sys.stdout, sys.stderr):
             # cloudpickle would send what one that is read holds, at its place: a copy that is nobody's file
             raise TypeError(f"cannot pickle the open file {getattr(obj, 'name', '')!r}")
@@ -141,6 +149,33 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it ships no types
         return super().reducer_override(obj)
 
 
+def modules_behind(thing: object) -> Iterator[str]:
+    """Return the names of the modules that a value needs, those that a function's body imports among them."""
+    yield type(thing).__module__
+    if isinstance(thing, types.ModuleType):
+        yield thing.__name__
+    elif isinstance(thing, types.FunctionType | type):
+        yield thing.__module__ or ""
+    else:
+        with contextlib.suppress(AttributeError):  # a reward has the module of its function
+            yield object.__getattribute__(thing, "__dict__").get("__module__", "")
+    if isinstance(thing, types.FunctionType):
+        yield from _imported_in(thing.__code__)
+
+
+def _imported_in(code: types.CodeType) -> Iterator[str]:
+    module = ""
+    for step in dis.get_instructions(code):
+        if step.opname == "IMPORT_NAME":
+            module = step.argval
+            yield module
+        elif step.opname == "IMPORT_FROM":
+            yield f"{module}.{step.argval}"
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from _imported_in(inner)
+
+
 def _cached(function: Callable[..., Any], maxsize: int | None, typed: bool) -> Any:
     return functools.lru_cache(maxsize=maxsize, typed=typed)(function)
 
@@ -153,36 +188,32 @@ def _own_modules(function: object) -> list[ModuleType]:
     return [module for module in modules if module is not None and not importable(module.__name__)]
 
 
-FILE_MODULES = "rewardkit_file_"  # Modules loaded from a file have this and a digest of the path as their name
-
-
-class _FromSource(importlib.machinery.SourceFileLoader):
-    """Compiles the text that is in the file now.
-
-    An import takes Python's cached bytecode where the file's size and the second of its last change are as they were:
-    a file saved twice within a second would run as it was before.
-    """
-
-    def get_code(self, fullname: str) -> types.CodeType:
-        path = self.get_filename(fullname)
-        return self.source_to_code(self.get_data(path), path)
+FILE_MODULES = "rewardkit_file_"  # Modules loaded from a file have this and a digest of path and text as their name
+CARRIED_FILES = "rewardkit_carried"  # The folder of the files of such modules on another machine, by their digest
 
 
 def load_file(path: Path) -> ModuleType:
-    """Return the module made of a Python file, loaded once in a process; its folder is importable from then on.
+    """Return the module made of a Python file, loaded once in a process for the same text.
 
-    Raises RewardLoadError with its own traceback where there is no such file, or it does not import.
+    Its folder is importable from then on. Raises RewardLoadError with its own traceback where there is no such file, or
+    it does not import.
     """
     path = path.resolve()
-    name = FILE_MODULES + hashlib.sha256(str(path).encode()).hexdigest()[:12]
+    if path.suffix not in importlib.machinery.SOURCE_SUFFIXES:
+        raise RewardLoadError(f"{path}: not a Python file")
+    try:
+        text = path.read_bytes()
+    except OSError:
+        raise RewardLoadError(f"{path}: no such file") from None
+    return _load_text(FILE_MODULES + hashlib.sha256(f"{path}\0".encode() + text).hexdigest()[:12], path, text)
+
+
+def _load_text(name: str, path: Path, text: bytes) -> ModuleType:
     if name in sys.modules:
         return sys.modules[name]
-    if not path.is_file():
-        raise RewardLoadError(f"{path}: no such file")
-    loader = _FromSource(name, str(path)) if path.suffix in importlib.machinery.SOURCE_SUFFIXES else None
-    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
-    if spec is None or spec.loader is None:
-        raise RewardLoadError(f"{path}: not a Python file")
+    spec = importlib.util.spec_from_file_location(name, path, loader=FromText(name, str(path), text))
+    assert spec is not None
+    assert spec.loader is not None
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     module = importlib.util.module_from_spec(spec)
@@ -195,6 +226,13 @@ def load_file(path: Path) -> ModuleType:
             raise
         raise import_failure(str(path), fault) from fault
     return module
+
+
+def loader_of(thing: object) -> FromText | None:
+    """Return what loaded the module that defines a function or class, where that is :func:`load_file`."""
+    module = sys.modules.get(getattr(thing, "__module__", None) or "")
+    loader = getattr(getattr(module, "__spec__", None), "loader", None)
+    return loader if isinstance(loader, FromText) else None
 
 
 def import_failure(what: str, fault: BaseException) -> RewardLoadError:
@@ -224,9 +262,8 @@ def own_traceback(fault: BaseException) -> str:
 def find(module: str, qualname: str) -> Any:
     """Return the object under a name that :func:`locate` returned, in any process; load its file or module once."""
     if module.startswith("file:"):
-        value: Any = load_file(Path(module[5:]))
-    elif module.startswith("carried:"):
-        value = load_file(_on_path(module[8:]))
+        digits, _, file = module[5:].partition(":")
+        value: Any = _file_module(digits, Path(file))
     else:
         value = importlib.import_module(module)
     for part in qualname.split("."):
@@ -234,6 +271,11 @@ def find(module: str, qualname: str) -> Any:
     return value
 
 
-def _on_path(relative: str) -> Path:
-    candidates = [Path(entry) / relative for entry in sys.path]
-    return next((candidate for candidate in candidates if candidate.is_file()), candidates[0])
+def _file_module(digits: str, file: Path) -> ModuleType:
+    """Return the module of a reward file: as the run has it, as it came to this machine, or as it is on the disk."""
+    name = FILE_MODULES + digits
+    text = text_in_run(name)
+    if text is not None or name in sys.modules:
+        return _load_text(name, file, text or b"")
+    carried = (Path(entry) / CARRIED_FILES / digits / file.name for entry in sys.path)
+    return load_file(next((candidate for candidate in carried if candidate.is_file()), file))

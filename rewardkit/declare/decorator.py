@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from rewardkit.coercion.rule import ColumnValueError
@@ -14,6 +15,7 @@ from rewardkit.declare.options import NamedOptions, RewardOptions
 from rewardkit.declare.spec import ColumnMisfit, Kind, RewardSpec, build_spec, coerce_column
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.function import described
+from rewardkit.run_code import Sources
 from rewardkit.transport import find, locate
 from rewardkit.types import Outcome
 
@@ -126,6 +128,18 @@ class Reward(Composable, Generic[P, R]):
         """Fingerprint of the code and all of one's own that it uses, settings and options: 12 hexadecimal digits."""
         return self.spec.version
 
+    def version_at(self, sources: Sources) -> str:
+        return self.spec.fingerprint.at_start(sources).digits
+
+    def at_start(self, sources: Sources) -> Reward[..., Any]:
+        """Return the reward at the start of a run, whose files are what ``sources`` has: itself if nothing changed."""
+        fingerprint = self.spec.fingerprint.at_start(sources)
+        if fingerprint is self.spec.fingerprint:
+            return self
+        reward = self._having(self.options)
+        reward.spec = replace(reward.spec, fingerprint=fingerprint)
+        return reward
+
     def __call__(self, *arguments: object, **columns: object) -> R:
         """Call the function, coercing columns as a run would.
 
@@ -203,14 +217,19 @@ class Reward(Composable, Generic[P, R]):
         location = locate(self, self.spec.function)
         if location is not None:
             return find, location
-        location = locate(self.spec.function, self.spec.function)
+        location = locate(self.spec.function, self.spec.function, _function_of)
         if location is not None:
             return _rebuild_found, (*location, self.spec.kind, self.spec.options)
         return Reward, (self.spec.function, self.spec.kind, self.spec.options, dict(self.spec.hints), self.version)
 
 
 def _rebuild_found(module: str, qualname: str, kind: Kind, options: RewardOptions) -> Reward[..., Any]:
-    return Reward(find(module, qualname), kind, options)
+    return Reward(_function_of(find(module, qualname)), kind, options)
+
+
+def _function_of(value: Any) -> Any:
+    """Return the function of the reward that stands in its place in a module."""
+    return value.spec.function if isinstance(value, Reward) else value
 
 
 def _marker(kind: Kind) -> str:

@@ -8,7 +8,6 @@ defines goes through a record as its pickled value.
 
 from __future__ import annotations
 
-import ast
 import base64
 import dataclasses
 import hashlib
@@ -18,11 +17,8 @@ import re
 import shutil
 import sys
 import tempfile
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from rewardkit.declare.compose import Composable, Composite
@@ -34,13 +30,12 @@ from rewardkit.function import described
 from rewardkit.loading.registry import RewardLike, as_named, resolve
 from rewardkit.record.description import Description, describe
 from rewardkit.record.secrets import Secrets
-from rewardkit.transport import FILE_MODULES, dumps
-from rewardkit.versions.names_used import ImportTarget
-from rewardkit.versions.own_modules import BUILTINS, find_from, home_of, is_own
+from rewardkit.run_code import RunCode
+from rewardkit.transport import CARRIED_FILES, FILE_MODULES, dumps
+from rewardkit.versions.own_modules import home_of, is_own
 
 FOLDER = "rewards"  # The folder beside a record that has the files of changed rewards
 MOST_BYTES = 32 << 20  # Bytes of all files that travel to another machine
-_REWARD_FILES = "rewardkit_carried"  # of reward files, which no import finds by name
 
 
 def write_file(file: Path, data: bytes) -> Path:
@@ -215,103 +210,44 @@ def _without_secrets(text: str, source: str) -> str:
 # To another machine.
 
 
-@dataclass(slots=True)
-class Carried:
-    """Files of one's own that travel: reward files, and the modules and packages that they import.
+def carried_files(code: RunCode) -> dict[str, bytes]:
+    """Return the files that a run's modules need on another machine, by their paths below the folder there.
 
-    Attributes:
-        files: Their content, by the path below the folder in which they will lie.
+    Packages travel whole, because they may read files of their own.
+
+    Raises RewardTransportError where a file cannot be read, or all are more than 32 MB.
     """
-
-    files: dict[str, bytes] = field(default_factory=dict)
-    places: dict[str, str] = field(default_factory=dict)  # Of reward files, that path by the one here
-
-    def add(self, path: str, file: Path) -> None:
-        """Read a file; raise RewardTransportError where it cannot be read, or all files are more than 32 MB."""
-        try:
-            self.files[path] = file.read_bytes()
-        except OSError as error:
-            raise RewardTransportError(f"{file} cannot travel to other machines: {error.strerror or error}") from error
-        size = sum(map(len, self.files.values()))
-        if size > MOST_BYTES:
-            raise RewardTransportError(
-                f"the reward's own files cannot travel to other machines: with {file} they have {size:,} bytes, more "
-                f"than {MOST_BYTES:,}. Install their package on every machine"
-            )
-
-    def add_module(self, file: Path) -> None:
-        """Read a module, or the whole package that it is in: a package may read its own files."""
+    files: dict[str, bytes] = {}
+    texts = code.texts
+    packages: set[Path] = set()
+    for name, module in code.modules.items():
+        file = Path(module.file)
+        if name.startswith(FILE_MODULES):
+            files[f"{CARRIED_FILES}/{name.removeprefix(FILE_MODULES)}/{file.name}"] = module.text
+            continue
         home = home_of(file)
         top = _path_below(home)
-        if home.is_file():
-            self.add(top, home)
-        elif f"{top}/__init__.py" not in self.files:
+        if home.suffix == ".py":
+            files[top] = module.text
+        elif home not in packages:
+            packages.add(home)
             for part in sorted(home.rglob("*")):
                 if part.is_file() and "__pycache__" not in part.parts:
-                    self.add(f"{top}/{part.relative_to(home)}", part)
+                    _add(files, f"{top}/{part.relative_to(home)}", part, texts.get(os.path.realpath(part)))
+    return files
 
 
-def carried_with(functions: Iterable[object]) -> Carried:
-    """Return the files that functions need on another machine.
-
-    Raises RewardTransportError where they are more than 32 MB; it names the largest package.
-    """
-    carried = Carried()
-    queue: deque[Path] = deque()
-    for function in functions:
-        for name, file in _modules_of(function):
-            if name.startswith(FILE_MODULES):
-                digest = hashlib.sha256(str(file).encode()).hexdigest()[:12]
-                carried.places[str(file)] = f"{_REWARD_FILES}/{digest}/{file.name}"
-                carried.add(carried.places[str(file)], file)
-            elif name != "__main__":
-                carried.add_module(file)
-            queue.append(file)
-    visited: set[Path] = set()
-    while queue:
-        file = queue.popleft()
-        if file not in visited:
-            visited.add(file)
-            for module in _imported_by(file):
-                carried.add_module(module)
-                queue.append(module)
-    return carried
-
-
-def _modules_of(function: object) -> Iterator[tuple[str, Path]]:
-    """Return the modules of one's own that a function is from, or the object that is called like one."""
-    inner = getattr(function, "func", function)
-    for name in {getattr(inner, "__module__", None), type(inner).__module__}:
-        module: ModuleType | None = sys.modules.get(name or "")
-        file = getattr(module, "__file__", None)
-        if module is not None and isinstance(file, str) and file.endswith(".py") and _travels(Path(file)):
-            yield module.__name__, Path(file)
-
-
-def _travels(file: Path) -> bool:
-    return is_own(file) and not os.path.realpath(file).startswith(BUILTINS)
-
-
-def _imported_by(file: Path) -> Iterator[Path]:
-    """Return the files of one's own that a file imports, also inside its functions."""
+def _add(files: dict[str, bytes], path: str, file: Path, text: bytes | None) -> None:
     try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return
-    for node in ast.walk(tree):
-        for target in _targets(node):
-            module = find_from(file, target)
-            if module is not None and module.file is not None and _travels(module.file):
-                yield module.file
-
-
-def _targets(node: ast.AST) -> Iterator[ImportTarget]:
-    if isinstance(node, ast.Import):
-        yield from (ImportTarget(alias.name) for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        yield ImportTarget(node.module or "", node.level)
-        dotted = f"{node.module}." if node.module else ""
-        yield from (ImportTarget(dotted + alias.name, node.level) for alias in node.names if alias.name != "*")
+        files[path] = file.read_bytes() if text is None else text
+    except OSError as error:
+        raise RewardTransportError(f"{file} cannot travel to other machines: {error.strerror or error}") from error
+    size = sum(map(len, files.values()))
+    if size > MOST_BYTES:
+        raise RewardTransportError(
+            f"the reward's own files cannot travel to other machines: with {file} they have {size:,} bytes, more than "
+            f"{MOST_BYTES:,}. Install their package on every machine"
+        )
 
 
 def _path_below(home: Path) -> str:

@@ -15,6 +15,7 @@ from rewardkit.declare.compose import Composable, Composite
 from rewardkit.declare.decorator import Reward, reward
 from rewardkit.declare.text_reward import TextReward
 from rewardkit.errors import RewardDefinitionError, RewardLoadError
+from rewardkit.run_code import RunReward
 from rewardkit.shown.text import shorten
 from rewardkit.transport import import_failure, load_file, locate
 
@@ -38,6 +39,7 @@ class RewardSet:
         overlay: Folders that come first in the workers' ``sys.path``.
         env: Environment variables added for the workers.
         packages: Requirements of which the overlay is made, for other machines to make their own.
+        running: Rewards that a run has already, as its workers load them, by their leaves; these stay as they are.
         weights: Each reward's weight in the totals where servers set it; ``None`` for the caller to set.
         servers: Addresses of the servers that score; none for rewards that are scored from here.
     """
@@ -46,6 +48,7 @@ class RewardSet:
     overlay: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     packages: Sequence[str] = ()
+    running: Mapping[Composable, RunReward] = field(default_factory=dict)
     weights: Mapping[str, float] | None = None
     servers: Sequence[str] = ()
 

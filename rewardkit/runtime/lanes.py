@@ -18,6 +18,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewardkit.errors import RewardError, RewardLoadError, RuntimeClosedError
+from rewardkit.run_code import RunCode, imported_from
 from rewardkit.runtime.attempt import attempt, attempt_async, failure_of
 from rewardkit.runtime.finding import encode
 from rewardkit.runtime.plan import Plan, RewardCall
@@ -88,15 +89,15 @@ def _translate(error: BaseException) -> BaseException:
     return own_error
 
 
-def run_inline(settler: Settler) -> RunningBatch:
-    """Run every call here, one after another, with its retries."""
+def run_inline(settler: Settler, code: RunCode) -> RunningBatch:
+    """Run every call here, one after another, with its retries; what calls import first is the run's ``code``."""
     plan = settler.plan
     segments: list[bytes] = []
     for piece in plan.pieces():
         settler.take_cached(piece.cached)
         segments += piece.segments
         for call in piece.calls:
-            while retries := settler.take([_run(plan, call, segments)]):
+            while retries := settler.take([_run(plan, call, segments, code)]):
                 time.sleep(retries[0][0])
     settler.finish()
     done: concurrent.futures.Future[None] = concurrent.futures.Future()
@@ -104,11 +105,11 @@ def run_inline(settler: Settler) -> RunningBatch:
     return RunningBatch(settler, done, lambda: None)
 
 
-def _run(plan: Plan, call: RewardCall, segments: Sequence[bytes]) -> CallResult:
+def _run(plan: Plan, call: RewardCall, segments: Sequence[bytes], code: RunCode) -> CallResult:
     spec = plan.rewards[call.target].spec
     rollouts = [rollout_of(segments[index]) for index in call.places]
     process = os.getpid()
-    with inline_capture() as log:
+    with inline_capture() as log, imported_from(code):
         start_s = time.monotonic()
         try:
             if spec.is_async:

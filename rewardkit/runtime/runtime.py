@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import functools
 import importlib.util
 import math
+import operator
 import os
 import pickle
 import queue
@@ -20,6 +22,7 @@ from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import CallContext
 from rewardkit.errors import RewardDefinitionError, RewardError, RewardLoadError
 from rewardkit.loading.registry import resolve_set
+from rewardkit.run_code import RunCode, RunReward, Sources, imported_from
 from rewardkit.runtime.alarms import Alarms
 from rewardkit.runtime.batch import Columns, check_lost, combine, waits_for_group, with_worst_of_groups
 from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
@@ -27,7 +30,7 @@ from rewardkit.runtime.lanes import RunningBatch, run_in_workers, run_inline
 from rewardkit.runtime.plan import CallerRows, Plan, check_rollouts
 from rewardkit.runtime.settings import check_isolated, check_open, choice, leaves_of, require, signs_of, weights_of
 from rewardkit.runtime.settle import Finished, Listener, Settler, check_failure
-from rewardkit.runtime.target import load, pool_target, time_to_load_s
+from rewardkit.runtime.target import inline_code, load, pool_targets, run_reward, time_to_load_s
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.transport import dumps
 from rewardkit.types import Rollout
@@ -123,6 +126,8 @@ class Runtime:
         self._closed = False
         self._pool: CallPool | None = None
         self._recorder: Recorder | None = None
+        self._code = RunCode()
+        self._running: Mapping[Composable, RunReward] = {}
         reward_set = resolve_set(rewards)
         self._reward_set = reward_set
         self._options: dict[str, Any] = {
@@ -135,7 +140,8 @@ class Runtime:
             "on_failure": on_failure,
             "ray_address": ray_address,
         }
-        self._rewards = reward_set.rewards
+        self._sources = Sources()
+        self._rewards = {name: self._at_start(reward) for name, reward in reward_set.rewards.items()}
         self.weights = weights_of(self._rewards, weights)
         self.spared: Collection[str] = frozenset()
         self._leaves = leaves_of(self._rewards.values())
@@ -158,16 +164,27 @@ class Runtime:
         if record is not None:
             self._recorder = _recorder(record, reward_set.env)
 
+    def _at_start(self, reward: Composable) -> Composable:
+        """Return a reward as its files are now, of which it is an older version otherwise."""
+        leaves = {
+            leaf: leaf if leaf in self._reward_set.running else leaf.at_start(self._sources) for leaf in reward.leaves
+        }
+        is_same = all(leaf is before for before, leaf in leaves.items())
+        return reward if is_same else reward.map_leaves(leaves.__getitem__)
+
     def _place_calls(self, lane: StrEnum, ray_address: str | None) -> None:
         """Load the rewards here for the inline lane, or make the pool of another one."""
         if ray_address is not None and lane is not RuntimeLane.RAY:
             raise RewardDefinitionError(f"ray_address={ray_address!r}: only lane='ray' has a cluster")
         if lane is RuntimeLane.INLINE:
             self.workers = 1
+            self._code = inline_code(self._leaves, self._sources)
             for leaf in self._leaves:
                 load(leaf)
             return
         check_isolated(self._leaves)
+        running = self._reward_set.running
+        self._running = {leaf: running.get(leaf) or run_reward(leaf, self._sources) for leaf in self._leaves}
         self._pool = self._own_pool()
         if lane is RuntimeLane.RAY:
             self._pool = self._spread(self._pool, ray_address)
@@ -177,7 +194,7 @@ class Runtime:
         """Return the pool of this machine's workers, not started."""
         from sandbox.workers import WorkerPool  # slow to import; needed only here
 
-        targets = [pool_target(reward) for reward in self._leaves]
+        targets = pool_targets(self._leaves, self._running)
         path = [*self._reward_set.overlay, *_path()]
         try:
             return WorkerPool(targets, workers=self.workers, path=path, **self._pool_options())
@@ -193,6 +210,7 @@ class Runtime:
             home,
             self.workers,
             self._leaves,
+            self._running,
             connect(address),
             workers=self._options["workers"],
             packages=self._reward_set.packages,
@@ -264,13 +282,14 @@ class Runtime:
     def with_rewards(self, rewards: Mapping[str, Composable], weights: Mapping[str, float]) -> Runtime:
         """Return a runtime of other rewards, with this one's options and its workers' packages and variables.
 
-        It has workers of its own and records nothing until :meth:`take_over`.
+        A reward that this runtime has, too, keeps its code, whatever was edited meanwhile. The other runtime has
+        workers of its own and records nothing until :meth:`take_over`.
 
         Args:
             rewards: The rewards by name.
             weights: Their weights by name.
         """
-        reward_set = dataclasses.replace(self._reward_set, rewards=resolve_set(rewards).rewards)
+        reward_set = dataclasses.replace(self._reward_set, rewards=resolve_set(rewards).rewards, running=self._running)
         return Runtime(reward_set, weights=weights, **self._options)
 
     def take_over(self, other: Runtime) -> None:
@@ -382,10 +401,11 @@ class Runtime:
         if self._recorder is not None:
             self._recorder.release()
 
-    def __reduce__(self) -> tuple[Callable[[bytes], Runtime], tuple[bytes]]:
+    def __reduce__(self) -> tuple[Callable[[bytes, RunCode], Runtime], tuple[bytes, RunCode]]:
         """Pickle as the settings; what is made of them in another process has workers of its own and no record."""
-        settings = dataclasses.replace(self._reward_set, rewards=dict(self._rewards)), dict(self.weights), self._options
-        return _rebuilt, (dumps(settings, *self._leaves),)
+        reward_set = dataclasses.replace(self._reward_set, rewards=dict(self._rewards), running=self._running)
+        code = functools.reduce(operator.or_, (running.code for running in self._running.values()), self._code)
+        return _rebuilt, (dumps((reward_set, dict(self.weights), self._options), *self._leaves), code)
 
     def __enter__(self) -> Runtime:
         return self.start()
@@ -410,7 +430,7 @@ class Runtime:
             shared=parts is not None,
             spared=self._spared_leaves(),
         )
-        return run_inline(settler) if self._pool is None else run_in_workers(self._pool, settler)
+        return run_inline(settler, self._code) if self._pool is None else run_in_workers(self._pool, settler)
 
     def _batch(self, run: RunningBatch) -> ScoreBatch:
         plan = run.settler.plan
@@ -446,8 +466,11 @@ class Runtime:
         return batch
 
 
-def _rebuilt(settings: bytes) -> Runtime:
-    reward_set, weights, options = pickle.loads(settings)  # noqa: S301 - this process unpickles what held these bytes
+def _rebuilt(settings: bytes, code: RunCode) -> Runtime:
+    with imported_from(code):
+        reward_set, weights, options = pickle.loads(settings)  # noqa: S301 - this process unpickles what held these bytes
+    for leaf in leaves_of(reward_set.rewards.values()):
+        leaf.at_start(Sources(texts=code.texts))
     return Runtime(reward_set, weights=weights, **options)
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import pickle
+from collections.abc import Mapping, Sequence
 from pickle import loads
 from typing import TYPE_CHECKING, Any
 
+from rewardkit.declare.compose import Composable
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import CallContext
 from rewardkit.errors import RewardError
 from rewardkit.function import described
+from rewardkit.run_code import Installation, RunCode, RunReward, Sources, joined
 from rewardkit.runtime.attempt import attempt, attempt_async
 from rewardkit.runtime.finding import encode
-from rewardkit.transport import dumps
+from rewardkit.transport import dumps, modules_behind
 from rewardkit.types import Arrived
 from sandbox.errors import WorkerStartError
 from sandbox.workers import Answer
@@ -62,22 +65,41 @@ def _rebuild(kind: type[RewardTarget], reward: Reward[..., Any]) -> RewardTarget
     return kind(reward)
 
 
-def pool_target(reward: Reward[..., Any], carried: Mapping[str, str] | None = None) -> Target:
-    """Return a reward as a pool takes it; ``carried`` is for another machine, see :func:`rewardkit.transport.dumps`.
+def run_reward(reward: Reward[..., Any], sources: Sources) -> RunReward:
+    """Return a reward as workers load it, with what it imports as ``sources`` has it.
 
     Raises RewardTransportError where the reward cannot travel to a worker process.
     """
+    from rewardkit.loading.own_code import code_of  # a worker does not need it
+
+    modules: set[str] = set()
+    payload = dumps(
+        AsyncRewardTarget(reward) if reward.spec.is_async else RewardTarget(reward), reward, modules=modules
+    )
+    return RunReward(payload, code_of(modules, sources))
+
+
+def inline_code(rewards: Sequence[Reward[..., Any]], sources: Sources) -> RunCode:
+    """Return what rewards import that are called in this process."""
+    from rewardkit.loading.own_code import code_of
+
+    functions = [part.spec.function for reward in rewards for part in (reward, *reward.inner)]
+    return code_of({name for function in functions for name in modules_behind(function)}, sources)
+
+
+def pool_targets(rewards: Sequence[Reward[..., Any]], running: Mapping[Composable, RunReward]) -> list[Target]:
+    """Return rewards as a pool takes them; those whose code differs share no worker."""
     from sandbox.workers import Lane as PoolLane  # slow to import, and a worker needs neither
     from sandbox.workers import Target
 
-    spec = reward.spec
-    target = AsyncRewardTarget(reward) if spec.is_async else RewardTarget(reward)
-    payload = dumps(target, reward, carried=carried)
-    if spec.is_async:
-        return Target(reward.name, payload, PoolLane.ASYNCIO, spec.concurrency)
-    if spec.concurrency > 1:
-        return Target(reward.name, payload, PoolLane.THREADS, spec.concurrency)
-    return Target(reward.name, payload)
+    codes = joined(running[reward].code for reward in rewards)
+    setups = {id(code): pickle.dumps(Installation(code)) if code else b"" for code in codes}
+    targets = []
+    for reward, code in zip(rewards, codes, strict=True):
+        width = reward.spec.concurrency
+        lane = PoolLane.ASYNCIO if reward.spec.is_async else PoolLane.THREADS if width > 1 else PoolLane.SERIAL
+        targets.append(Target(reward.name, running[reward].payload, lane, width, setups[id(code)]))
+    return targets
 
 
 class AsyncRewardTarget(RewardTarget):

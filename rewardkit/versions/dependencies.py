@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ast
 import builtins
+import hashlib
 from collections import deque
 from pathlib import Path
 
+from rewardkit.run_code import Sources
 from rewardkit.versions.names_used import ImportTarget, Use
-from rewardkit.versions.own_modules import Module, Place, digest_of, find_below, find_from, is_own, read, size_of
+from rewardkit.versions.own_modules import Module, Place, find_below, find_from, is_own, read
 
 MOST_BYTES = 2_000_000
 """Bytes of source that are parsed for one reward; further files count by their bytes. It bounds the time to seconds."""
@@ -22,14 +24,16 @@ class Dependencies:
     """Collects what definitions use, from one start or several.
 
     Args:
+        sources: What the files are.
         home: Folder of an installed package that counts as own, since it holds the reward itself.
 
     Attributes:
         entries: What was found, in the order in which it was met: tuples of plain values without any path.
     """
 
-    def __init__(self, home: Path | None = None) -> None:
+    def __init__(self, sources: Sources, home: Path | None = None) -> None:
         self.entries: list[object] = []
+        self._sources = sources
         self._home = home
         self._numbers: dict[int, int] = {}
         self._modules: list[Module] = []  # holds them, because their ids are keys
@@ -40,11 +44,13 @@ class Dependencies:
     def start(self, module: Module, node: ast.AST) -> list[str]:
         """Take in a definition of a module and all that it uses; return the names that the source does not bind.
 
-        Source that is in no file, such as a notebook's cell, is not followed: all its names are returned.
+        Source that is in no file, such as a notebook's cell, is followed to its imports alone: its other names are
+        returned.
         """
         self._note(module, node)
+        in_file = module.file is not None
         mentioned = module.fragment(node).uses
-        unknown = [use.name for use in mentioned if module.file is None or not self._follow(module, use)]
+        unknown = [use.name for use in mentioned if not ((in_file or use.target) and self._follow(module, use))]
         self._run()
         return unknown
 
@@ -125,8 +131,8 @@ class Dependencies:
             if sum(self._bytes.values()) > MOST_BYTES:
                 self._take_bytes(origin.file)
                 return None
-            self._bytes[origin.file] = size_of(origin.file)
-        module = read(origin.file)
+            self._bytes[origin.file] = len(self._sources.data(origin.file) or b"")
+        module = read(origin.file, self._sources)
         if module is None:
             self._take_bytes(origin.file)
         return module
@@ -134,7 +140,7 @@ class Dependencies:
     def _take_bytes(self, file: Path) -> None:
         """Take in a file without looking into it."""
         if self._new("bytes", file):
-            self.entries.append(("bytes", digest_of(file)))
+            self.entries.append(("bytes", hashlib.sha256(self._sources.data(file) or b"").hexdigest()))
 
     def _take_whole(self, module: Module) -> None:
         for statement in module.statements:

@@ -7,11 +7,14 @@ Source is read when the digits are first asked for, because that takes milliseco
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import inspect
 
 from rewardkit.function import described
-from rewardkit.versions.meanings import Normaliser
+from rewardkit.run_code import Sources
+from rewardkit.transport import loader_of
+from rewardkit.versions.meanings import Normaliser, file_of, innermost
 
 
 class Fingerprint:
@@ -28,12 +31,15 @@ class Fingerprint:
         beside: Further values that belong to it, such as its options.
     """
 
-    __slots__ = ("_digits", "_normaliser", "_root", "_words")
+    __slots__ = ("_digits", "_normaliser", "_parts", "_root", "_sources", "_used", "_words")
 
     def __init__(self, function: object, *beside: object) -> None:
         self._digits: str | None = None
+        self._sources: Sources | None = None  # what the files are, from a run's start on
+        self._used: dict[str, bytes | None] | None = None  # the files that the digits were read from
         self._normaliser = Normaliser()
         self._root: object = function
+        self._parts = function, *beside
         text = described(inspect.unwrap(function) if callable(function) else function).source_text
         own = self._normaliser.meaning(function) if text is None else (getattr(function, "__name__", ""), text)
         self._words: object = (own, *map(self._normaliser.meaning, beside))
@@ -44,13 +50,38 @@ class Fingerprint:
         if self._digits is None:
             from rewardkit.versions.sources import SourceReader  # it brings the parser along, and few processes ask
 
-            text = repr((self._words, SourceReader(self._normaliser.copy(), self._root).read()))
+            loader = loader_of(innermost(self._root))
+            sources = Sources(self._sources, {} if loader is None else {loader.path: loader.text})
+            text = repr((self._words, SourceReader(self._normaliser.copy(), self._root, sources).read()))
+            self._used = sources.texts
             self._digits = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
         return self._digits
+
+    def at_start(self, sources: Sources) -> Fingerprint:
+        """Return the fingerprint at the start of a run, whose files are what ``sources`` has from now on.
+
+        It is this one as long as nothing has changed since its digits were read, or since another run took the files.
+        What a notebook defines counts by what it is now.
+        """
+        if not self._parts:
+            return self
+        if file_of(innermost(self._root)) is None:
+            now = Fingerprint(*self._parts)
+            now._sources = sources
+            return self if self.digits == now.digits else now
+        if self._used is None and self._sources is None:
+            self._sources = sources
+            return self
+        files = self._sources.texts if self._used is None and self._sources is not None else self._used or {}
+        if all(sources.data(file) == data for file, data in files.items()):
+            return self
+        again = copy.copy(self)
+        again._sources, again._digits, again._used = sources, None, None
+        return again
 
 
 def recorded(digits: str) -> Fingerprint:
     """Return a fingerprint whose digits are known: those of a reward that came from another process."""
     fingerprint = Fingerprint(None)
-    fingerprint._digits = digits
+    fingerprint._digits, fingerprint._parts = digits, ()
     return fingerprint

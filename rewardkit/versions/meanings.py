@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import enum
 import functools
+import inspect
 import os
 import re
 import sys
@@ -115,6 +116,17 @@ def file_of(value: object) -> Path | None:
         module = sys.modules.get(value.__module__) if isinstance(value, type) else value
         name = getattr(module, "__file__", None) or ""
     return Path(name) if name.endswith(".py") and os.path.isfile(name) else None
+
+
+def innermost(function: object) -> object:
+    """Return the function that decides where a reward is at home."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if not callable(function):
+        return type(function)
+    function = inspect.unwrap(function)
+    function = getattr(function, "__func__", function)
+    return function if isinstance(function, types.FunctionType | type) else type(function)
 
 
 def _wrapped(value: object) -> object:

@@ -6,8 +6,6 @@ Source comes from files and from a notebook's cells in ``linecache``; where ther
 from __future__ import annotations
 
 import dis
-import functools
-import inspect
 import sys
 import types
 from collections.abc import Iterable
@@ -15,19 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.function import Versioned
+from rewardkit.run_code import Sources
 from rewardkit.versions.dependencies import Dependencies
-from rewardkit.versions.meanings import PLAIN, Normaliser, Sourced, code_meaning, file_of, reference
+from rewardkit.versions.meanings import PLAIN, Normaliser, Sourced, code_meaning, file_of, innermost, reference
 from rewardkit.versions.own_modules import Module, home_of, is_own, read, read_cell
 
 
 class SourceReader:
     """Reads the source of what the values of a fingerprint have, and of what that uses."""
 
-    def __init__(self, normaliser: Normaliser, root: object) -> None:
+    def __init__(self, normaliser: Normaliser, root: object, sources: Sources) -> None:
         self._normaliser = normaliser
-        file = file_of(_innermost(root))
+        self._sources = sources
+        file = file_of(innermost(root))
         self._home = None if file is None else home_of(file)
-        self._dependencies = Dependencies(self._home)
+        self._dependencies = Dependencies(sources, self._home)
 
     def read(self) -> object:
         """Return what each source says, and what all of them use."""
@@ -40,7 +40,7 @@ class SourceReader:
 
     def _read(self, value: Sourced) -> object:
         if isinstance(value, Versioned):
-            return value.version
+            return value.version_at(self._sources)
         if isinstance(value, types.FunctionType):
             return self._function(value)
         return self._module(value) if isinstance(value, types.ModuleType) else self._class(value)
@@ -50,7 +50,7 @@ class SourceReader:
         file = file_of(function)
         if file is not None and not self._is_own(file):
             return reference(function)
-        module = read_cell(code.co_filename) if file is None else read(file)
+        module = read_cell(code.co_filename) if file is None else read(file, self._sources)
         node = None if module is None else _definition(module, code)
         if module is None or node is None:
             return self._compiled(function)
@@ -73,7 +73,7 @@ class SourceReader:
         file = file_of(module)
         if file is None and cls.__module__ not in sys.builtin_module_names:
             return reference(cls), [self._normaliser.meaning(method) for method in _methods(cls)]
-        source = read(file) if file is not None and self._is_own(file) else None
+        source = read(file, self._sources) if file is not None and self._is_own(file) else None
         if source is None:
             return reference(cls)
         before = len(self._dependencies.entries)
@@ -88,7 +88,7 @@ class SourceReader:
 
     def _module(self, module: types.ModuleType) -> object:
         file = file_of(module)
-        source = read(file) if file is not None and self._is_own(file) else None
+        source = read(file, self._sources) if file is not None and self._is_own(file) else None
         if source is None:
             return reference(module)
         before = len(self._dependencies.entries)
@@ -97,17 +97,6 @@ class SourceReader:
 
     def _is_own(self, file: Path) -> bool:
         return is_own(file, self._home)
-
-
-def _innermost(function: object) -> object:
-    """Return the function that decides where a reward is at home."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    if not callable(function):
-        return type(function)
-    function = inspect.unwrap(function)
-    function = getattr(function, "__func__", function)
-    return function if isinstance(function, types.FunctionType | type) else type(function)
 
 
 def _called(value: object) -> Any:

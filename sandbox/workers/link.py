@@ -24,6 +24,7 @@ from sandbox.errors import WorkerStartError
 from sandbox.workers.slot import Slot, State
 from sandbox.workers.warden import process_descriptor
 from sandbox.workers.wire import Channel, MalformedError, channel_pair, parse_json
+from sandbox.workers.worker import Payload
 
 NURSERY_FROM_S = 0.25  # seconds of loading from which on a replacement comes from a nursery
 WARDEN_DOUBT_S = 2.0  # seconds for a warden to start a worker or report an end; then it is asked whether it is there
@@ -41,14 +42,14 @@ class WardenLink:
     """One warden at a time; after :meth:`stop` another one can be started.
 
     The selector watches its socket and process with ``None`` as data, and workers' sockets with their slots. Payloads
-    are, by slot, each target's name and payload by number. ``due`` is when the warden must have answered (monotonic),
+    are by slot. ``due`` is when the warden must have answered (monotonic),
     or infinite.
     """
 
     def __init__(
         self,
         selector: selectors.BaseSelector,
-        payloads: Mapping[int, Mapping[int, tuple[str, bytes]]],
+        payloads: Mapping[int, Payload],
         *,
         path: Sequence[str],
         env: Mapping[str, str],

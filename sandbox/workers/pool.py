@@ -31,6 +31,7 @@ from sandbox.workers.replacement import Replacement
 from sandbox.workers.slot import AWAY_S, Lane, Slot
 from sandbox.workers.steady import INSIDE
 from sandbox.workers.supervisor import Supervisor
+from sandbox.workers.worker import Payload
 
 LOADED_POLL_S = 0.02  # seconds between two looks of a thread that waits for the workers to load
 
@@ -43,12 +44,14 @@ class Target:
     payload: bytes  # pickled callable ``(common, segments, places) -> JSON text``; ``async`` for the event loop
     lane: Lane = Lane.SERIAL  # how its calls run
     width: int = 1  # calls in flight at once; 1 in the serial lane
+    setup: bytes = b""
+    """A pickled object that a worker unpickles before its targets; serial targets of different ones share no worker."""
 
 
 class WorkerPool:
     """Runs calls of targets in isolated worker processes.
 
-    Serial targets share ``workers`` processes; each other target has a process of its own.
+    Serial targets of one setup share ``workers`` processes; each other target has a process of its own.
 
     Args:
         targets: What can be called.
@@ -90,7 +93,7 @@ class WorkerPool:
         self._selector.register(self._wake_read, selectors.EVENT_READ, None)
         self._warden = WardenLink(
             self._selector,
-            {s.index: {i: (targets[i].name, targets[i].payload) for i in sorted(s.targets)} for s in self._slots},
+            {slot.index: _payload(targets, slot) for slot in self._slots},
             path=sys.path if path is None else path,
             env=env or {},
             preload=preload,
@@ -250,10 +253,19 @@ class WorkerPool:
 
 
 def _slots(targets: Sequence[Target], workers: int) -> list[Slot]:
-    serial = [i for i, target in enumerate(targets) if target.lane is Lane.SERIAL]
-    plans = [(Lane.SERIAL, 1, serial)] * workers if serial else []
+    serial: dict[bytes, list[int]] = {}
+    for i, target in enumerate(targets):
+        if target.lane is Lane.SERIAL:
+            serial.setdefault(target.setup, []).append(i)
+    plans = [(Lane.SERIAL, 1, numbers) for numbers in serial.values() for _ in range(workers)]
     plans += [(target.lane, target.width, [i]) for i, target in enumerate(targets) if target.lane is not Lane.SERIAL]
     return [
         Slot(index, lane, width, frozenset(numbers), ", ".join(repr(targets[i].name) for i in numbers))
         for index, (lane, width, numbers) in enumerate(plans)
     ]
+
+
+def _payload(targets: Sequence[Target], slot: Slot) -> Payload:
+    """Return what a slot's workers load: the setup of one of its targets, which is that of all, and the targets."""
+    numbers = sorted(slot.targets)
+    return Payload(targets[numbers[0]].setup, {i: (targets[i].name, targets[i].payload) for i in numbers})

@@ -158,7 +158,7 @@ class Warden:
     def _nursery(self, request: ForkRequest) -> Nursery | None:
         """Return the nursery for a slot's workers, made now if need be; ``None`` where they start without one."""
         payload = self._payloads[request.slot]
-        key = tuple(payload)
+        key = tuple(payload.targets)
         if key in self._nurseries:
             return self._nurseries[key]
         if not self._adopts or self._nurseries_lost[key] >= MAX_NURSERIES:

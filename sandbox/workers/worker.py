@@ -14,7 +14,7 @@ import random
 import socket
 import sys
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sandbox.errors import WorkerStartError
 from sandbox.workers import capture, surroundings
@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 
 _MAX_LOAD_ERROR_CHARS = 20_000
 
-Payload = dict[int, tuple[str, bytes]]
+
+class Payload(NamedTuple):
+    """What a worker loads."""
+
+    setup: bytes  # A pickled object that is unpickled first, if there is one
+    targets: dict[int, tuple[str, bytes]]  # Each target's name and pickle, by number
 
 
 def serve(
@@ -46,7 +51,7 @@ def serve(
 ) -> int:
     """Load the payload's targets and serve ``width`` calls at once until the parent is gone.
 
-    The payload has each target's name and pickle, by number; ``loaded`` are the targets where the fork has them.
+    ``loaded`` are the payload's targets where the fork has them.
     ``control`` is the socket to the parent; the rest are descriptors of the page, the results, and crash output.
     """
     faulthandler.enable(os.fdopen(console, "wb", buffering=0, closefd=False))
@@ -98,7 +103,9 @@ def load(payload: Payload) -> dict[int, TargetFunction]:
     surroundings.install()
     process = Steady.process()
     try:
-        return {index: _load(*target) for index, target in payload.items()}
+        if payload.setup:
+            _load("what the rewards import", payload.setup)
+        return {index: _load(*target) for index, target in payload.targets.items()}
     finally:
         if Steady.process() != process:  # a module of the reward's forked, and its copy came here as well
             Steady.end(0)

@@ -7,14 +7,15 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rewardkit.declare.compose import Composable
 from rewardkit.declare.decorator import Reward
 from rewardkit.function import described as function_of
-from rewardkit.loading.carried import carried_with
+from rewardkit.loading.carried import carried_files
+from rewardkit.run_code import RunReward, joined
 from rewardkit.runtime.nodes.cluster import NodeCluster
 from rewardkit.runtime.nodes.host import describe
 from rewardkit.runtime.nodes.orders import HostOrder, NodeExpectation, RewardsDescription
 from rewardkit.runtime.nodes.pool import NodePool
-from rewardkit.runtime.target import pool_target
 from rewardkit.transport import dumps
 from sandbox.workers import CallPool
 
@@ -36,6 +37,7 @@ def node_pool(
     home: CallPool,
     home_workers: int,
     rewards: Sequence[Reward[..., Any]],
+    running: Mapping[Composable, RunReward],
     cluster: NodeCluster,
     *,
     workers: int | None,
@@ -49,6 +51,7 @@ def node_pool(
         home: The driver's own pool.
         home_workers: Its processes for plain rewards.
         rewards: The plain rewards; a call's ``target`` is a place in this list.
+        running: The rewards as workers load them. Of those whose code differs, only the first ones' calls may leave.
         cluster: Where the nodes are.
         workers: Processes on each node; ``None`` for the node's cores, at most 4.
         packages: Requirements that the nodes install for the workers.
@@ -62,17 +65,16 @@ def node_pool(
     if not remote:
         _log.warning("the cluster is not used: every reward is 'async def' or has concurrency, and stays here")
         return home
-    carried = carried_with([part.spec.function for reward in remote.values() for part in (reward, *reward.inner)])
+    codes = joined(running[reward].code for reward in remote.values())
+    remote = {number: rewards[number] for number, code in zip(remote, codes, strict=True) if code is codes[0]}
     target = RewardsDescription(list(remote.values()))
     order = HostOrder(
-        targets={
-            number: (reward.name, pool_target(reward, carried.places).payload) for number, reward in remote.items()
-        },
+        targets={number: (reward.name, running[reward].payload) for number, reward in remote.items()},
         workers=workers,
         path=path,
-        description=dumps(target, *remote.values(), carried=carried.places),
+        description=dumps(target, *remote.values()),
         packages=packages,
-        carried=carried.files,
+        carried=carried_files(codes[0]),
         **options,
     )
 

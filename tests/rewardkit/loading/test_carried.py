@@ -10,8 +10,10 @@ import pytest
 
 from rewardkit import RewardTransportError
 from rewardkit.loading import carried
-from rewardkit.loading.carried import carried_with, unpack
-from rewardkit.loading.registry import resolve_all
+from rewardkit.loading.carried import carried_files, unpack
+from rewardkit.loading.own_code import code_of
+from rewardkit.loading.registry import resolve
+from rewardkit.run_code import Sources
 
 REWARDS = """
 import json
@@ -42,13 +44,16 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "rewards_carried.py"
 
 
+def files_of(reference: str) -> dict[str, bytes]:
+    return carried_files(code_of([resolve(reference).spec.function.__module__], Sources()))  # type: ignore[attr-defined]
+
+
 def test_a_file_travels_with_what_it_imports_at_any_depth(file: Path) -> None:
     """Also inside functions, and packages whole; what is installed or not used stays."""
-    (reward,) = resolve_all(str(file))
-    made = carried_with([reward.spec.function])  # type: ignore[attr-defined]
-    place = made.places[str(file)]
+    files = files_of(str(file))
+    path = next(path for path in files if path.endswith("/rewards_carried.py"))
     assert {
-        place,
+        path,
         "near_of_carried.py",
         "deep_of_carried.py",
         "late_of_carried.py",
@@ -56,20 +61,18 @@ def test_a_file_travels_with_what_it_imports_at_any_depth(file: Path) -> None:
         "pack_of_carried/part.py",
         "pack_of_carried/words.py",
         "pack_of_carried/words.json",
-    } == set(made.files)
-    assert place.endswith("/rewards_carried.py")
+    } == set(files)
+    assert path.startswith("rewardkit_carried/")
 
 
 def test_what_is_too_large_is_refused_by_name(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(carried, "MOST_BYTES", 100)
-    (reward,) = resolve_all(str(file))
     with pytest.raises(RewardTransportError, match=r"more than 100\. Install their package on every machine"):
-        carried_with([reward.spec.function])  # type: ignore[attr-defined]
+        files_of(str(file))
 
 
 def test_installed_rewards_carry_nothing() -> None:
-    (reward,) = resolve_all("exact_match")
-    assert {} == carried_with([reward.spec.function]).files  # type: ignore[attr-defined]
+    assert {} == files_of("exact_match")
 
 
 def test_files_are_unpacked_once_for_the_same_content(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ import pytest
 
 from rewardkit import Rollout, Runtime, clip, gate, maximum, minimum, reward, scheduled
 from rewardkit.loading.registry import resolve
+from rewardkit.versions import dependencies
 
 ROOT = Path(__file__).parents[3]
 ON_IMPORT = "raise RuntimeError('this module must not be imported')\n"
@@ -592,7 +593,7 @@ def test_what_is_followed_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyP
     variants = [{**files, f"a{n}.py": files[f"a{n}.py"] + "# a comment\n"} for n in range(21)]
     usual = version_in(written(tmp_path / "usual", files))
     assert {usual} == {version_in(written(tmp_path / f"all{n}", variants[n])) for n in (0, 5, 20)}
-    monkeypatch.setattr("rewardkit.versions.dependencies.MOST_BYTES", 250)
+    monkeypatch.setattr(dependencies, "MOST_BYTES", 250)
     usual = version_in(written(tmp_path / "bound", files))
     differ = [version_in(written(tmp_path / str(n), one)) != usual for n, one in enumerate(variants)]
     assert usual == version_in(written(tmp_path / "again", files))

@@ -44,6 +44,7 @@ EXCLUDED = {
     "test_names": "all of the file: its runtimes have lane='inline', and what is missing is told before a lane is used",
     "test_fuzz_workers": "all of the file: it draws calls that harm a WorkerPool, in a process of its own; a node has "
     "the same pool",
+    "test_run_code": "all of the file: one of its tests has nodes",
     "test_soak": "all of the file: it counts descriptors, children and memory of this process, in which the hosts are "
     "here",
 }
