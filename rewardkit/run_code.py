@@ -34,6 +34,13 @@ class RunModule(NamedTuple):
     is_package: bool = False  # Whether the file is a package's ``__init__.py``
 
 
+class Package(NamedTuple):
+    """A package to install for the workers."""
+
+    requirement: str  # It as pip takes it, a local path in full
+    digest: str = ""  # Of the file or folder that it is installed from; empty where that is not a local one
+
+
 class InstalledPackage(NamedTuple):
     """A package that is installed, as it was."""
 
@@ -84,7 +91,7 @@ class Sources:
     """The bytes of source files, each of which is read once and then stays as it was.
 
     Args:
-        parent: Where files are read; the disk where there is none.
+        parent: Where files are read; ``None`` for the disk.
         texts: What some files are, by their real paths.
 
     Attributes:
@@ -232,7 +239,8 @@ def imported_from(code: RunCode) -> Iterator[None]:
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)
+        with contextlib.suppress(ValueError):  # a call took it away
+            sys.meta_path.remove(finder)
 
 
 def text_in_run(name: str) -> bytes | None:

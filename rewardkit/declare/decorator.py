@@ -15,7 +15,7 @@ from rewardkit.declare.options import NamedOptions, RewardOptions
 from rewardkit.declare.spec import ColumnMisfit, Kind, RewardSpec, build_spec, coerce_column
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.function import described
-from rewardkit.run_code import Sources
+from rewardkit.run_code import Package, Sources
 from rewardkit.transport import find, locate
 from rewardkit.types import Outcome
 
@@ -131,9 +131,12 @@ class Reward(Composable, Generic[P, R]):
     def version_at(self, sources: Sources) -> str:
         return self.spec.fingerprint.at_start(sources).digits
 
-    def at_start(self, sources: Sources) -> Reward[..., Any]:
-        """Return the reward at the start of a run, whose files are what ``sources`` has: itself if nothing changed."""
-        fingerprint = self.spec.fingerprint.at_start(sources)
+    def at_start(self, sources: Sources, packages: Sequence[Package] = ()) -> Reward[..., Any]:
+        """Return the reward at the start of a run, whose files are what ``sources`` has: itself if nothing changed.
+
+        ``packages`` are what its workers have besides; local files among them count in its version.
+        """
+        fingerprint = self.spec.fingerprint.at_start(sources, tuple(p.digest for p in packages if p.digest))
         if fingerprint is self.spec.fingerprint:
             return self
         reward = self._having(self.options)
@@ -220,7 +223,8 @@ class Reward(Composable, Generic[P, R]):
         location = locate(self.spec.function, self.spec.function, _function_of)
         if location is not None:
             return _rebuild_found, (*location, self.spec.kind, self.spec.options)
-        return Reward, (self.spec.function, self.spec.kind, self.spec.options, dict(self.spec.hints), self.version)
+        version = self.spec.fingerprint.source
+        return Reward, (self.spec.function, self.spec.kind, self.spec.options, dict(self.spec.hints), version)
 
 
 def _rebuild_found(module: str, qualname: str, kind: Kind, options: RewardOptions) -> Reward[..., Any]:

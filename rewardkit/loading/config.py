@@ -11,6 +11,7 @@ from rewardkit.declare.options import RewardOptions
 from rewardkit.declare.text_reward import reward_from_source
 from rewardkit.errors import ConfigError
 from rewardkit.loading.registry import RewardLike, RewardSet, resolve_set
+from rewardkit.run_code import Package
 
 _SEALED = ("REWARDKIT_", "LD_", "PYTHONPATH", "PYTHONHOME")
 """What names of variables begin with that choose a worker's jail, or the code that it is made of."""
@@ -21,8 +22,8 @@ class RewardFunctionsRuntimeConfig:
     """What the workers get that the caller does not have.
 
     Attributes:
-        packages: Requirements as pip takes them, such as ``"sqlglot>=25"``; installed once into a cached folder that
-            only the workers see.
+        packages: Requirements as pip takes them, such as ``"sqlglot>=25"`` or ``"./mine-1.0-py3-none-any.whl"``;
+            installed once into a cached folder that only the workers see.
         env: Environment variables added for the workers; not those that choose their jail or the code it is made of,
             whose names begin with ``REWARDKIT_``, ``LD_``, ``PYTHONPATH`` or ``PYTHONHOME``.
     """
@@ -36,6 +37,12 @@ class RewardFunctionsRuntimeConfig:
             isinstance(package, str) and package.strip() for package in self.packages
         ):
             raise ConfigError(f"runtime.packages: expected a list of requirements, got {self.packages!r}")
+        for package in self.packages:
+            if package.strip().startswith("-") or " --" in package:
+                raise ConfigError(
+                    f"runtime.packages: {package!r} has an option of pip; give requirements, paths and URLs alone. The "
+                    "digest of a local file counts by itself"
+                )
         if not isinstance(self.env, Mapping):
             raise ConfigError(f"runtime.env: expected a mapping, got {self.env!r}")
         for name, value in self.env.items():
@@ -87,11 +94,13 @@ class RewardFunctionsConfig:
             }
         )
         overlay: list[str] = []
+        packages: list[Package] = []
         if self.runtime.packages:
-            from rewardkit.loading.packages import overlay_for  # it brings subprocess and tempfile along
+            from rewardkit.loading.packages import located, overlay_for  # it brings subprocess and tempfile along
 
-            overlay = [str(overlay_for(self.runtime.packages))]
-        return RewardSet(rewards.rewards, overlay, dict(self.runtime.env), tuple(self.runtime.packages))
+            packages = located(self.runtime.packages)
+            overlay = [str(overlay_for(packages))]
+        return RewardSet(rewards.rewards, overlay, dict(self.runtime.env), packages)
 
     @classmethod
     def from_dict(
@@ -102,7 +111,7 @@ class RewardFunctionsConfig:
         Args:
             data: ``{"functions": {...}, "runtime": {"packages": [...], "env": {...}}}``.
             where: What to call the data in errors.
-            base: Folder that relative ``file.py`` references start from.
+            base: Folder that relative ``file.py`` references, and relative paths of packages, start from.
 
         Raises:
             ConfigError: A field is unknown or of the wrong type.
@@ -114,6 +123,11 @@ class RewardFunctionsConfig:
         functions = data["functions"]
         if isinstance(functions, Mapping) and base is not None:
             functions = {name: _from(base, like) for name, like in functions.items()}
+        packages = runtime.get("packages")
+        if isinstance(packages, list) and base is not None:
+            from rewardkit.loading.packages import absolute
+
+            runtime["packages"] = [absolute(text, base) if isinstance(text, str) else text for text in packages]
         try:
             return cls(functions, RewardFunctionsRuntimeConfig(**runtime))
         except ConfigError as wrong:
@@ -121,7 +135,7 @@ class RewardFunctionsConfig:
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> RewardFunctionsConfig:
-        """Return the configuration in a YAML file; its relative file references start from the file's folder.
+        """Return the configuration in a YAML file; relative files and packages in it start from the file's folder.
 
         Raises:
             ConfigError: There is no such file, it is not YAML, or a field is wrong.

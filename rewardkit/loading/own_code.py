@@ -1,6 +1,6 @@
-"""Which modules of one's own rewards import, at any depth and inside functions too: read, and never imported or run.
+"""Which modules of the user's own rewards import, at any depth and inside functions too: read, never run.
 
-An installed package is not read. What identifies it is noted, so that another one in its place is noticed.
+An installed package is not read. What identifies it is noted, so that another one is noticed.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class _Walk:
         self._sources = sources
         self._modules: dict[str, RunModule] = {}
         self._packages: dict[str, InstalledPackage] = {}
-        self._places: dict[str, Place | None] = {}
+        self._locations: dict[str, Place | None] = {}
         self._records: dict[Path, list[Path]] = {}  # what installers noted, by the folder that they filled
         self._waiting: deque[str] = deque()
         self._bytes = 0
 
     def reach(self, name: str) -> None:
         """Take in a module by its dotted name, and the packages around it."""
-        if name and name != "__main__" and name not in self._places:
-            self._place(name)
+        if name and name != "__main__" and name not in self._locations:
+            self._locate(name)
 
     def finish(self) -> RunCode:
         """Return all that was reached, and what that imports."""
@@ -55,12 +55,12 @@ class _Walk:
                 self.reach(target)
         return RunCode(self._modules, self._packages)
 
-    def _place(self, name: str) -> Place | None:
-        """Return where a module of one's own lies; ``None`` for others."""
-        if name not in self._places:
-            self._places[name] = None  # meanwhile
-            self._places[name] = self._find(name)
-        return self._places[name]
+    def _locate(self, name: str) -> Place | None:
+        """Return where a module of the user's own lies; ``None`` for others."""
+        if name not in self._locations:
+            self._locations[name] = None  # meanwhile
+            self._locations[name] = self._find(name)
+        return self._locations[name]
 
     def _find(self, name: str) -> Place | None:
         if name.startswith(FILE_MODULES):
@@ -69,19 +69,19 @@ class _Walk:
                 self._take(name, RunModule(loader.path, loader.text))
             return None
         parent, _, tail = name.rpartition(".")
-        above = self._place(parent) if parent else None
+        above = self._locate(parent) if parent else None
         if parent and above is None:
             return None
-        place = find_top(name) if above is None else find_below(above, tail)
-        if place is None or place.file is None:
-            return place
-        if not is_own(place.file) or str(place.file).startswith(BUILTINS):
-            self._note_package(name, place.file)
+        location = find_top(name) if above is None else find_below(above, tail)
+        if location is None or location.file is None:
+            return location
+        if not is_own(location.file) or str(location.file).startswith(BUILTINS):
+            self._note_package(name, location.file)
             return None
-        text = self._sources.data(place.file)
+        text = self._sources.data(location.file)
         if text is not None:
-            self._take(name, RunModule(str(place.file), text, place.file.name == "__init__.py"))
-        return place
+            self._take(name, RunModule(str(location.file), text, location.file.name == "__init__.py"))
+        return location
 
     def _take(self, name: str, module: RunModule) -> None:
         self._bytes += len(module.text)

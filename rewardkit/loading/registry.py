@@ -6,7 +6,7 @@ import difflib
 import importlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
@@ -15,7 +15,7 @@ from rewardkit.declare.compose import Composable, Composite
 from rewardkit.declare.decorator import Reward, reward
 from rewardkit.declare.text_reward import TextReward
 from rewardkit.errors import RewardDefinitionError, RewardLoadError
-from rewardkit.run_code import RunReward
+from rewardkit.run_code import Package, RunReward, Sources
 from rewardkit.shown.text import shorten
 from rewardkit.transport import import_failure, load_file, locate
 
@@ -38,7 +38,7 @@ class RewardSet:
         rewards: Rewards and compositions by name.
         overlay: Folders that come first in the workers' ``sys.path``.
         env: Environment variables added for the workers.
-        packages: Requirements of which the overlay is made, for other machines to make their own.
+        packages: Of what the overlay is made, for other machines to make their own.
         running: Rewards that a run has already, as its workers load them, by their leaves; these stay as they are.
         weights: Each reward's weight in the totals where servers set it; ``None`` for the caller to set.
         servers: Addresses of the servers that score; none for rewards that are scored from here.
@@ -47,7 +47,7 @@ class RewardSet:
     rewards: dict[str, Composable]
     overlay: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
-    packages: Sequence[str] = ()
+    packages: Sequence[Package] = ()
     running: Mapping[Composable, RunReward] = field(default_factory=dict)
     weights: Mapping[str, float] | None = None
     servers: Sequence[str] = ()
@@ -55,6 +55,20 @@ class RewardSet:
     def resolve(self) -> RewardSet:
         """Return the set itself, so that a set can be given where rewards are."""
         return self
+
+    def at_start(self, sources: Sources, *, every: bool = False) -> RewardSet:
+        """Return the set at the start of a run, whose files are what ``sources`` has: itself where nothing changed.
+
+        Rewards that a run has already stay, unless ``every`` is to be looked at, as in another process.
+        """
+        stay = {} if every else self.running
+        leaves = {leaf: leaf for reward in self.rewards.values() for leaf in reward.leaves}
+        leaves = {leaf: leaf if leaf in stay else leaf.at_start(sources, self.packages) for leaf in leaves}
+        if all(leaf is before for before, leaf in leaves.items()):
+            return self
+        rewards = {name: reward.map_leaves(leaves.__getitem__) for name, reward in self.rewards.items()}
+        running = {leaves[leaf]: running for leaf, running in self.running.items() if leaf in leaves}
+        return replace(self, rewards=rewards, running=running)
 
 
 @runtime_checkable

@@ -5,13 +5,11 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import functools
-import importlib.util
 import math
 import operator
 import os
 import pickle
 import queue
-import sys
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -30,7 +28,15 @@ from rewardkit.runtime.lanes import RunningBatch, run_in_workers, run_inline
 from rewardkit.runtime.plan import CallerRows, Plan, check_rollouts
 from rewardkit.runtime.settings import check_isolated, check_open, choice, leaves_of, require, signs_of, weights_of
 from rewardkit.runtime.settle import Finished, Listener, Settler, check_failure
-from rewardkit.runtime.target import inline_code, load, pool_targets, run_reward, time_to_load_s
+from rewardkit.runtime.target import (
+    inline_code,
+    load,
+    pool_targets,
+    preload,
+    run_reward,
+    time_to_load_s,
+    worker_path,
+)  # fmt: skip
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.transport import dumps
 from rewardkit.types import Rollout
@@ -128,8 +134,8 @@ class Runtime:
         self._recorder: Recorder | None = None
         self._code = RunCode()
         self._running: Mapping[Composable, RunReward] = {}
-        reward_set = resolve_set(rewards)
-        self._reward_set = reward_set
+        self._sources = Sources()
+        self._reward_set = reward_set = resolve_set(rewards).at_start(self._sources)
         self._options: dict[str, Any] = {
             "workers": workers,
             "lane": lane,
@@ -140,8 +146,7 @@ class Runtime:
             "on_failure": on_failure,
             "ray_address": ray_address,
         }
-        self._sources = Sources()
-        self._rewards = {name: self._at_start(reward) for name, reward in reward_set.rewards.items()}
+        self._rewards = reward_set.rewards
         self.weights = weights_of(self._rewards, weights)
         self.spared: Collection[str] = frozenset()
         self._leaves = leaves_of(self._rewards.values())
@@ -163,14 +168,6 @@ class Runtime:
         self._place_calls(choice("lane", lane, RuntimeLane), ray_address)
         if record is not None:
             self._recorder = _recorder(record, reward_set.env)
-
-    def _at_start(self, reward: Composable) -> Composable:
-        """Return a reward as its files are now, of which it is an older version otherwise."""
-        leaves = {
-            leaf: leaf if leaf in self._reward_set.running else leaf.at_start(self._sources) for leaf in reward.leaves
-        }
-        is_same = all(leaf is before for before, leaf in leaves.items())
-        return reward if is_same else reward.map_leaves(leaves.__getitem__)
 
     def _place_calls(self, lane: StrEnum, ray_address: str | None) -> None:
         """Load the rewards here for the inline lane, or make the pool of another one."""
@@ -195,7 +192,7 @@ class Runtime:
         from sandbox.workers import WorkerPool  # slow to import; needed only here
 
         targets = pool_targets(self._leaves, self._running)
-        path = [*self._reward_set.overlay, *_path()]
+        path = [*self._reward_set.overlay, *worker_path()]
         try:
             return WorkerPool(targets, workers=self.workers, path=path, **self._pool_options())
         except SandboxError as error:
@@ -214,14 +211,14 @@ class Runtime:
             connect(address),
             workers=self._options["workers"],
             packages=self._reward_set.packages,
-            path=_path(),
+            path=worker_path(),
             options=self._pool_options(),
         )
 
     def _pool_options(self) -> dict[str, Any]:
         return {
             "env": self._reward_set.env,
-            "preload": _preload(),
+            "preload": preload(),
             "memory_bytes": self._options["memory_bytes"],
             "load_timeout_s": self._load_timeout_s,
         }
@@ -404,7 +401,7 @@ class Runtime:
     def __reduce__(self) -> tuple[Callable[[bytes, RunCode], Runtime], tuple[bytes, RunCode]]:
         """Pickle as the settings; what is made of them in another process has workers of its own and no record."""
         reward_set = dataclasses.replace(self._reward_set, rewards=dict(self._rewards), running=self._running)
-        code = functools.reduce(operator.or_, (running.code for running in self._running.values()), self._code)
+        code = functools.reduce(operator.or_, (run.code for run in self._running.values()), self._code)
         return _rebuilt, (dumps((reward_set, dict(self.weights), self._options), *self._leaves), code)
 
     def __enter__(self) -> Runtime:
@@ -469,8 +466,7 @@ class Runtime:
 def _rebuilt(settings: bytes, code: RunCode) -> Runtime:
     with imported_from(code):
         reward_set, weights, options = pickle.loads(settings)  # noqa: S301 - this process unpickles what held these bytes
-    for leaf in leaves_of(reward_set.rewards.values()):
-        leaf.at_start(Sources(texts=code.texts))
+    reward_set = reward_set.at_start(Sources(texts=code.texts), every=True)
     return Runtime(reward_set, weights=weights, **options)
 
 
@@ -514,13 +510,3 @@ def _end(pool: CallPool, clean: Callable[[], None] | None) -> None:
     pool.close()
     if clean is not None:
         clean()
-
-
-def _path() -> list[str]:
-    return [entry or os.getcwd() for entry in sys.path]
-
-
-def _preload() -> list[str]:
-    """Return the modules to import once before forking: those that every worker needs or the caller has loaded."""
-    heavy = [name for name in ("numpy", "pydantic") if name in sys.modules and importlib.util.find_spec(name)]
-    return ["rewardkit.runtime.target", *heavy]

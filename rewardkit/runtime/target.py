@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import pickle
+import sys
 from collections.abc import Mapping, Sequence
 from pickle import loads
 from typing import TYPE_CHECKING, Any
@@ -109,3 +112,14 @@ class AsyncRewardTarget(RewardTarget):
         self, common: CallContext, segments: list[memoryview], places: tuple[int, ...]
     ) -> Answer:
         return encode(await attempt_async(self._spec, [rollout_of(segment) for segment in segments], common, places))
+
+
+def worker_path() -> list[str]:
+    """Return the folders that workers import from: this process's."""
+    return [entry or os.getcwd() for entry in sys.path]
+
+
+def preload() -> list[str]:
+    """Return the modules to import once before forking: those that every worker needs or the caller has loaded."""
+    heavy = [name for name in ("numpy", "pydantic") if name in sys.modules and importlib.util.find_spec(name)]
+    return ["rewardkit.runtime.target", *heavy]

@@ -223,7 +223,7 @@ class StepReward(Reward[..., Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         location = locate(self, self._steps)
-        return (find, location) if location is not None else (StepReward, (self._steps, self.version))
+        return (find, location) if location is not None else (StepReward, (self._steps, self.spec.fingerprint.source))
 
 
 class Settings(NamedOptions, total=False):

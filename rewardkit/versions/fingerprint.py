@@ -31,11 +31,12 @@ class Fingerprint:
         beside: Further values that belong to it, such as its options.
     """
 
-    __slots__ = ("_digits", "_normaliser", "_parts", "_root", "_sources", "_used", "_words")
+    __slots__ = ("_digits", "_normaliser", "_packages", "_parts", "_root", "_sources", "_used", "_words")
 
     def __init__(self, function: object, *beside: object) -> None:
         self._digits: str | None = None
         self._sources: Sources | None = None  # what the files are, from a run's start on
+        self._packages: tuple[str, ...] = ()  # digests of local packages that the workers have besides
         self._used: dict[str, bytes | None] | None = None  # the files that the digits were read from
         self._normaliser = Normaliser()
         self._root: object = function
@@ -46,7 +47,14 @@ class Fingerprint:
 
     @property
     def digits(self) -> str:
-        """12 hexadecimal digits; computed once."""
+        """12 hexadecimal digits."""
+        if not self._packages:
+            return self.source
+        return hashlib.sha256(repr((self.source, *self._packages)).encode()).hexdigest()[:12]
+
+    @property
+    def source(self) -> str:
+        """The digits without packages; computed once."""
         if self._digits is None:
             from rewardkit.versions.sources import SourceReader  # it brings the parser along, and few processes ask
 
@@ -57,18 +65,26 @@ class Fingerprint:
             self._digits = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
         return self._digits
 
-    def at_start(self, sources: Sources) -> Fingerprint:
+    def at_start(self, sources: Sources, packages: tuple[str, ...] = ()) -> Fingerprint:
         """Return the fingerprint at the start of a run, whose files are what ``sources`` has from now on.
 
         It is this one as long as nothing has changed since its digits were read, or since another run took the files.
-        What a notebook defines counts by what it is now.
+        What a notebook defines counts by what it is now, and so do ``packages``: digests of local packages that the
+        run's workers have besides.
         """
+        fingerprint = self._read_from(sources)
+        if packages != fingerprint._packages:
+            fingerprint = copy.copy(fingerprint)
+            fingerprint._packages = packages
+        return fingerprint
+
+    def _read_from(self, sources: Sources) -> Fingerprint:
         if not self._parts:
             return self
         if file_of(innermost(self._root)) is None:
             now = Fingerprint(*self._parts)
             now._sources = sources
-            return self if self.digits == now.digits else now
+            return self if self.source == now.source else now
         if self._used is None and self._sources is None:
             self._sources = sources
             return self

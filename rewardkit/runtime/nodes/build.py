@@ -11,7 +11,7 @@ from rewardkit.declare.compose import Composable
 from rewardkit.declare.decorator import Reward
 from rewardkit.function import described as function_of
 from rewardkit.loading.carried import carried_files
-from rewardkit.run_code import RunReward, joined
+from rewardkit.run_code import Package, RunReward, joined
 from rewardkit.runtime.nodes.cluster import NodeCluster
 from rewardkit.runtime.nodes.host import describe
 from rewardkit.runtime.nodes.orders import HostOrder, NodeExpectation, RewardsDescription
@@ -41,7 +41,7 @@ def node_pool(
     cluster: NodeCluster,
     *,
     workers: int | None,
-    packages: Sequence[str],
+    packages: Sequence[Package],
     path: Sequence[str],
     options: Mapping[str, Any],
 ) -> CallPool:
@@ -54,7 +54,7 @@ def node_pool(
         running: The rewards as workers load them. Of those whose code differs, only the first ones' calls may leave.
         cluster: Where the nodes are.
         workers: Processes on each node; ``None`` for the node's cores, at most 4.
-        packages: Requirements that the nodes install for the workers.
+        packages: What the nodes install for the workers.
         path: The driver's ``sys.path``, without folders that only it has.
         options: ``env``, ``preload``, ``memory_bytes`` and ``load_timeout_s`` of a pool.
 
@@ -82,5 +82,6 @@ def node_pool(
     def level() -> str | None:
         return describe(dumps(target, *remote.values()), {"path": path, **options})[1] if target.jailed else None
 
-    expectation = NodeExpectation({reward.name: reward.version for reward in remote.values()}, level)
+    versions = {reward.name: reward.spec.fingerprint.source for reward in remote.values()}
+    expectation = NodeExpectation(versions, level)
     return NodePool(home, home_workers, set(range(len(rewards))) - {*remote}, cluster, order, expectation)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from rewardkit.declare.decorator import Reward
 from rewardkit.errors import InfrastructureError
+from rewardkit.run_code import Package
 from sandbox import cores
 from sandbox.workers import Answer, CallStatus
 
@@ -58,7 +59,7 @@ class HostOrder:
     memory_bytes: int | None  # Memory of one worker; `None` for no limit
     load_timeout_s: float  # Seconds that loading the targets may take
     description: bytes  # Pickled `RewardsDescription`
-    packages: Sequence[str] = ()  # Requirements that the node installs for the workers
+    packages: Sequence[Package] = ()  # What the node installs for the workers
     carried: Mapping[str, bytes] = field(default_factory=dict)  # Files that travel, by the path below their folder
 
 
@@ -147,7 +148,7 @@ class RewardsDescription:
         return any(part.spec.jailed for reward in self._rewards for part in (reward, *reward.inner))
 
     def __call__(self, common: object, segments: list[memoryview], places: tuple[int, ...]) -> Answer:
-        versions = {reward.name: reward.version for reward in self._rewards}
+        versions = {reward.name: reward.spec.fingerprint.source for reward in self._rewards}
         return json.dumps([versions, _level() if self.jailed else None])
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+import pickle
+import sys
 import threading
 import zipfile
 from pathlib import Path
@@ -18,17 +21,24 @@ from rewardkit import (
     Rollout,
     Runtime,
 )
-from rewardkit.loading.packages import overlay_for
+from rewardkit.loading.packages import located, overlay_for
+from rewardkit.run_code import Package
 
 
 def _wheel(folder: Path, bonus: float) -> Path:
     """A wheel of one module, made by hand: no network, no build."""
     path = folder / "tinybonus-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as file:
-        file.writestr("tinybonus.py", f"BONUS = {bonus}\n")
-        file.writestr("tinybonus-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tinybonus\nVersion: 1.0\n")
-        file.writestr("tinybonus-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        file.writestr("tinybonus-1.0.dist-info/RECORD", "")
+        file.writestr(zipfile.ZipInfo("tinybonus.py"), f"BONUS = {bonus}\n")
+        file.writestr(
+            zipfile.ZipInfo("tinybonus-1.0.dist-info/METADATA"),
+            "Metadata-Version: 2.1\nName: tinybonus\nVersion: 1.0\n",
+        )
+        file.writestr(
+            zipfile.ZipInfo("tinybonus-1.0.dist-info/WHEEL"),
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
+        file.writestr(zipfile.ZipInfo("tinybonus-1.0.dist-info/RECORD"), "")
     return path
 
 
@@ -62,12 +72,127 @@ def test_packages_are_installed_once_and_seen_by_the_workers_only(tmp_path: Path
     assert 1 == len(installed)
 
 
-def test_a_package_that_cannot_be_installed_is_named(tmp_path: Path) -> None:
-    """pip's own words are in the error, and nothing is left behind."""
-    missing = str(tmp_path / "nothing-1.0-py3-none-any.whl")
-    with pytest.raises(PackageInstallError, match=r"nothing-1\.0"):
-        overlay_for([missing])
+def _plain(completion: str) -> float:
+    return 0.0
+
+
+@pytest.mark.parametrize("missing", ["nothing-1.0-py3-none-any.whl", "broken-1.0-py3-none-any.whl"])
+def test_a_package_that_cannot_be_installed_is_named(tmp_path: Path, missing: str) -> None:
+    """A file that is not there, and one that pip refuses in its own words; nothing is left behind."""
+    (tmp_path / "cache" / "packages").mkdir(parents=True)
+    (tmp_path / "broken-1.0-py3-none-any.whl").write_text("")
+    missing = str(tmp_path / missing)
+    with pytest.raises(PackageInstallError, match=missing):
+        RewardFunctionsConfig({"a": _plain}, RewardFunctionsRuntimeConfig(packages=[missing])).resolve()
     assert [] == [path for path in (tmp_path / "cache" / "packages").iterdir() if path.is_dir()]
+
+
+USES_IT = "def uses_it(completion: str) -> float:\n    import tinybonus\n    return float(tinybonus.BONUS)\n"
+YAML = "functions: {bonus: mine.py:uses_it}\nruntime:\n  packages: [./tinybonus-1.0-py3-none-any.whl]\n"
+
+
+def _project(folder: Path, bonus: float) -> Path:
+    """A configuration with a wheel beside it; each project's reward is the same."""
+    folder.mkdir(exist_ok=True)
+    _wheel(folder, bonus)
+    (folder / "mine.py").write_text(USES_IT)
+    (folder / "rewards.yaml").write_text(YAML)
+    return folder / "rewards.yaml"
+
+
+def _score(config: Path) -> tuple[float | None, str]:
+    with Runtime(RewardFunctionsConfig.from_yaml(config), workers=1) as runtime:
+        (outcome,) = runtime.score([Rollout("p", "c")])["bonus"]
+        rebuilt = pickle.loads(pickle.dumps(runtime))
+        assert [outcome.version] == [reward.version for reward in rebuilt.rewards.values()]
+        rebuilt.close()
+    return outcome.score, outcome.version
+
+
+def test_a_local_wheel_counts_by_where_it_lies_and_what_it_is(tmp_path: Path) -> None:
+    """One beside each YAML file, and one that is built anew at its path; the rewards' versions say it."""
+    scores = [_score(_project(tmp_path / "a", 1.0)), _score(_project(tmp_path / "b", 2.0))]
+    scores += [_score(_project(tmp_path / "a", 3.0)), _score(_project(tmp_path / "a", 1.0))]
+    assert [1.0, 2.0, 3.0, 1.0] == [score for score, _ in scores]
+    assert scores[0] == scores[3]
+    assert 3 == len({version for _, version in scores})
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    ["{path}", "{path}[extra]", "{path}; python_version > '3'", "file://{path}", "tiny @ file://{path}", "{folder}"],
+)
+def test_every_spelling_of_a_local_package_counts_by_its_content(tmp_path: Path, spelling: str) -> None:
+    """Also in folders whose names have spaces and brackets; what an installation leaves in a folder does not count."""
+    folder = tmp_path / ("x y" if "file:" in spelling else "x [y] z")
+    folder.mkdir()
+    (folder / "setup.py").write_text("")
+    path = str(_wheel(folder, 1.0))
+    requirement = spelling.format(path=path.replace(" ", "%20") if "file:" in spelling else path, folder=folder)
+    before = located([requirement])
+    (folder / "build").mkdir()
+    (folder / "build" / "left.py").write_text("")
+    assert before == located([requirement, f" {requirement}"])
+    _wheel(folder, 2.0)
+    (again,) = located([requirement])
+    assert before[0].requirement == again.requirement
+    assert "" != before[0].digest != again.digest
+
+
+@pytest.mark.parametrize(
+    "requirement", ["sqlglot>=25", "a[b]==1; python_version>'3'", "https://a/b.whl", "git+https://a/b"]
+)
+def test_what_is_not_local_counts_by_its_text(requirement: str) -> None:
+    assert [Package(requirement)] == located([requirement])
+
+
+@pytest.mark.parametrize("package", ["-r wanted.txt", "-e ./folder", "--no-deps", "a==1 --hash=sha256:0"])
+def test_options_of_pip_are_refused(package: str) -> None:
+    with pytest.raises(ConfigError, match="has an option of pip"):
+        RewardFunctionsRuntimeConfig(packages=[package])
+
+
+def test_what_a_killed_installation_left_does_not_count(tmp_path: Path) -> None:
+    """It goes with the next one."""
+    found = located([str(_wheel(tmp_path, 1.0))])
+    folder = overlay_for(found)
+    left = folder.rename(folder.with_name(f"{folder.name}-left"))
+    (left / "tinybonus.py").write_text("BONUS = ")
+    assert folder == overlay_for(found)
+    assert "BONUS = 1.0\n" == (folder / "tinybonus.py").read_text()
+    assert [folder] == [path for path in folder.parent.iterdir() if path.is_dir()]
+
+
+def test_a_wheel_that_is_another_one_meanwhile_is_refused(tmp_path: Path) -> None:
+    """As on another machine, whose file at that path is not the driver's."""
+    found = located([str(_wheel(tmp_path, 1.0))])
+    _wheel(tmp_path, 2.0)
+    with pytest.raises(PackageInstallError, match="is another file than when the runtime was made"):
+        overlay_for(found)
+
+
+UV = """#!/bin/sh
+while [ $# -gt 0 ]; do
+  [ "$1" = --target ] && target=$2
+  shift
+done
+echo "BONUS = 4.0" > "$target/tinybonus.py"
+"""
+
+
+def test_an_environment_without_pip_gets_uv_or_the_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """uv's own environments have no pip."""
+    found = located([str(_wheel(tmp_path, 1.0))])
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pip" else find_spec(name))
+    monkeypatch.setattr(sys, "_base_executable", "/bin/false", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    with pytest.raises(PackageInstallError, match="-m ensurepip, or install uv"):
+        overlay_for(found)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "uv").write_text(UV)
+    (tmp_path / "bin" / "uv").chmod(0o755)
+    assert "BONUS = 4.0\n" == (overlay_for(found) / "tinybonus.py").read_text()
 
 
 def test_a_yaml_file_names_rewards_beside_it(tmp_path: Path) -> None:
