@@ -6,6 +6,8 @@ Source comes from files and from a notebook's cells in ``linecache``; where ther
 from __future__ import annotations
 
 import dis
+import enum
+import functools
 import sys
 import types
 from collections.abc import Iterable
@@ -17,6 +19,8 @@ from rewardkit.run_code import Sources
 from rewardkit.versions.dependencies import Dependencies
 from rewardkit.versions.meanings import PLAIN, Normaliser, Sourced, code_meaning, file_of, innermost, reference
 from rewardkit.versions.own_modules import Module, home_of, is_own, read, read_cell
+
+_CONTAINERS = (list, tuple, dict, set, frozenset)
 
 
 class SourceReader:
@@ -72,19 +76,22 @@ class SourceReader:
         module = sys.modules.get(cls.__module__)
         file = file_of(module)
         if file is None and cls.__module__ not in sys.builtin_module_names:
-            return reference(cls), [self._normaliser.meaning(method) for method in _methods(cls)]
+            return self._members(cls)
         source = read(file, self._sources) if file is not None and self._is_own(file) else None
-        if source is None:
-            return reference(cls)
-        before = len(self._dependencies.entries)
         functions = [method for method in _methods(cls) if isinstance(method, types.FunctionType)]
         line = next(
             (function.__code__.co_firstlineno for function in functions if file_of(function) == file_of(cls)), None
         )
-        nodes = source.classes(cls.__name__, line)
+        nodes = [] if source is None else source.classes(cls.__name__, line)
+        if source is None or not nodes:  # a cell may define it, though a script began the process
+            return self._members(cls) if cls.__module__ == "__main__" else reference(cls)
+        before = len(self._dependencies.entries)
         for node in nodes:
             self._dependencies.start(source, node)
-        return ("read", before) if nodes else reference(cls)
+        return "read", before
+
+    def _members(self, cls: type) -> object:
+        return reference(cls), [self._normaliser.meaning(member) for member in _members(cls)]
 
     def _module(self, module: types.ModuleType) -> object:
         file = file_of(module)
@@ -120,13 +127,20 @@ def _definition(module: Module, code: types.CodeType) -> Any:
 
 
 def _methods(cls: type) -> Iterable[object]:
+    """Return the functions that a class defines."""
+    for _, value in sorted(vars(cls).items()):
+        if isinstance(value, functools.cached_property):
+            yield value.func
+        else:
+            yield value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+
+
+def _members(cls: type) -> Iterable[object]:
     """Return what a class defines itself, and its bases: for one whose source is in no file."""
     yield from cls.__bases__
+    yield from (method for method in _methods(cls) if isinstance(method, types.FunctionType))
     for name, value in sorted(vars(cls).items()):
-        inner = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
-        if isinstance(inner, types.FunctionType):
-            yield inner
-        elif not name.startswith("__") and isinstance(value, PLAIN):
+        if not name.startswith("__") and isinstance(value, (*PLAIN, *_CONTAINERS, enum.Enum, type)):
             yield name, value
 
 

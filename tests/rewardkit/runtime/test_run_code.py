@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import linecache
 import pickle
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import pytest
 from node_cluster import ThreadCluster
 from patience import wait_for
 
-from rewardkit import Rollout, Runtime
+from rewardkit import Rollout, Runtime, reward
 from rewardkit.errors import RewardLoadError
 from rewardkit.loading.registry import resolve
 from rewardkit.runtime.nodes import ray_cluster
@@ -119,11 +120,11 @@ def test_workers_that_start_later_run_what_the_first_did(folder: Path, name: str
 @pytest.mark.parametrize("edited", EDITS)
 def test_the_next_runtime_of_a_process_has_another_version(folder: Path, edited: str) -> None:
     """Though the process has imported the files, and asked for the version, before they were edited."""
-    reward: Any = resolve(f"{folder}/rewards.py:plain")
-    before = reward.version
-    with Runtime([reward], workers=1) as runtime:
+    marked: Any = resolve(f"{folder}/rewards.py:plain")
+    before = marked.version
+    with Runtime([marked], workers=1) as runtime:
         assert {before} == _outcomes(runtime)[1]
-        assert runtime.rewards["plain"] is reward
+        assert runtime.rewards["plain"] is marked
     _write(folder, {edited: EDITS[edited]})
     with Runtime([f"{folder}/rewards.py:plain"], workers=1) as runtime:
         scores, versions = _outcomes(runtime)
@@ -228,3 +229,61 @@ def test_another_installed_package_is_refused(folder: Path, version: str, monkey
             (site / "library_kept-1.0.dist-info").rename(site / f"library_kept-{version}.dist-info")
         with pytest.raises(RewardLoadError, match=r"package library_kept 1\.0 was changed or removed after"):
             _outcomes(runtime, "end", "end")
+
+
+CELLS = {
+    "helper": "def helper():\n    return deeper() + LIMIT\n",
+    "deeper": "def deeper():\n    return [K().m() for _ in range(1)][0]\n",
+    "class": "class B:\n    table = {'a': 0}\nclass K(B):\n    items = [0]\n    size = 0\n    def m(self):\n"
+    "        return 0 + self.size + self.items[0] + self.table['a'] + self.p\n    @property\n    def p(self):\n"
+    "        return 0\n",
+    "globals": "LIMIT = 0\nTABLE = {'x': [0]}\n",
+    "closure": "def make(k):\n    def inner():\n        return k\n    return inner\nclosed = make(0)\n",
+    "object": "class O:\n    def __init__(self, v):\n        self.v = v\no = O(0)\n",
+    "values": "import functools, dataclasses, enum\ndef add(a):\n    return a\npart = functools.partial(add, 0)\n"
+    "@functools.cache\ndef cached():\n    return 0\n@dataclasses.dataclass\nclass D:\n    w: float = 0.0\n"
+    "class E(enum.IntEnum):\n    A = 0\n",
+    "score": "@reward\ndef score(completion: str) -> float:\n    return float(helper() + TABLE['x'][0] + closed() + o.v"
+    " + part() + cached() + D().w + int(E.A))\n",
+}
+CELL_EDITS = [
+    ("helper", "+ LIMIT", "+ LIMIT + 1"), ("deeper", "[0]\n", "[0] + 1\n"), ("class", "'a': 0", "'a': 1"),
+    ("class", "[0]\n", "[1]\n"), ("class", "size = 0", "size = 1"), ("class", "return 0 +", "return 1 +"),
+    ("class", "return 0\n", "return 1\n"), ("globals", "LIMIT = 0", "LIMIT = 1"), ("globals", "[0]", "[1]"),
+    ("closure", "make(0)", "make(1)"), ("object", "O(0)", "O(1)"), ("values", "add, 0", "add, 1"),
+    ("values", "return 0", "return 1"), ("values", "= 0.0", "= 1.0"), ("values", "A = 0", "A = 1"),
+]  # fmt: skip
+"""The cell that is edited, and what of it."""
+
+
+def test_what_a_notebook_edits_between_two_runtimes_gives_another_version() -> None:
+    """Helpers of helpers, classes, globals, closures and objects of other cells; the reward's cell is not run again."""
+    space: dict[str, Any] = {"__name__": "__main__", "reward": reward}
+    lines: list[str] = []
+
+    def run(text: str) -> None:
+        name = f"<cell {len(lines)} of a run>"
+        lines.append(name)
+        linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+        exec(compile(text, name, "exec"), space)
+
+    def outcome() -> tuple[float | None, str]:
+        with Runtime([space["score"]], lane="inline") as runtime:
+            (scored,) = runtime.score([Rollout("p", "c")])["score"]
+        return scored.score, scored.version
+
+    for text in CELLS.values():
+        run(text)
+    before = outcome()
+    versions = {before[1]}
+    for cell, old, new in CELL_EDITS:
+        assert 1 == CELLS[cell].count(old)
+        run(CELLS[cell].replace(old, new))
+        score, version = outcome()
+        assert 1.0 == score, (cell, new)
+        versions.add(version)
+        run(CELLS[cell])
+        assert before == outcome()
+    assert 1 + len(CELL_EDITS) == len(versions)
+    for name in lines:
+        del linecache.cache[name]
