@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import io
 import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, fields, is_dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from rewardkit.declare.callables import without_partials
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.decorator import Reward
 from rewardkit.function import described
+from rewardkit.run_code import FromText
 from rewardkit.transport import FILE_MODULES, importable
 
 HIDDEN = "***"  # What stands in for a setting that is a secret by its name
@@ -61,11 +62,11 @@ def _references(reward: Composable) -> Iterator[tuple[str, str | None]]:
             continue
         file = getattr(module, "__file__", None)
         if module.__name__.startswith(FILE_MODULES):
-            yield f"{file}:{name}", _text(file)
+            yield f"{file}:{name}", _text(module, reward)
         elif importable(module.__name__):
-            yield f"{module.__name__}:{name}", _text(file)
+            yield f"{module.__name__}:{name}", _text(module, reward)
         elif file is not None:
-            yield f"{file}:{name}", _text(file)
+            yield f"{file}:{name}", _text(module, reward)
 
 
 def _same_as(reward: Composable) -> Callable[[Any], bool]:
@@ -84,10 +85,16 @@ def _same_as(reward: Composable) -> Callable[[Any], bool]:
     return is_same
 
 
-def _text(file: str | None) -> str | None:
+def _text(module: ModuleType, reward: Composable) -> str | None:
+    """Return a module's text as the run of the reward has it."""
+    loader, file = getattr(getattr(module, "__spec__", None), "loader", None), getattr(module, "__file__", None)
+    if isinstance(loader, FromText):
+        data: bytes | None = loader.text
+    else:
+        data = None if file is None else reward.leaves[0].spec.fingerprint.data(file)
     try:
-        return None if file is None else Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        return None if data is None else io.TextIOWrapper(io.BytesIO(data), encoding="utf-8").read()
+    except UnicodeDecodeError:
         return None
 
 

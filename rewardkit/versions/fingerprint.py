@@ -65,6 +65,10 @@ class Fingerprint:
             self._digits = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
         return self._digits
 
+    def data(self, file: str) -> bytes | None:
+        """Return a file's bytes as the run has them that this is the fingerprint of; else as they are now."""
+        return (self._sources or Sources()).data(file)
+
     def at_start(self, sources: Sources, packages: tuple[str, ...] = ()) -> Fingerprint:
         """Return the fingerprint at the start of a run, whose files are what ``sources`` has from now on.
 
