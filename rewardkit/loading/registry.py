@@ -67,7 +67,9 @@ class RewardSet:
         if all(leaf is before for before, leaf in leaves.items()):
             return self
         rewards = {name: reward.map_leaves(leaves.__getitem__) for name, reward in self.rewards.items()}
-        running = {leaves[leaf]: running for leaf, running in self.running.items() if leaf in leaves}
+        running: dict[Composable, RunReward] = {
+            leaves[leaf]: run for leaf, run in self.running.items() if leaf in leaves
+        }
         return replace(self, rewards=rewards, running=running)
 
 
