@@ -34,7 +34,7 @@ def read_dataset(source: Source, *, what: str = "dataset") -> Dataset:
             raise DataError(f"{what}: no rows in it")
         return source
     is_file = isinstance(source, str | Path)
-    rows = read_rows(source) if is_file else listed_rows(source, what)  # type: ignore[arg-type]
+    rows = read_rows(source, needs=("prompt",)) if is_file else listed_rows(source, what)  # type: ignore[arg-type]
     what = str(source) if is_file else what
     _check_columns(list(rows[0].values), what)
     columns = {name: [row.values[name] for row in rows] for name in rows[0].values}

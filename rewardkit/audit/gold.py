@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from itertools import chain
 from typing import Any, TypeAlias
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,30})(?:\.\d{1,30})?")
@@ -16,6 +15,8 @@ _SCIENTIFIC = re.compile(r"[+-]?\d{1,30}[eE]\+?\d{1,2}")
 _FRACTION = re.compile(r"([+-]?\d{1,30})/(\d{1,30})")
 _MEASURE = re.compile(r"([$€£]?)\s?([+-]?\d[\d,]{0,30}(?:\.\d{1,30})?)\s?(%|°[CF]?|[A-Za-z][A-Za-z/^0-9]{0,20})?")
 _LETTER = re.compile(r"\(?([A-Ja-j])\)?\.?")
+_WORD = re.compile(r"\w")
+_MORE = re.compile(r"\w|[.,]\d")  # goes on with a word or number
 _MAX_FINAL_CHARS = 200
 _MAX_SHORT_CHARS = 60
 _MAX_SEARCHED_CHARS = 10_000
@@ -146,15 +147,26 @@ def spot_of(text: str, gold: Gold) -> Span | None:
 
 def places_of(text: str, gold: Gold) -> list[Span]:
     """Return where the gold stands in a text as a word or number of its own, in their order."""
-    places = re.finditer(rf"(?<!\w){re.escape(gold.text)}(?!\w|[.,]\d)", text)
+    places = set(_written_places(text, gold.text))
     if gold.shape is GoldShape.NUMBER:
         numbers = _NUMBER.finditer(text)
-        places = chain(places, (match for match in numbers if Fraction(match[0].replace(",", "")) == gold.number))
+        places |= {match.span() for match in numbers if Fraction(match[0].replace(",", "")) == gold.number}
     spans: list[Span] = []
-    for span in sorted({match.span() for match in places}, key=lambda match: (match[0], -match[1])):
+    for span in sorted(places, key=lambda place: (place[0], -place[1])):
         if not spans or span[0] >= spans[-1][1]:
             spans.append(span)
     return spans
+
+
+def _written_places(text: str, part: str) -> Iterator[Span]:
+    """Yield where a part stands as a word of its own; a pattern of megabytes would take minutes to compile."""
+    start = text.find(part)
+    while start >= 0:
+        end = start + len(part)
+        inside = _WORD.match(text[start - 1 : start]) or _MORE.match(text, end)
+        if not inside:
+            yield start, end
+        start = text.find(part, start + 1 if inside else max(end, start + 1))
 
 
 def letter(gold: Gold) -> str:

@@ -27,13 +27,14 @@ from rewardkit.record.places import run_path
 from rewardkit.record.reader import RunReader
 from rewardkit.replay.stored import steps_of
 from rewardkit.rows.reader import read_rollouts
+from rewardkit.rows.tables import is_saved
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.choice import scorer_of
 from rewardkit.shown.text import counted, plain
 from sandbox import LOAD_TIMEOUT_S
 
 _NAME_CHARS = 20
-_ROWS = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".gz")
+_ROWS = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".arrow", ".gz")
 
 
 def diagnose_command(
@@ -64,7 +65,7 @@ def diagnose_command(
     rewardkit diagnose rollouts.jsonl --rewards my_rewards.py[/]
     """
     path = Path(target)
-    if path.suffix in _ROWS or target == "-":
+    if path.suffix in _ROWS or target == "-" or is_saved(path):
         diagnosis = _diagnose_file(path, rewards, steps, timeout, {"workers": workers, "load_timeout_s": load_timeout})
     elif rewards is not None:
         reason = "a run's completions are scored; --rewards goes with a file of rollouts"

@@ -85,12 +85,12 @@ def folded_away(title: str, *parts: str) -> Markup:
 
 
 def text_block(text: str, kind: str = "text", chars: int = TEXT_CHARS) -> Markup:
-    """Return a text with its lines, cut after ``chars`` characters."""
+    """Return a text that scrolls, with its lines, cut after ``chars`` characters."""
     if not text:
         return element("pre", element("i", "(empty)"), kind=kind)
     more = len(text) - chars
     rest = [element("i", f"… {more:,} more characters")] if more > 0 else []
-    return element("pre", text[:chars], *rest, kind=kind)
+    return element("pre", text[:chars], *rest, kind=kind, tabindex="0")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, wide: Collection[str] = ()) -> Markup:
@@ -115,7 +115,8 @@ def pairs(rows: Iterable[tuple[str, str]]) -> Markup:
 def difference(lines: Iterable[str]) -> Markup:
     """Return a unified difference with its lines coloured; the signs at their beginning say the same."""
     kinds = {"+": "plus", "-": "minus", "@": "place"}
-    return element("pre", *(element("span", f"{line}\n", kind=kinds.get(line[:1], "")) for line in lines), kind="code")
+    spans = (element("span", f"{line}\n", kind=kinds.get(line[:1], "")) for line in lines)
+    return element("pre", *spans, kind="code", tabindex="0")
 
 
 def document(title: str, contents: Sequence[tuple[str, str]], *parts: str) -> str:

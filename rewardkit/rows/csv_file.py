@@ -130,7 +130,7 @@ class _CsvFile:
             if not name.strip():
                 self._refuse(f"column {number} has no name; pandas writes its index so, unless with index=False")
             if name in header[: number - 1]:
-                self._refuse(f"column {name!r} stands in the header twice")
+                self._refuse(f"column {name!r} stands in the header twice; rename one of the two")
 
     def _row(self, header: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
         if len(cells) != len(header):

@@ -116,7 +116,7 @@ def _list_items(lines: Iterable[bytes], label: str) -> Iterator[Record]:
     except UnicodeDecodeError as error:
         raise DataError(f"{label}: not UTF-8: {error.reason} at byte {error.start}; save it in UTF-8") from None
     except RecursionError:
-        raise DataError(f"{label}: nested too deeply") from None
+        raise DataError(f"{label}: nested too deeply; write the value as text") from None
     except ValueError as error:
         raise DataError(f"{label}: {reason_of(error)}; JSON Lines are read from a file named .jsonl") from None
     for number, value in enumerate(values, 1):

@@ -168,7 +168,7 @@ def object_in(label: str, line: int, raw: bytes, path: Path | None = None) -> di
     try:
         value = decode(text)
     except RecursionError:
-        _refuse(label, line, "nested too deeply")
+        _refuse(label, line, "nested too deeply; write the value as text")
     except ValueError as error:
         _refuse(label, line, f"{reason_of(error)}: {_preview(text)}{_advice(path, line, text)}")
     if not isinstance(value, dict):

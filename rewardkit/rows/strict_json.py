@@ -20,7 +20,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
-        raise _StrictError(f"key {next(name for name in names if names.count(name) > 1)!r} stands there twice")
+        double = next(name for name in names if names.count(name) > 1)
+        raise _StrictError(f"key {double!r} stands there twice; keep one of the two")
     return values
 
 

@@ -36,12 +36,10 @@ from rewardkit.runtime.settings import check_open, require
 from rewardkit.runtime.settle import Finished
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.remote_reward import PROTOCOL, RemoteReward
-from rewardkit.serving.server_link import AgainError, ServerLink
+from rewardkit.serving.server_link import TOKEN_VARIABLE, AgainError, ServerLink
 from rewardkit.shown.text import shortened
 from rewardkit.types import Cause, Outcome, Rollout, Status
 
-TOKEN_VARIABLE = "REWARDKIT_SERVE_TOKEN"  # noqa: S105 - the variable's name
-"""The environment variable with the token of reward servers and their clients."""
 ROWS, ROWS_BYTES = 256, 8 * 2**20
 """Rows of a request, and their bytes; fewer rows where a server takes fewer. A group is never split."""
 CONNECTIONS = 16  # Requests that are under way at once

@@ -18,6 +18,9 @@ from urllib.parse import urlsplit
 from rewardkit.errors import ConfigError, DataError
 from rewardkit.shown.text import shortened
 
+TOKEN_VARIABLE = "REWARDKIT_SERVE_TOKEN"  # noqa: S105 - the variable's name
+"""The environment variable with the token of reward servers and their clients."""
+
 
 class AgainError(Exception):
     """A request was not answered, and nobody is at fault."""
@@ -86,6 +89,8 @@ class ServerLink:
         message = f"answered {status}: {_error_in(answer)}"
         if status in (400, 413, 422):  # no other server would take these rows
             raise DataError(f"{self.url} {message}")
+        if status == 401 and "authorization" not in self._headers:
+            message += f"; put the server's token into {TOKEN_VARIABLE}"
         if status in (401, 403, 404, 405):  # nor this client
             raise ConfigError(f"{self.url} {message}")
         raise AgainError(message)

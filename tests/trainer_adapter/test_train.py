@@ -346,12 +346,13 @@ BAD_LINES = {
     "not JSON": ('{"prompt": "?"}\n\n{"prompt": ?}\n', "{path}:3: not JSON"),
     "cut off": ('{"prompt": "?"}\n{"prompt": "', "{path}:2: not JSON"),
     "a list": ('["?"]\n', "{path}:1: expected a JSON object, got '[\"?\"]'"),
-    "nested without end": ("[" * 100_000, "{path}:1: nested too deeply"),
+    "nested without end": ("[" * 100_000, "{path}:1: nested too deeply; write the value as text"),
     "other keys": (
         '{"prompt": "?"}\n{"promt": "?"}\n',
         "{path}:2: lacks 'prompt', which line 1 has; has 'promt', which line 1 lacks",
     ),
-    "a key twice": ('{"prompt": "?", "prompt": "!"}', "{path}:1: key 'prompt' stands there twice"),
+    "a key twice": ('{"prompt": "?", "prompt": "!"}', "{path}:1: key 'prompt' stands there twice; keep one of the two"),
+    "no prompt": ('{"question": "?"}', "{path}:1: 'prompt' is missing; it has 'question'"),
     "a number without end": (
         '{"prompt": "?", "n": 1e999}',
         "{path}:1: 1e999 is too large",

@@ -55,6 +55,13 @@ def test_the_spot_of_a_long_last_line_is_near_its_end() -> None:
     assert spot_of("18 " + "x" * 999_995, gold) is None
 
 
+def test_the_spot_of_a_gold_of_megabytes_is_looked_for() -> None:
+    """No pattern is made of it, which would take minutes."""
+    gold = gold_of("x" * 10**7)
+    assert gold is not None
+    assert spot_of("The answer is x.", gold) is None
+
+
 def test_a_json_file_with_a_list_is_rows_too(tmp_path: Path) -> None:
     """Numbered as they stand."""
     (tmp_path / "rows.json").write_text('[{"prompt": "a"}, {"prompt": "b"}]')

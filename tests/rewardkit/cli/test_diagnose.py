@@ -91,6 +91,14 @@ def test_rows_that_were_scored_before_need_no_rewards(work: Path) -> None:
     assert "odd.jsonl: row 0, reward 'correct': expected an outcome" in _run("odd.jsonl")[2]
 
 
+def test_a_folder_that_datasets_saved_is_rows_and_no_run(work: Path) -> None:
+    """So is an Arrow file, as in every other command."""
+    pytest.importorskip("datasets").Dataset.from_json("rows.jsonl").save_to_disk("saved")
+    expected = json.loads(_run("rows.jsonl", "--rewards", "my_rewards.py", "--workers", "1", "--json")[1])
+    for path in ("saved", next(Path("saved").glob("*.arrow"))):
+        assert expected == json.loads(_run(str(path), "--rewards", "my_rewards.py", "--workers", "1", "--json")[1])
+
+
 def test_a_run_without_flags_says_so(work: Path) -> None:
     """And says what it looked at, and what it could not look at."""
     code, out, _ = _run("runs/half")

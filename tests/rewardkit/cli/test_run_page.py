@@ -113,6 +113,13 @@ def test_a_report_is_one_file_that_fetches_and_runs_nothing(run: Path) -> None:
     assert "@import" not in text.split("</style>")[0]
 
 
+def test_what_scrolls_is_reached_by_the_keyboard(run: Path) -> None:
+    """Tables, texts and differences of sources."""
+    _, text = _page(run, "--html", "report.html")
+    for start in ('<div class="box"', '<pre class="text"', '<pre class="code"'):
+        assert text.count(start) == text.count(f'{start} tabindex="0"') > 0, start
+
+
 def test_hostile_text_is_shown_as_text(run: Path) -> None:
     """Of completions, prompts, columns, reasons, errors and names; control characters are written out."""
     page, text = _page(run, "--html", "report.html")

@@ -217,7 +217,7 @@ def test_an_address_without_its_server_ends_the_command_before_it_reads(
     assert (2, f"error: {url} answered 401: wrong token\n") == _refused(arguments, url)
     monkeypatch.delenv("REWARDKIT_SERVE_TOKEN")
     code, err = _refused(arguments, url)
-    assert (2, True) == (code, "no token" in err)
+    assert (2, True) == (code, "no token" in err and "put the server's token into REWARDKIT_SERVE_TOKEN" in err)
     code, err = _refused(arguments, "http://rewards:80000")
     assert (2, True) == (code, "expected an address such as" in err)
     server = HTTPServer(("127.0.0.1", 0), _Older)
