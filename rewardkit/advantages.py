@@ -260,7 +260,7 @@ def _match_weights(columns: Any, weights: Any) -> tuple[list[Any], list[float]]:
         raise ObjectiveError(f"weights {weights!r} do not match the rewards {list(columns)!r}"[:500])
     sizes = {int(np.prod(_floats(column)[1].shape)) for column in columns}
     if len(sizes) > 1:
-        raise ObjectiveError(f"rewards of {sorted(sizes)} completions; give each reward as many")
+        raise ObjectiveError(f"rewards of unlike numbers of completions, {sorted(sizes)}; give each as many")
     return list(columns), [float(weight) for weight in weights]
 
 
