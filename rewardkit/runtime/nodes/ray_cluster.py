@@ -96,7 +96,7 @@ def initialise(ray: Any, address: str) -> None:
         raise ClusterError(f"ray_address={address!r}: expected 'auto' or the head's HOST:PORT, such as '10.0.0.1:6379'")
     if address == "local":
         raise ClusterError(
-            "ray_address='local' would start Ray here, which is never done silently: run 'ray start --head'"
+            "ray_address='local' would start Ray here, and Ray is never started silently: run 'ray start --head'"
         )
     if address != "auto":
         _check_listens(address, host, int(port))
