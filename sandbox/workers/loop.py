@@ -86,12 +86,14 @@ class _Marked(Coroutine[Any, Any, Any]):
     def _step(self, advance: Callable[..., Any], *arguments: object) -> Any:
         call = self.call
         page, began, loop = call.lane.desk.page, Steady.monotonic(), call.lane.loop
+        was_over = call.over
         call.deadline = max(call.due(), began + STEP_S)
         page.step(call.order.ticket, began, call.deadline)
         try:
             return advance(*arguments)
         finally:
-            call.lane.look_after(call)
+            if was_over or not call.over:  # the end of a call looks by itself
+                call.lane.look_after(call)
             if _get_running_loop() is not loop:
                 _set_running_loop(loop)
             page.step_over()
