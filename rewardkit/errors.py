@@ -37,7 +37,7 @@ class RewardDefinitionError(RewardError):
 
 
 class RewardDefinitionWarning(UserWarning):
-    """A reward is declared in a way that a model can use against its author."""
+    """A reward is declared in a way that a model can use against its author, or that gives other scores than meant."""
 
 
 class RewardLoadError(RewardError):

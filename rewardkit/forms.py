@@ -7,6 +7,7 @@ text where text is asked for; text is refused where messages are asked for.
 from __future__ import annotations
 
 import inspect
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -179,27 +180,38 @@ class TextParameter(NamedTuple):
             )
 
 
-_TEXT_AS_MESSAGES = (
-    "TypeError: string indices must be integers",
-    "AttributeError: 'str' object has no attribute 'get'",
+_TEXT_AS_MESSAGES = re.compile(
+    r"TypeError: string indices must be integers|IndexError: string index out of range|"
+    r"AttributeError: 'str' object has no attribute '(?:get|content|role|items|keys|values)'"
 )
 """What Python says where the author of a reward takes text for messages."""
+_MESSAGES_AS_TEXT = re.compile(
+    r"AttributeError: '(?:list|dict)' object has no attribute '\w+'|"
+    r"TypeError: expected string or bytes-like object, got '(?:list|dict)'|"
+    r"TypeError: .*\(not \"(?:list|dict)\"\) to str"
+)
+"""What Python says where the author of a reward takes messages for text."""
 
 
 def hint_of(error: str, taken: Iterable[TextParameter]) -> str:
-    """Return words to add to the error of an author who took text for messages; ``""`` for other errors.
+    """Return words to add to the error of an author who took text for messages, or the reverse; ``""`` for others.
 
-    They say which annotation to write. ``taken`` is how the reward takes its prompt and completions.
+    They say what to write. ``taken`` is how the reward takes its prompt and completions.
     """
-    meant = (
-        [candidate for candidate in taken if candidate.form is Form.TEXT] if error.startswith(_TEXT_AS_MESSAGES) else []
-    )
-    if not meant:
-        return ""
-    names = " or ".join(repr(candidate.name) for candidate in meant)
-    are = "each is" if meant[0].name == "completions" else "it is" if len(meant) == 1 else "they are"
-    instead = ", ".join(repr(candidate.instead) for candidate in meant)
-    return f" (if {names} is meant: {are} text here; for messages annotate {instead})"
+    as_messages, as_text = _TEXT_AS_MESSAGES.match(error), _MESSAGES_AS_TEXT.match(error)
+    meant = [candidate for candidate in taken if candidate.form is Form.TEXT] if as_messages else []
+    if meant:
+        names = " or ".join(repr(candidate.name) for candidate in meant)
+        are = "each is" if meant[0].name == "completions" else "it is" if len(meant) == 1 else "they are"
+        instead = ", ".join(repr(candidate.instead) for candidate in meant)
+        return f" (if {names} is meant: {are} text here; for messages annotate {instead})"
+    if (as_messages or as_text) and any(candidate.form is Form.AS_IS for candidate in taken):
+        have, want = ("text", "messages") if as_messages else ("messages", "text")
+        return (
+            f" (if a completion is meant: completions have the form of the data's prompts, here {have}; the function "
+            f"reads {want}, so give prompts as {want})"
+        )
+    return ""
 
 
 _ANNOTATIONS = {False: ("str", "list[dict]"), True: ("list[str]", "list[list[dict]]")}

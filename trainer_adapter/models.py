@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewardkit import ConfigError
 from rewardkit.extending import cache_folder
+from trainer_adapter.resuming import whole_checkpoints
 
 if TYPE_CHECKING:
     import torch
@@ -50,11 +51,18 @@ def needing_extra() -> Iterator[None]:
 
 
 def check_model(base_model: str) -> None:
-    """Raise :class:`~rewardkit.ConfigError` if there is no such built-in model or folder. Loads nothing."""
+    """Raise :class:`~rewardkit.ConfigError` if there is no such model, or none in the folder. Loads nothing."""
     if base_model.startswith("builtin:"):
         _gguf(base_model)
     elif base_model.startswith(("/", "./", "../")) and not Path(base_model).is_dir():
         raise ConfigError(f"base_model={base_model!r}: there is no such folder")
+    elif not any(Path(base_model, name).is_file() for name in ("config.json", "adapter_config.json")):
+        checkpoints = whole_checkpoints(Path(base_model))
+        if checkpoints:
+            raise ConfigError(
+                f"base_model={base_model!r}: the folder holds checkpoints of a training and no model; name one of "
+                f"them: {checkpoints[-1]}"
+            )
 
 
 def model_folder(base_model: str) -> str:

@@ -256,6 +256,10 @@ def _device(name: str) -> Any:
 
 def _need_safetensors(folder: Path, stem: str) -> None:
     if not any(folder.glob(f"{stem}*.safetensors")):
+        checkpoints = [path for path in folder.glob("checkpoint-*") if path.name.rpartition("-")[2].isdecimal()]
+        if checkpoints:
+            newest = max(checkpoints, key=lambda path: int(path.name.rpartition("-")[2]))
+            raise ConfigError(f"{folder}: it holds checkpoints of a training and no model; name one of them: {newest}")
         raise ConfigError(
             f"{folder}: it has no {stem}.safetensors; pickled weights (.bin, .pt) are not read: save it again with "
             "save_pretrained, which writes safetensors"

@@ -198,6 +198,9 @@ class _Builder:
             return Coercer(annotation_text(annotation), enum_convert(annotation), TextOrder.CHOICE)
         if foreign.is_array(annotation):
             return self._array(())
+        if foreign.is_decoded(annotation):
+            name = annotation_text(annotation)
+            return Coercer(name, foreign.instance_convert(annotation, name), TextOrder.OTHER)
         if hasattr(annotation, "__pydantic_validator__"):
             return self._pydantic(annotation)
         if is_dataclass(annotation) or containers.is_named_tuple(annotation) or containers.is_typed_dict(annotation):

@@ -3,6 +3,9 @@
 A text must be a bracketed one: ``"abc"`` is no ``["abc"]``. A set is not taken for a list, since its order, and so
 a reward that reads it, would differ from process to process. Records are dataclasses, NamedTuples and TypedDicts; a
 field that the record does not have is left out, as pydantic does, and a TypedDict keeps it.
+
+Arrow gives all structs of a column the same fields, and pads those that one lacks with null. So null counts as absent
+where the annotation takes no None and the field may be absent; a real dict loses such keys.
 """
 
 from __future__ import annotations
@@ -102,7 +105,10 @@ def dict_convert(key: Coercer, element: Coercer, expected: str) -> Convert:
 
     def convert(value: object) -> object:
         converted: dict[object, object] = {}
+        is_struct = isinstance(value, Mapping)
         for name, element_value in mapping_in(value, expected).items():
+            if is_struct and element_value is None and not element.takes_none:
+                continue
             try:
                 converted[key.convert(name)] = element.convert(element_value)
             except ColumnValueError as error:
@@ -128,12 +134,17 @@ class Fields:
                 raise ColumnValueError.of(expected, value, f"field {name!r} is missing")
         converted: dict[str, object] = {}
         for name, coercer in self.coercers.items():
-            if name in mapping:
+            if name in mapping and not self.is_padding(name, mapping[name]):
                 try:
                     converted[name] = coercer.convert(mapping[name])
                 except ColumnValueError as error:
                     raise error.inside(f"field {name!r}", expected, value) from None
         return converted
+
+    def is_padding(self, name: object, value: object) -> bool:
+        """Whether a field is null that takes no None and may be absent."""
+        coercer = self.coercers.get(name) if isinstance(name, str) else None
+        return value is None and coercer is not None and name not in self.required and not coercer.takes_none
 
 
 def is_typed_dict(annotation: type) -> bool:
@@ -225,6 +236,7 @@ def typed_dict_convert(fields: Fields, expected: str) -> Convert:
 
     def convert(value: object) -> object:
         mapping = mapping_in(value, expected)
-        return {**mapping, **fields.read(mapping, expected, value)}
+        rest = {name: part for name, part in mapping.items() if not fields.is_padding(name, part)}
+        return {**rest, **fields.read(mapping, expected, value)}
 
     return convert

@@ -5,6 +5,8 @@ Inside a pydantic model pydantic's own rules hold, not those of the other module
 
 from __future__ import annotations
 
+import contextlib
+import copy
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 from uuid import UUID
@@ -30,6 +32,8 @@ def _validator(annotation: Any, expected: str) -> Convert:
         try:
             return validate(value)
         except ValidationError as error:
+            with contextlib.suppress(Exception):  # where that fails, what was complained of first stands
+                return validate(_without_padding(value, error))
             detail, inner = _first_complaint(error)
             raise ColumnValueError(expected, shorten(value), detail, inner) from None
         except RecursionError:
@@ -38,6 +42,24 @@ def _validator(annotation: Any, expected: str) -> Convert:
             raise ColumnValueError.of(expected, value, foreign_reason(error)) from error
 
     return convert
+
+
+def _without_padding(value: object, error: ValidationError) -> object:
+    """Return a value without the nulls that pydantic complains of, which Arrow pads structs with: their defaults hold.
+
+    Raises ValueError where it complains of anything else.
+    """
+    complaints = error.errors(include_url=False, include_context=False)
+    if any(complaint["input"] is not None or not complaint["loc"] for complaint in complaints):
+        raise ValueError("not only nulls")
+    value = copy.deepcopy(value)
+    for complaint in complaints:
+        holder: Any = value
+        *path, name = complaint["loc"]
+        for step in path:
+            holder = holder[step]
+        del holder[name]
+    return value
 
 
 def _first_complaint(error: ValidationError) -> tuple[str, bool]:
@@ -123,6 +145,22 @@ def constrained_convert(annotation: Any, convert_bare: Convert, expected: str) -
             return check(convert_bare(value))
         except ColumnValueError as error:
             raise error.seen_as(expected, value) from None
+
+    return convert
+
+
+def is_decoded(annotation: type) -> bool:
+    """Whether it is a class of what ``datasets`` decodes a column to: an image, a tensor, sound or video."""
+    return annotation.__module__.partition(".")[0] in ("PIL", "torch", "torchcodec")
+
+
+def instance_convert(kind: type, expected: str) -> Convert:
+    """Return the reader of what only a real value can be; it is handed on as it is."""
+
+    def convert(value: object) -> object:
+        if not isinstance(value, kind):
+            raise ColumnValueError.of(expected, value)
+        return value
 
     return convert
 

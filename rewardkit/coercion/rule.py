@@ -117,6 +117,14 @@ class Coercer:
     order: TextOrder
     passthrough: bool = False
 
+    @property
+    def takes_none(self) -> bool:
+        """Whether the annotation has a None of its own."""
+        try:
+            return self.passthrough or self.convert(None) is None
+        except ColumnValueError:
+            return False
+
     def __call__(self, value: object) -> object:
         """Return the value converted to the annotation's type; raise ColumnValueError where it does not fit."""
         try:

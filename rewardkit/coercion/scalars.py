@@ -46,25 +46,39 @@ def is_none_text(value: object) -> bool:
     return isinstance(value, str) and value.strip() in NONE_WORDS
 
 
+def is_missing(value: object) -> bool:
+    """Whether the value is None, stands for it in text, or is what numpy and pandas have in its place: nan, NaT, NA."""
+    if value is None or isinstance(value, str):
+        return value is None or is_none_text(value)
+    if isinstance(value, float):
+        return value != value
+    kind = type(value)
+    if kind.__module__.partition(".")[0] not in ("numpy", "pandas") or getattr(value, "shape", ()) != ():
+        return False
+    return kind.__name__ in ("NAType", "NaTType") or bool(value != value)
+
+
 def to_none(value: object) -> None:
-    """Return None, from None or a text that stands for it."""
-    if value is not None and not is_none_text(value):
+    """Return None, from None or a value that stands for it."""
+    if not is_missing(value):
         raise ColumnValueError.of("None", value)
 
 
 def to_str(value: object) -> str:
-    """Return text as it is; a real int or float (not a bool) as Python writes it."""
+    """Return text as it is; a real int or float (not a bool) as Python writes it, and a Decimal with all its digits."""
     if type(value) is str:
         return value
     value = python_scalar(value)
     if isinstance(value, str):
         return value
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise ColumnValueError.of("str", value)
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, float | Decimal) and not _is_finite(value):
         raise ColumnValueError.of("str", value, "not finite")
+    if isinstance(value, Decimal) and abs(value.adjusted()) > MAX_DIGITS:
+        raise ColumnValueError.of("str", value, "too many digits")
     try:
-        return str(value)
+        return f"{value:f}" if isinstance(value, Decimal) else str(value)
     except ValueError as error:
         raise ColumnValueError.of("str", value, "too many digits") from error
 

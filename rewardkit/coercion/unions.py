@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from rewardkit.coercion.literals import TextError, looks_structured, parse_container
 from rewardkit.coercion.rule import Coercer, ColumnValueError, Convert, TextOrder
-from rewardkit.coercion.scalars import is_none_text, python_scalar, to_bool, to_bool_word, to_int, to_plain_int
+from rewardkit.coercion.scalars import is_missing, python_scalar, to_bool, to_bool_word, to_int, to_plain_int
 
 _VALUES = (str, int, float, bool, bytes, complex, Decimal, type(None))
 _NARROW: dict[Convert, Convert] = {to_bool: to_bool_word, to_int: to_plain_int}
@@ -24,7 +24,7 @@ def optional_convert(coercer: Coercer, expected: str) -> Convert:
     convert_member = coercer.convert
 
     def convert(value: object) -> object:
-        if value is None or is_none_text(value):
+        if is_missing(value):
             return None
         try:
             return convert_member(value)

@@ -80,12 +80,26 @@ def doc_of(function: Callable[..., Any]) -> str | None:
     return inspect.getdoc(without_partials(function))
 
 
+def called_text(function: object) -> str:
+    """Return how code refers to a callable: by its name, or for an object by a call of its class."""
+    beneath = without_partials(function)
+    name: str | None = getattr(beneath, "__name__", None)
+    return f"{type(beneath).__name__}()" if name is None else name
+
+
 def why_no_reward(function: object, scores: str) -> str | None:
     """Return why a callable cannot return ``scores`` (such as ``"a score"``), with the remedy; ``None`` if it may."""
     beneath = without_partials(function)
     if isinstance(beneath, type) or isinstance(get_origin(beneath), type):
         name = getattr(beneath, "__name__", repr(beneath))
-        return f"{name} is a class, and calling it makes an object, not {scores}; mark an instance: reward({name}(...))"
+        call = inspect.getattr_static(beneath, "__call__", None)
+        is_of_a_trainer = isinstance(call, types.FunctionType) and "completions" in inspect.signature(call).parameters
+        instance = (
+            f"hand over from_trl({name}()), of rewardkit.moving"
+            if is_of_a_trainer
+            else f"mark an instance: reward({name}(...))"
+        )
+        return f"{name} is a class, and calling it makes an object, not {scores}; {instance}"
     code = code_of(function)
     if inspect.isasyncgenfunction(code) or inspect.isgeneratorfunction(code):
         return f"it is a generator function, as it has 'yield', and returns a generator, not {scores}; use 'return'"

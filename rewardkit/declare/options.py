@@ -133,7 +133,7 @@ class RewardOptions:
             raise self._wrong("default", "a finite number, 'worst', or None to leave the rollout out")
         object.__setattr__(self, "default", float(self.default))
         if reason := self.why_failing_pays:
-            warnings.warn(f"reward {self.name!r}: {reason}", RewardDefinitionWarning, stacklevel=_depth())
+            warnings.warn(f"reward {self.name!r}: {reason}", RewardDefinitionWarning, stacklevel=author_depth())
 
     @property
     def why_failing_pays(self) -> str | None:
@@ -151,7 +151,7 @@ class RewardOptions:
         return RewardDefinitionError(f"reward {self.name!r}: option {option}={value!r}: expected {expected}")
 
 
-def _depth() -> int:
+def author_depth() -> int:
     """Return how many frames above the caller the author's own code is."""
     frame, depth = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("rewardkit.", "dataclasses")):

@@ -10,6 +10,7 @@ import inspect
 import json
 import sys
 import types
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -18,8 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_typ
 from rewardkit.coercion.coerce import build_coercer
 from rewardkit.coercion.rule import LISTS, Coercer, ColumnValueError
 from rewardkit.declare.callables import is_async, set_by_partials, written
-from rewardkit.declare.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions
-from rewardkit.errors import CoercionError, RewardDefinitionError
+from rewardkit.declare.foreign_forms import why_foreign, why_paired
+from rewardkit.declare.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions, author_depth
+from rewardkit.errors import CoercionError, RewardDefinitionError, RewardDefinitionWarning
 from rewardkit.forms import Form, TextParameter
 from rewardkit.function import described
 from rewardkit.jailed.workspace import Workspace
@@ -225,10 +227,13 @@ def build_spec(
         signature = inspect.signature(function)
     except (TypeError, ValueError) as reason:
         raise RewardDefinitionError(f"reward {name!r}: its signature cannot be read: {reason}") from reason
+    bound = set_by_partials(function)
+    is_new = hints is None and described(function).hints is None
     hints = described(function).hints if hints is None else hints
     hints = hints_of(function, name) if hints is None else hints
+    if is_new:
+        _check_form(function, kind, name, {n: p for n, p in signature.parameters.items() if n not in bound}, hints)
     awaited = is_async(function)
-    bound = set_by_partials(function)
     parameters: list[Parameter] = []
     rest: Coercer | None = None
     for parameter in signature.parameters.values():
@@ -258,6 +263,22 @@ def build_spec(
     deciding = replace(options, cache=False, concurrency=None)  # these two change what a score costs, not the score
     fingerprint = Fingerprint(function, deciding) if version is None else recorded(version)
     return RewardSpec(function, kind, options, tuple(parameters), rest, fingerprint, awaited, hints, bound)
+
+
+def _check_form(
+    function: Callable[..., Any],
+    kind: Kind,
+    name: str,
+    parameters: Mapping[str, inspect.Parameter],
+    hints: Mapping[str, Any],
+) -> None:
+    """Refuse a function in another trainer's form, or with the other kind's words; warn of one that may be such."""
+    is_group = kind is Kind.GROUP
+    called = f"{'group ' * is_group}reward {name!r}"
+    if why := why_foreign(function, parameters, is_group):
+        raise RewardDefinitionError(f"{called}: {why}")
+    if is_group and (why := why_paired(function, hints)):
+        warnings.warn(f"{called}: {why}", RewardDefinitionWarning, stacklevel=author_depth())
 
 
 def _own_names(function: Callable[..., Any]) -> frozenset[str]:
@@ -302,7 +323,10 @@ def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: object, rew
     fillers = _fillers(kind, annotation)
     if name in fillers:
         return Parameter(name, required, fillers[name])
+<<<<<<< HEAD
     _refuse_other_kind(kind, name, reward)
+=======
+>>>>>>> a53ed526 (Foreign forms name the way, real values are taken, starts go on)
     if name == ENVIRONMENTS_COLUMN:
         return Parameter(name, required, _environments_filler(kind), build_coercer(Any))
     is_list = kind is Kind.GROUP and get_origin(annotation) in LISTS
@@ -340,6 +364,7 @@ def _own_parameter(name: str, required: bool, coercer: Coercer) -> Parameter:
     return Parameter(name, required, fill, coercer)
 
 
+<<<<<<< HEAD
 def _refuse_other_kind(kind: Kind, name: str, reward: str) -> None:
     """Raise RewardDefinitionError where a parameter is one of the other kind of reward, the likeliest mistake."""
     if kind is Kind.GROUP and name == "completion":
@@ -353,6 +378,8 @@ def _refuse_other_kind(kind: Kind, name: str, reward: str) -> None:
         )
 
 
+=======
+>>>>>>> a53ed526 (Foreign forms name the way, real values are taken, starts go on)
 def _text_filler(taken: TextParameter) -> Filler:
     if taken.name == "completions":
         return lambda r, c, p: [

@@ -179,7 +179,7 @@ def rows_of(
         advantages=list(advantages),
         status=["".join(map(_letter, outcomes)) for outcomes in zip(*columns, strict=True)] or [""] * len(rollouts),
         scores=[row.tobytes() for row in np.ascontiguousarray(scores.T, dtype="<f8")],
-        seconds=[row.tobytes() for row in np.ascontiguousarray(seconds.reshape(len(names), -1).T)],
+        seconds=[row.tobytes() for row in np.ascontiguousarray(seconds.reshape(len(names), len(rollouts)).T)],
         details=[call for number, column in enumerate(columns) for call in details_of(number, column)],
         summaries=[
             _summary(column, values, _floats(handed_scores[name]), groups)

@@ -40,8 +40,9 @@ class FilePlace:
 
     @property
     def label(self) -> str:
-        """The run's folder, or a file with a name of its own."""
-        return str(self.file.parent if self.file.name == FILE else self.file)
+        """The run's folder, or a file with a name of its own; with a slash, by which commands tell it from a name."""
+        path = str(self.file.parent if self.file.name == FILE else self.file)
+        return path if os.sep in path else os.path.join(os.curdir, path)
 
     @property
     def locator(self) -> str:

@@ -34,7 +34,8 @@ def run_path(run: str | os.PathLike[str], folder: Path = RUNS) -> RecordPlace:
     Args:
         run: ``runs/one``, ``/data/one``, ``./one`` or ``one``, or ``postgresql://user@host/database?run=one``. A path
             is taken as it is.
-        folder: Where names are looked for.
+        folder: Where names are looked for. A name without a record there may be a folder with one right here, as
+            ``rewardkit train --output one`` makes it.
 
     Raises:
         RecordError: A name leads out of the folder, or the address is malformed or names no run.
@@ -42,7 +43,9 @@ def run_path(run: str | os.PathLike[str], folder: Path = RUNS) -> RecordPlace:
     text = os.fspath(run)
     if is_address(run) or os.sep in text or (os.altsep and os.altsep in text):
         return place_of_record(run)
-    return FilePlace(file_of(named_run(text, folder)))
+    named = FilePlace(file_of(named_run(text, folder)))
+    here = FilePlace(file_of(text))
+    return here if not named.exists() and here.exists() else named
 
 
 def place_of_runs(folder: str | os.PathLike[str]) -> RunsPlace:

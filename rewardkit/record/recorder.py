@@ -27,6 +27,7 @@ from rewardkit.record.description import Description, describe, plain
 from rewardkit.record.place import ConnectionT, RecordPlace
 from rewardkit.record.places import place_of_record
 from rewardkit.record.secrets import Secrets
+from rewardkit.record.sessions import is_blank, is_contested
 from rewardkit.record.store import RecordConnection, transaction
 from rewardkit.record.texts import Packed, Texts, alone, pack_all
 from rewardkit.record.writer import AwaitedError, Job, Writer
@@ -34,8 +35,6 @@ from rewardkit.score_batch import ScoreBatch
 
 PACKAGES = ("rewardkit", "numpy", "torch", "transformers", "trl", "datasets", "accelerate", "peft")
 """Packages whose versions a record notes, where they are installed."""
-_FIRST = "SELECT 1 FROM session WHERE rank = 0 AND id < ?"
-"""A session of rank 0 that came before: of two processes that find no record at one moment, one is refused."""
 RANK_S = 30.0
 """Seconds that a rank other than 0 leaves the making of the file to rank 0; its rows wait meanwhile, in memory."""
 _log = logging.getLogger("rewardkit")
@@ -87,21 +86,23 @@ class Recorder:
         self._make_after = time.monotonic() + RANK_S if rank else 0.0
         self._described: dict[tuple[str, str], Description] = {}
         if rank == 0:
-            if anew:
+            has_record = self.path.exists() and not is_blank(self.path, _open_here())
+            if has_record and anew:
                 self.path.move_aside()
-            if not append and self.path.exists():
+            elif has_record and not append:
                 how = "append to it (--append; in Python Recorder(run, append=True)), or give another name"
                 raise RecordError(f"{self.path}: this run has a record; {how}")
             with self.path.errors(), contextlib.closing(self._open(self.path.connect_to_write)) as connection:
-                if not append and connection.execute(_FIRST, (self._session,)).fetchone() is not None:
+                if not append and is_contested(connection, self._session, _open_here()):
                     connection.execute("DELETE FROM session WHERE id = ?", (self._session,))
-                    raise RecordError(f"{self.path}: another process has begun to record there; give another name")
+                    raise RecordError(f"{self.path}: another recorder has begun there; close it, or give another name")
                 (self._last_before,) = connection.execute("SELECT coalesce(max(id), 0) FROM batch").fetchone()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="rewardkit-record-zlib")
         self._writer = Writer(self.path.write_target(self._open), self.path)
         self.left_out = 0
         """Completions whose text was not recorded, because the disk was slower than the run."""
         self._finalizer = weakref.finalize(self, _end, self._writer, self._pool)
+        _MADE.add(self)
 
     @property
     def lost(self) -> int:
@@ -449,6 +450,14 @@ def _json(value: object) -> str:
         return json.dumps(value, default=repr)
     except (TypeError, ValueError, RecursionError):  # keys that are not text, or a value that holds itself
         return json.dumps({"repr": repr(value)})
+
+
+_MADE: weakref.WeakSet[Recorder] = weakref.WeakSet()  # The recorders of this process
+
+
+def _open_here() -> set[float]:
+    """Return when the sessions of this process's recorders began, without those that are closed."""
+    return {recorder._began for recorder in _MADE if recorder._finalizer.alive}
 
 
 def _end(writer: Writer, pool: ThreadPoolExecutor) -> None:

@@ -1,14 +1,21 @@
-"""Whether a process that records is still alive, as far as this machine can tell."""
+"""Whether a process that records is still alive, as far as this machine can tell, and whether it recorded anything."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from rewardkit.errors import RecordError
+from rewardkit.record.place import RecordPlace
+from rewardkit.record.store import RecordConnection
+
+_FILLED = ("batch", "metric")  # Tables of which one has a row once anything was recorded
 QUIET_S = 3600.0  # Seconds without a batch after which a session of another machine counts as ended
 _STARTED_S = 60.0  # How far the clock may have been set since the machine booted
 _START_FIELD = 18  # The place of `starttime` among the numbers behind a process's state in `/proc`
@@ -26,6 +33,43 @@ def is_alive(session: Mapping[str, Any]) -> bool:
     if isinstance(process, int) and process > 0 and host == platform.node():
         return _is_running(process, session["began"])
     return bool(time.time() - session["seen"] < QUIET_S)
+
+
+def is_blank(place: RecordPlace, open_here: Collection[float]) -> bool:
+    """Return whether a record is that of a start which ended before its first batch, and so blocks no other start.
+
+    ``open_here`` are the times at which those of this process's sessions began that still record somewhere. What cannot
+    be read as a record is not blank.
+    """
+    try:
+        with place.errors(), contextlib.closing(place.connect_to_read()) as connection:
+            filled = (connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for table in _FILLED)  # noqa: S608
+            return all(row is None for row in filled) and not _others_write(connection, 2**62, open_here)
+    except RecordError:
+        return False
+
+
+def is_contested(connection: RecordConnection, session: int, open_here: Collection[float]) -> bool:
+    """Return whether somebody else records there as well, and began before this session of rank 0.
+
+    Of two processes that find no record at one moment, one is told so. Sessions that are over are removed.
+    """
+    if _others_write(connection, session, open_here):
+        return True
+    connection.execute("DELETE FROM session WHERE rank = 0 AND id < ?", (session,))
+    return False
+
+
+def _others_write(connection: RecordConnection, before: int, open_here: Collection[float]) -> bool:
+    """Return whether a session of rank 0 with a lower number may still write."""
+    query = "SELECT began, seen, ended, about FROM session WHERE rank = 0 AND id < ?"
+    for began, seen, ended, text in map(tuple, connection.execute(query, (before,)).fetchall()):
+        about = json.loads(text)
+        is_own = (about.get("process"), about.get("machine", {}).get("host")) == (os.getpid(), platform.node())
+        may_write = began in open_here if is_own else True
+        if may_write and is_alive({"began": began, "seen": seen, "ended": ended, "about": about}):
+            return True
+    return False
 
 
 def _is_running(process: int, began: float) -> bool:

@@ -21,6 +21,7 @@ from rewardkit import (
     group_reward,
     reward,
 )
+from rewardkit.moving import from_trl
 
 TALK = [{"role": "assistant", "content": "4"}]
 ASKED = [{"role": "user", "content": "2+2="}]
@@ -211,6 +212,37 @@ def test_text_taken_for_messages_is_told_with_the_annotation_that_mends_it(made:
         (outcome,) = runtime.score([Rollout("p", TALK)])[made.name]
     assert Cause.EXCEPTION is outcome.cause
     assert (outcome.error or "").endswith(words)
+
+
+def _of_messages(completions: list[Any], **_: object) -> list[float]:
+    return [float(talk[0]["content"] == "4") for talk in completions]
+
+
+def _of_text(completions: list[Any], **_: object) -> list[float]:
+    return [float(text.strip() == "4") for text in completions]
+
+
+def _searches(completions: list[Any], **_: object) -> list[float]:
+    return [float(bool(re.search("4", text))) for text in completions]
+
+
+CHAT = [{"role": "assistant", "content": "4"}]
+
+
+@pytest.mark.parametrize(
+    ("function", "completion", "words"),
+    [
+        (_of_messages, "4", "here text; the function reads messages, so give prompts as messages"),
+        (_of_messages, "", "here text; the function reads messages, so give prompts as messages"),
+        (_of_text, CHAT, "here messages; the function reads text, so give prompts as text"),
+        (_searches, CHAT, "here messages; the function reads text, so give prompts as text"),
+    ],
+)
+def test_a_moved_function_is_told_of_the_other_form(function: Any, completion: Any, words: str) -> None:
+    """TRL hands over the form of the prompts, and so does a function that moved in."""
+    with Runtime([from_trl(function)], lane="inline") as runtime:
+        (outcome,) = runtime.score([Rollout("p", completion)])[function.__name__]
+    assert words in (outcome.error or "")
 
 
 def test_an_error_of_another_kind_has_no_hint() -> None:

@@ -278,7 +278,8 @@ def test_a_run_with_a_record_is_refused_before_training(tmp_path: Path, monkeypa
         assert adapter.capture.recorder.flush()
         assert not list(tmp_path.iterdir())
     monkeypatch.setenv("RANK", "0")
-    Recorder(tmp_path, append=True).close()
+    with Recorder(tmp_path, append=True) as recorder:
+        recorder.metrics(0, {"loss": 1.0})
     with pytest.raises(RecordError, match="has a record"):
         RewardAdapter([length], lane="inline", record=tmp_path)
 

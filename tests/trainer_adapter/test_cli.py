@@ -82,7 +82,7 @@ def test_options_come_before_the_file(config: Path, calls: list[dict[str, Any]])
 def test_the_result_is_shown_with_the_last_metrics(config: Path, calls: list[dict[str, Any]]) -> None:
     """People get steps, time and the last of each metric; machines the same as JSON."""
     shown = _run(str(config), "--output", "out").stdout
-    told = "what each reward said of each completion: rewardkit show out"
+    told = "what each reward said of each completion: rewardkit show ./out"
     assert shown == f"60 steps in 12 s; at the end reward 0.75, loss 0.5\nwrote out/adapter\n{told}\n"
     assert json.loads(_run(str(config), "--output", "out", "--json").stdout) == {
         "ok": True,
@@ -91,7 +91,7 @@ def test_the_result_is_shown_with_the_last_metrics(config: Path, calls: list[dic
         "steps": 60,
         "seconds": 12.3,
         "already_finished": False,
-        "record": "out",
+        "record": "./out",
         "metrics": {"reward": 0.75, "loss": 0.5},
     }
 

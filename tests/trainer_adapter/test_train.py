@@ -24,6 +24,7 @@ from trainer_adapter.models import INSTALL, load_model
 
 pytest.importorskip("trl", reason="the extra train is not installed")
 from trainer_adapter.dataset import read_dataset
+from trainer_adapter.resuming import STATE
 from trainer_adapter.run_identity import read_identity
 from trainer_adapter.train import TrainResult, train
 
@@ -433,6 +434,15 @@ def test_mistakes_are_found_before_the_model_loads(
     """The model is a folder with nothing in it, and yet these are what is complained of."""
     with pytest.raises(error, match=re.escape(words)):
         train(config(**{"base_model": str(tmp_path), **fields}), rows, tmp_path / "run")
+
+
+def test_a_folder_that_holds_checkpoints_alone_is_told_by_the_newest(tmp_path: Path) -> None:
+    """It has no model of its own, and the next start asks for one."""
+    for step in (9, 10):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        (tmp_path / f"checkpoint-{step}" / STATE).write_text("{}")
+    with pytest.raises(ConfigError, match=r"name one of them: .*checkpoint-10$"):
+        train(config(base_model=str(tmp_path)), ROWS, tmp_path / "run")
 
 
 def test_a_configuration_names_the_cluster_that_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -265,9 +265,13 @@ def test_another_head_is_refused(tmp_path: Path, made: dict[str, Any], words: st
 
 
 def test_wrong_weights_are_refused_at_load(tmp_path: Path) -> None:
-    """NaN weights, a tokenizer without padding token, pickled weights and a missing folder are named with the fix."""
+    """NaN weights, no padding token, pickled weights, no folder and one of checkpoints are named with the fix."""
     with pytest.raises(ConfigError, match="there is no such folder"):
         RewardModelReward(tmp_path / "nowhere")
+    for step in (9, 10):
+        saved_model(tmp_path / "out" / f"checkpoint-{step}")
+    with pytest.raises(ConfigError, match=r"name one of them: .*checkpoint-10$"):
+        RewardModelReward(tmp_path / "out")
     folder = saved_model(tmp_path / "unpadded", pad=None)
     with pytest.raises(ConfigError, match="pad_token='</s>'"):
         RewardModelReward(folder, device="cpu").score_batch(ROLLOUTS)

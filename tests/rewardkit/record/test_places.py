@@ -33,6 +33,17 @@ def test_a_plain_name_is_one_under_runs(work: Path) -> None:
     assert FilePlace(Path("elsewhere/two/record.db")) == run_path(Path("elsewhere/two"))
 
 
+def test_a_name_without_a_run_may_be_a_folder_with_a_record_right_here(work: Path) -> None:
+    """As a training with ``--output two`` makes one; a run of that name goes before, and a label names one alone."""
+    Path("two").mkdir()
+    Path("two/record.db").write_bytes(b"x")
+    assert "./two" == run_path("two").label == FilePlace(Path("two/record.db")).label
+    Path("runs/two").mkdir()
+    Path("runs/two/record.db").write_bytes(b"x")
+    assert "runs/two" == run_path("two").label
+    assert FilePlace(Path("two/record.db")) == run_path("./two")
+
+
 @pytest.mark.parametrize("name", ["", ".", "..", ".hidden", "a\x00b", "a\\b", "../two", "a/../../b", "x" * 300])
 def test_what_is_no_name_is_refused(work: Path, name: str) -> None:
     """A name has no slash, does not begin with a dot, and is not endless."""

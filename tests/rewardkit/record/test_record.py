@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 from recorded import batch
 
-from rewardkit import Rollout, Runtime, Score, Status, reward
+from rewardkit import Rollout, Runtime, Score, ScoreBatch, Status, reward
 from rewardkit.errors import RecordError
 from rewardkit.record.places import place_of_record
 from rewardkit.record.reader import RunReader
@@ -118,7 +120,7 @@ def test_of_two_that_begin_a_run_at_one_moment_one_is_refused(place: Any, monkey
     """Both have found nothing there; their rows would stand in one run as if they were of one training."""
     monkeypatch.setattr(type(place_of_record(place)), "exists", lambda run: False)
     with Recorder(place) as first:
-        with pytest.raises(RecordError, match="another process has begun to record there"):
+        with pytest.raises(RecordError, match="another recorder has begun there"):
             Recorder(place)
         first.record(batch(), step=0)
     with RunReader(place) as run:
@@ -199,10 +201,47 @@ def test_searches_find_what_fits(place: Any) -> None:
 
 def test_a_run_with_a_record_is_refused_unless_appended_to(place: Any) -> None:
     """A second recorder on one run needs to say that it appends."""
-    Recorder(place).close()
+    with Recorder(place) as recorder:
+        recorder.record(batch(), step=0)
     with pytest.raises(RecordError, match="has a record"):
         Recorder(place)
     assert Recorder(place, append=True).close()
+
+
+def test_a_start_that_ended_before_its_first_batch_blocks_no_other(place: Any) -> None:
+    """Closed or not, by this process or by one that was killed; its session is gone, and no record is moved aside."""
+    Recorder(place).close()
+    Recorder(place)  # never closed, and garbage
+    script = f"import os; from rewardkit import Recorder; kept = Recorder({str(place)!r}); os._exit(1)"
+    subprocess.run([sys.executable, "-c", script], check=False)
+    with Recorder(place, anew=True) as recorder:
+        recorder.record(batch(), step=0)
+    with RunReader(place) as run:
+        assert (1, 8) == (len(run.sessions), run.count())
+
+
+def test_an_open_recorder_blocks_another_also_before_its_first_batch(place: Any) -> None:
+    """Of this process, or of one that lives: two trainings would stand in one record."""
+    with Recorder(place), pytest.raises(RecordError, match="has a record"):
+        Recorder(place)
+    script = f"from rewardkit import Recorder; kept = Recorder({str(place)!r}); print('made', flush=True); input()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", script], **pipes) as other:
+        assert other.stdout is not None
+        assert b"made\n" == other.stdout.readline()
+        with pytest.raises(RecordError, match="has a record"):
+            Recorder(place)
+        other.kill()
+
+
+def test_a_batch_without_rewards_is_recorded(place: Any) -> None:
+    """Its completions are there, and a command can show them."""
+    with Recorder(place) as recorder:
+        recorder.record(ScoreBatch(rollouts("4", "5"), {}, {}), step=0)
+        assert recorder.flush()
+    with RunReader(place) as run:
+        assert ["4", "5"] == [completion.completion for completion in run.completions()]
+        assert [0] == run.steps()
 
 
 def test_a_record_is_moved_aside_whole(tmp_path: Path) -> None:
