@@ -27,6 +27,7 @@ import cloudpickle
 
 from rewardkit.errors import RewardError, RewardLoadError, RewardTransportError
 from rewardkit.run_code import FromText, text_in_run
+from rewardkit.transport_chain import chain_to
 
 _OUR_FOLDERS = tuple(
     f"{Path(__file__).parents[1] / package}{os.sep}"
@@ -102,23 +103,30 @@ def dumps(thing: object, *rewards: Any, modules: set[str] | None = None) -> byte
     for module in by_value:
         cloudpickle.register_pickle_by_value(module)
     try:
-        buffer = io.BytesIO()
-        pickler = _Pickler(buffer)
-        pickler.dump(thing)
-        if modules is not None:
-            modules |= pickler.modules
-        return buffer.getvalue()
+        return _bytes_of(thing, modules)
     except Exception as reason:
         names = ", ".join(repr(reward.name) for reward in rewards)
+        leaves = (leaf for reward in rewards for leaf in (reward, *reward.inner))
+        chains = (chain_to(leaf.name, leaf.spec.function, _bytes_of) for leaf in leaves)
+        where = next((f" ({' -> '.join(chain)})" for chain in chains if len(chain) > 1), "")
         raise RewardTransportError(
             f"{'reward' if len(rewards) == 1 else 'one of the rewards'} {names} cannot travel to a worker process: "
-            f"{reason}. It holds something that lives only in this process (an open file, a lock, a client, a model). "
-            "Make that inside the function, or at the top "
-            "of a module that the worker imports; or use Runtime(..., lane='inline')"
+            f"{reason}{where}. It holds something that lives only in this process (an open file, a lock, a client, a "
+            "model). Make that inside the function, or at the top of a module that the worker imports; or use "
+            "Runtime(..., lane='inline')"
         ) from reason
     finally:
         for module in by_value:
             cloudpickle.unregister_pickle_by_value(module)
+
+
+def _bytes_of(thing: object, modules: set[str] | None = None) -> bytes:
+    buffer = io.BytesIO()
+    pickler = _Pickler(buffer)
+    pickler.dump(thing)
+    if modules is not None:
+        modules |= pickler.modules
+    return buffer.getvalue()
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it ships no types

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from rewardkit import ConfigError, DataError, MissingColumnError, Reward
 from rewardkit.extending import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, hint_at
@@ -19,6 +19,14 @@ _ENVIRONMENTS = ("environments", "environment_factories")  # What a trainer with
 _ADDING_COLUMNS = ("_prepare_inputs", "_generate_and_score_completions", "_calculate_rewards")
 """Methods in which a subclass of TRL's trainers may hand rewards more than the columns of its data set."""
 _KEPT = ("prompt", "image", "images")  # The columns that TRL's trainers keep with `remove_unused_columns=True`
+
+
+@runtime_checkable
+class _Rows(Protocol):
+    """Rows that can be asked for by number."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> object: ...
 
 
 def check_handover(trainer: TrlTrainer, rewards: Mapping[str, LeafRewards], weights: Mapping[str, float]) -> None:
@@ -127,13 +135,13 @@ def _data_sets(trainer: TrlTrainer) -> Iterator[tuple[object, str]]:
         yield evaluation, "evaluation set"
 
 
-def _columns_of(rows: Any) -> list[str] | None:
+def _columns_of(rows: object) -> list[str] | None:
     """Return the columns of rows; ``None`` where they do not say, as those of some streams."""
     names = getattr(rows, "column_names", None)
     is_transformed = isinstance(names, list) and getattr(rows, "format", {}).get("type") == "custom"
     if isinstance(names, list) and not is_transformed:
         return names
-    first = rows[0] if hasattr(rows, "__getitem__") and hasattr(rows, "__len__") and len(rows) else None
+    first = rows[0] if isinstance(rows, _Rows) and len(rows) else None
     return list(first) if isinstance(first, Mapping) else None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -32,22 +33,22 @@ def why_foreign(function: Callable[..., Any], parameters: Mapping[str, inspect.P
     names = {name for name, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     takes_rest = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     call = called_text(function)
-    foreign = next((name for name in _OF_VERL if name in names), None)
-    if foreign is not None and not names & {"completion", "completions"}:
-        return f"{foreign!r} is verl's name for what the model wrote; {_moved('from_verl', call)}"
+    verl_name = next((name for name in _OF_VERL if name in names), None)
+    if verl_name is not None and not names & {"completion", "completions"}:
+        return f"{verl_name!r} is verl's name for what the model wrote; {_moved('from_verl', call)}"
     if group and "completion" in names:
         return "it takes 'completions', a list, not 'completion'"
-    plural = next((name for name in ("prompts", "completions") if name in names), None)
+    list_name = next((name for name in ("prompts", "completions") if name in names), None)
     if group and "prompts" in names:
         return (
             "'prompts' is a list of TRL's, and a group has one 'prompt', and of each column one value; "
             f"{_moved('from_trl', f'{call}, in_groups=True')}"
         )
-    if not group and plural is not None:
-        one = f"parameter {plural!r} is a list, with a value for each completion"
+    if not group and list_name is not None:
+        problem = f"parameter {list_name!r} is a list, with a value for each completion"
         if takes_rest or "prompts" in names or names - _OF_A_GROUP:
-            return f"{one}, as TRL hands it over; {_moved('from_trl', call)}"
-        return f"{one}; name it {plural[:-1]!r}, or declare the reward with @group_reward"
+            return f"{problem}, as TRL hands it over; {_moved('from_trl', call)}"
+        return f"{problem}; name it {list_name[:-1]!r}, or declare the reward with @group_reward"
     return _why_wrapped(function, parameters)
 
 
@@ -63,7 +64,7 @@ def why_paired(function: Callable[..., Any], hints: Mapping[str, Any]) -> str | 
     except (OSError, TypeError, ValueError, SyntaxError):
         return None  # there is no source, as of what is defined at a prompt
     rest = next((parameter.name for parameter in parameters if parameter.kind is parameter.VAR_KEYWORD), None)
-    columns = {p.name for p in parameters if hints.get(p.name, Any) in (Any, str, object)} - _ONE_EACH - {rest}
+    columns = {p.name for p in parameters if hints.get(p.name, Any) in (Any, str, object)} - _ONE_EACH - {rest or ""}
     column = next((name for pair in _pairs(tree) for node in pair if (name := _column(node, columns, rest))), None)
     if column is None:
         return None
@@ -85,17 +86,24 @@ def _why_wrapped(function: Callable[..., Any], parameters: Mapping[str, inspect.
         return None
     cells = getattr(written(function), "__closure__", None) or ()
     contents = [cell.cell_contents for cell in cells if _is_filled(cell)]
-    inner = next((value for value in contents if callable(value) and hasattr(value, "__name__")), None)
+    inner = next((value for value in contents if callable(value) and _takes_completions(value)), None)
     if inner is None:
         return None
-    shown = ", ".join(str(parameter) for parameter in parameters.values())
+    text = ", ".join(str(parameter) for parameter in parameters.values())
     return (
-        f"it takes {shown} alone, and a reward is filled by the names of its parameters; if a decorator made it of "
-        f"{inner.__name__!r}, write @functools.wraps above the decorator's inner function, which hands on its names"
+        f"it takes {text} alone, and a reward is filled by the names of its parameters; if a decorator made it of "
+        f"{called_text(inner)!r}, write @functools.wraps above the decorator's inner function, which hands on its names"
     )
 
 
-def _is_filled(cell: Any) -> bool:
+def _takes_completions(function: Callable[..., Any]) -> bool:
+    try:
+        return bool({"completion", "completions"} & inspect.signature(function).parameters.keys())
+    except (TypeError, ValueError):
+        return False
+
+
+def _is_filled(cell: types.CellType) -> bool:
     try:
         return cell.cell_contents is not None
     except ValueError:  # what the decorator has not bound yet
@@ -133,7 +141,7 @@ def _counts_completions(source: ast.expr) -> bool:
     return counts in ("enumerate", "range") and "completions" in _names(source)
 
 
-def _column(node: ast.expr, columns: set[str | None], rest: str | None) -> str | None:
+def _column(node: ast.expr, columns: set[str], rest: str | None) -> str | None:
     """Return the column that an expression is: a parameter, or ``kwargs["answer"]`` and ``kwargs.get("answer")``."""
     if isinstance(node, ast.Name):
         return node.id if node.id in columns else None

@@ -323,10 +323,6 @@ def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: object, rew
     fillers = _fillers(kind, annotation)
     if name in fillers:
         return Parameter(name, required, fillers[name])
-<<<<<<< HEAD
-    _refuse_other_kind(kind, name, reward)
-=======
->>>>>>> a53ed526 (Foreign forms name the way, real values are taken, starts go on)
     if name == ENVIRONMENTS_COLUMN:
         return Parameter(name, required, _environments_filler(kind), build_coercer(Any))
     is_list = kind is Kind.GROUP and get_origin(annotation) in LISTS
@@ -364,22 +360,6 @@ def _own_parameter(name: str, required: bool, coercer: Coercer) -> Parameter:
     return Parameter(name, required, fill, coercer)
 
 
-<<<<<<< HEAD
-def _refuse_other_kind(kind: Kind, name: str, reward: str) -> None:
-    """Raise RewardDefinitionError where a parameter is one of the other kind of reward, the likeliest mistake."""
-    if kind is Kind.GROUP and name == "completion":
-        raise RewardDefinitionError(f"group reward {reward!r}: it takes 'completions', a list, not 'completion'")
-    if kind is Kind.GROUP and name == "prompts":
-        raise RewardDefinitionError(f"group reward {reward!r}: a group has one prompt; name the parameter 'prompt'")
-    if kind is Kind.SINGLE and name in ("completions", "prompts"):
-        raise RewardDefinitionError(
-            f"reward {reward!r}: parameter {name!r} is a list of a whole group; "
-            f"name it {name[:-1]!r}, or declare the reward with @group_reward"
-        )
-
-
-=======
->>>>>>> a53ed526 (Foreign forms name the way, real values are taken, starts go on)
 def _text_filler(taken: TextParameter) -> Filler:
     if taken.name == "completions":
         return lambda r, c, p: [

@@ -35,14 +35,14 @@ def is_alive(session: Mapping[str, Any]) -> bool:
     return bool(time.time() - session["seen"] < QUIET_S)
 
 
-def is_blank(place: RecordPlace, open_here: Collection[float]) -> bool:
+def is_blank(record: RecordPlace, open_here: Collection[float]) -> bool:
     """Return whether a record is that of a start which ended before its first batch, and so blocks no other start.
 
     ``open_here`` are the times at which those of this process's sessions began that still record somewhere. What cannot
     be read as a record is not blank.
     """
     try:
-        with place.errors(), contextlib.closing(place.connect_to_read()) as connection:
+        with record.errors(), contextlib.closing(record.connect_to_read()) as connection:
             filled = (connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for table in _FILLED)  # noqa: S608
             return all(row is None for row in filled) and not _others_write(connection, 2**62, open_here)
     except RecordError:

@@ -33,7 +33,7 @@ TRL = [", ".join(pair) for pair in itertools.product(LISTS, REST)] + ["prompts, 
 def test_trls_form_is_led_to_from_trl_alone(parameters: str, is_async: bool) -> None:
     """Neither ``@group_reward`` nor another name: both would pair completions with letters. What is named works."""
     function = function_of(parameters, is_async=is_async)
-    for declare in (reward, lambda one: Runtime([one], lane="inline")):
+    for declare in (reward, lambda function: Runtime([function], lane="inline")):
         with pytest.raises(RewardDefinitionError, match=r"hand over from_trl\(scored\), of rewardkit\.moving") as error:
             declare(function)
         assert "group_reward" not in str(error.value)
@@ -75,7 +75,9 @@ class MyORM:
 
 
 @pytest.mark.parametrize("orm", [MyORM, MyORM()], ids=["class", "object"])
-@pytest.mark.parametrize("mark", [reward, lambda one: Runtime([one], lane="inline")], ids=["reward", "runtime"])
+@pytest.mark.parametrize(
+    "mark", [reward, lambda function: Runtime([function], lane="inline")], ids=["reward", "runtime"]
+)
 def test_a_class_of_swifts_is_led_to_an_object(mark: Callable[[Any], Any], orm: Any) -> None:
     with pytest.raises(RewardDefinitionError, match=r"hand over from_trl\(MyORM\(\)\), of rewardkit\.moving"):
         mark(orm)
@@ -169,6 +171,14 @@ def test_a_wrapper_that_hides_the_names_of_parameters_is_told_of_wraps(decorate:
         assert [1.0] == runtime.score([Rollout("p", "4", {"answer": "4"})]).scores["right"]
 
 
+def count(columns: dict[str, Any]) -> float:
+    return float(len(columns))
+
+
+def counter(score: Callable[[dict[str, Any]], float]) -> Any:
+    return reward(name="counts")(lambda **columns: score(columns))
+
+
 def test_a_reward_that_takes_every_column_and_nothing_else_is_no_wrapper() -> None:
-    with Runtime([reward(lambda **columns: float(len(columns)))], lane="inline") as runtime:
-        assert [[1.0]] == list(runtime.score([Rollout("p", "c", {"answer": "4"})]).scores.values())
+    with Runtime([counter(count)], lane="inline") as runtime:
+        assert [1.0] == runtime.score([Rollout("p", "c", {"answer": "4"})]).scores["counts"]

@@ -1,0 +1,132 @@
+"""What cannot travel to a worker process is named with the chain that leads to it."""
+
+from __future__ import annotations
+
+import functools
+import re
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rewardkit import Reward, RewardTransportError, reward
+from rewardkit.moving import from_trl
+from rewardkit.transport import dumps
+
+LOCK = threading.Lock()
+
+
+class Client:
+    def __init__(self) -> None:
+        self.session = {"socket": threading.Lock()}
+
+    def ask(self, completion: str) -> float:
+        return float(len(completion))
+
+
+CLIENT = Client()
+
+
+def helper(completion: str) -> float:
+    with LOCK:
+        return float(len(completion))
+
+
+@reward
+def guarded(completion: str) -> float:
+    return helper(completion)
+
+
+def counts(completions: list[str]) -> list[float]:
+    return [helper(completion) for completion in completions]
+
+
+@reward
+def deep(completion: str) -> float:
+    score: Callable[[str], float] = lambda text: counts([text])[0]  # noqa: E731 - code inside code
+    return score(completion)
+
+
+@reward
+def asks(completion: str) -> float:
+    return CLIENT.ask(completion)
+
+
+@reward
+def calls(completion: str) -> float:
+    return guarded(completion=completion)
+
+
+def even(completion: str) -> float:
+    return odd(completion[1:]) if completion else 1.0
+
+
+def odd(completion: str) -> float:
+    return even(completion[1:]) if completion else helper(completion)
+
+
+def closure(lock: Any) -> Callable[[str], float]:
+    def closed(completion: str) -> float:
+        with lock:
+            return 1.0
+
+    return closed
+
+
+def with_default(completion: str, *, lock: Any = LOCK) -> float:
+    return 1.0
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def __call__(self, completion: str) -> float:
+        return 1.0
+
+
+class Slotted:
+    __slots__ = ("lock",)
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def __call__(self, completion: str) -> float:
+        return 1.0
+
+
+class ByMethod:
+    def __call__(self, completion: str) -> float:
+        return helper(completion)
+
+
+def moved(completions: list[str], **columns: object) -> list[float]:
+    return counts(completions)
+
+
+def setting(completion: str, lock: Any = None) -> float:
+    return 1.0
+
+
+CHAINS: list[tuple[Reward[..., Any], str]] = [
+    (guarded, "guarded -> helper -> LOCK"),
+    (deep, "deep -> counts -> helper -> LOCK"),
+    (asks, "asks -> CLIENT -> session -> ['socket']"),
+    (calls, "calls -> guarded -> helper -> LOCK"),
+    (reward(even), "even -> odd -> helper -> LOCK"),
+    (reward(closure(threading.Lock())), "closed -> lock"),
+    (reward(with_default), "with_default -> lock"),
+    (reward(functools.partial(setting, lock=LOCK)), "setting -> lock"),
+    (reward(Holder()), "Holder -> lock"),
+    (reward(name="slotted")(Slotted()), "slotted -> lock"),
+    (reward(ByMethod()), "ByMethod -> __call__ -> helper -> LOCK"),
+    (reward(Holder().__call__), "__call__ -> self -> lock"),
+    (from_trl(moved), "moved -> counts -> helper -> LOCK"),
+]
+
+
+@pytest.mark.parametrize(("made", "chain"), CHAINS, ids=[chain for _, chain in CHAINS])
+def test_what_cannot_travel_is_named_with_the_chain_that_leads_to_it(made: Reward[..., Any], chain: str) -> None:
+    with pytest.raises(RewardTransportError, match=re.escape(f"cannot pickle '_thread.lock' object ({chain}). ")):
+        dumps(made, made)
