@@ -27,7 +27,7 @@ import cloudpickle
 
 from rewardkit.errors import RewardError, RewardLoadError, RewardTransportError
 from rewardkit.run_code import FromText, text_in_run
-from rewardkit.transport_chain import chain_to
+from rewardkit.versions.transport_chain import chain_to
 
 _OUR_FOLDERS = tuple(
     f"{Path(__file__).parents[1] / package}{os.sep}"

@@ -47,7 +47,7 @@ def is_none_text(value: object) -> bool:
 
 
 def is_missing(value: object) -> bool:
-    """Whether the value is None, stands for it in text, or is what numpy and pandas have in its place: nan, NaT, NA."""
+    """Whether the value stands for None: itself, a text, or what numpy and pandas have in its place: nan, NaT, NA."""
     if value is None or isinstance(value, str):
         return value is None or is_none_text(value)
     if isinstance(value, float):
