@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import sandbox as _sandbox  # first, because it says in one line where no reward can run  # noqa: F401
 from rewardkit.declare.compose import Composable, Composite, clip, gate, maximum, minimum, product, scheduled
 from rewardkit.declare.decorator import Reward, group_reward, reward
-from rewardkit.declare.options import OnInfrastructure, RewardOptions
+from rewardkit.declare.options import OnInfrastructure, RewardDefinitionWarning, RewardOptions
 from rewardkit.declare.spec import Kind
 from rewardkit.declare.text_reward import reward_from_source
 from rewardkit.errors import (
@@ -21,7 +21,6 @@ from rewardkit.errors import (
     PackageInstallError,
     RecordError,
     RewardDefinitionError,
-    RewardDefinitionWarning,
     RewardError,
     RewardFailedError,
     RewardLoadError,

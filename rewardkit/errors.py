@@ -36,10 +36,6 @@ class RewardDefinitionError(RewardError):
     """A reward's signature or options make no sense. Raised at decoration; mend the definition."""
 
 
-class RewardDefinitionWarning(UserWarning):
-    """A reward is declared in a way that a model can use against its author, or that gives other scores than meant."""
-
-
 class RewardLoadError(RewardError):
     """A reward cannot be found, imported or loaded in a worker. The message names the reference and the reason."""
 

@@ -152,7 +152,7 @@ def places_of(text: str, gold: Gold) -> list[Span]:
         numbers = _NUMBER.finditer(text)
         places |= {match.span() for match in numbers if Fraction(match[0].replace(",", "")) == gold.number}
     spans: list[Span] = []
-    for span in sorted(places, key=lambda place: (place[0], -place[1])):
+    for span in sorted(places, key=lambda span: (span[0], -span[1])):
         if not spans or span[0] >= spans[-1][1]:
             spans.append(span)
     return spans

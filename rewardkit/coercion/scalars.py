@@ -156,7 +156,7 @@ def _number_text(value: str, expected: str) -> str:
 
 
 def _decimal_of(text: str, value: object, expected: str) -> Decimal:
-    """Return the exact number of a text; ColumnValueError where it is none, or its exponent would fill the memory."""
+    """Return the exact number of a text; ColumnValueError where it has none, or its exponent would fill the memory."""
     if not _DECIMAL.fullmatch(text):
         raise ColumnValueError.of(expected, value, "not finite" if _NOT_FINITE.fullmatch(text) else None)
     try:

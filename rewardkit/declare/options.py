@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypedDict
 
-from rewardkit.errors import RewardDefinitionError, RewardDefinitionWarning
+from rewardkit.errors import RewardDefinitionError
 from rewardkit.types import Cause
 
 WORST: Literal["worst"] = "worst"
@@ -17,6 +17,10 @@ WORST: Literal["worst"] = "worst"
 
 DEFAULT_ASYNC_CONCURRENCY = 128
 """Calls of one ``async def`` reward in flight at once, unless ``concurrency`` says otherwise."""
+
+
+class RewardDefinitionWarning(UserWarning):
+    """A reward is declared in a way that a model can use against its author, or that gives other scores than meant."""
 
 
 class OnInfrastructure(StrEnum):

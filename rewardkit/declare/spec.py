@@ -20,8 +20,8 @@ from rewardkit.coercion.coerce import build_coercer
 from rewardkit.coercion.rule import LISTS, Coercer, ColumnValueError
 from rewardkit.declare.callables import is_async, set_by_partials, written
 from rewardkit.declare.foreign_forms import why_foreign, why_paired
-from rewardkit.declare.options import DEFAULT_ASYNC_CONCURRENCY, RewardOptions, author_depth
-from rewardkit.errors import CoercionError, RewardDefinitionError, RewardDefinitionWarning
+from rewardkit.declare.options import DEFAULT_ASYNC_CONCURRENCY, RewardDefinitionWarning, RewardOptions, author_depth
+from rewardkit.errors import CoercionError, RewardDefinitionError
 from rewardkit.forms import Form, TextParameter
 from rewardkit.function import described
 from rewardkit.jailed.workspace import Workspace
