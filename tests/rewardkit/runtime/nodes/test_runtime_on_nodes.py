@@ -26,7 +26,7 @@ JOIN_S = 5.0
 """Seconds that a job waits for nodes; those of a reward that cannot be loaded never join."""
 FILES = (
     "test_runtime", "test_worker_faults", "test_malformed_answers", "test_hostile_calls", "test_replacement",
-    "test_warden_faults",
+    "test_warden_faults", "test_batch",
 )  # fmt: skip
 """The files whose tests run with nodes."""
 THERE = "it counts what this machine's workers write beside the reward file; on a node that file lies elsewhere"
@@ -44,6 +44,9 @@ EXCLUDED = {
     "test_names": "all of the file: its runtimes have lane='inline', and what is missing is told before a lane is used",
     "test_fuzz_workers": "all of the file: it draws calls that harm a WorkerPool, in a process of its own; a node has "
     "the same pool",
+    "test_open_files": "all of the file: it limits the descriptors of processes of its own; a node has the same pool",
+    "test_leavings": "all of the file: what a call leaves meets the worker of its own pool; a node has the same",
+    "test_surroundings": "all of the file: a worker puts back what a call changed, whoever's pool it is of",
     "test_run_code": "all of the file: one of its tests has nodes",
     "test_soak": "all of the file: it counts descriptors, children and memory of this process, in which the hosts are "
     "here",
