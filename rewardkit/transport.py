@@ -175,12 +175,19 @@ def modules_behind(thing: object) -> Iterator[str]:
 
 
 def _imported_in(code: types.CodeType) -> Iterator[str]:
-    module = ""
+    """Yield the modules that code and the functions in it import by their full names.
+
+    Relative imports are left out: they are found in the text of the function's own module.
+    """
+    module, level = "", 0
     for step in dis.get_instructions(code):
-        if step.opname == "IMPORT_NAME":
-            module = step.argval
-            yield module
-        elif step.opname == "IMPORT_FROM":
+        if step.opname in ("LOAD_CONST", "LOAD_SMALL_INT") and isinstance(step.argval, int):
+            level = step.argval  # the last number before an import: how many dots it has
+        elif step.opname == "IMPORT_NAME":
+            module = "" if level else step.argval
+            if module:
+                yield module
+        elif step.opname == "IMPORT_FROM" and module:
             yield f"{module}.{step.argval}"
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):

@@ -54,7 +54,7 @@ def shared(kind: str, owner: int, name: str) -> str:
 
 
 def sweep(kind: str) -> None:
-    """Remove the folders of that kind whose makers were killed."""
+    """Remove the folders of that kind whose makers have ended."""
     prefix = _prefix(kind)
     for folder in glob.glob(os.path.join(glob.escape(tempfile.gettempdir()), f"{prefix}*")):
         number = os.path.basename(folder)[len(prefix) :].split("-")[0]

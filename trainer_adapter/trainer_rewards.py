@@ -304,7 +304,10 @@ class TrainerRewards:
 
 
 def check_lists(trainer: str, rows: int, noun: str, **lists: Sequence[object]) -> None:
-    """Refuse what is no list, or does not have as many entries as there are ``rows`` of a noun; name it."""
+    """Raise DataError, which names the list, where one is no list or its length is not ``rows``.
+
+    ``noun`` is what a row is called in the message, in the plural: ``"completions"``.
+    """
     for name, values in lists.items():
         if isinstance(values, str | bytes) or not isinstance(values, Sequence):
             raise DataError(f"{trainer}: {name}: expected a list, got {type(values).__name__}")

@@ -47,7 +47,7 @@ class BestChoice:
     @property
     def scores(self) -> list[float | None]:
         """The scores; ``None`` for a completion that failed, whatever stands in for it, or was skipped."""
-        return [outcome.score if outcome.status is Status.SCORED else None for outcome in self.outcomes]
+        return _scores_of(self.outcomes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +171,13 @@ def best_of_n_curve(
     return BestOfNCurve(sizes, tuple(means), tuple(best_of_n_kl(size) for size in sizes))
 
 
+def _scores_of(outcomes: Sequence[Outcome]) -> list[float | None]:
+    """Return the scores; ``None`` for a completion that failed, whatever stands in for it, or was skipped."""
+    return [outcome.score if outcome.status is Status.SCORED else None for outcome in outcomes]
+
+
 def _choice(rollouts: Sequence[Rollout], outcomes: Sequence[Outcome], n: int) -> BestChoice:
-    scores = [outcome.score if outcome.status is Status.SCORED else None for outcome in outcomes]
+    scores = _scores_of(outcomes)
     best = max((score for score in scores[:n] if score is not None), default=None)
     ties = tuple(index for index, score in enumerate(scores[:n]) if score is not None and score == best)
     pairs = [(score, score) for score in scores if score is not None]

@@ -11,12 +11,13 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,30})(?:\.\d{1,30})?")
-_SCIENTIFIC = re.compile(r"[+-]?\d{1,30}[eE]\+?\d{1,2}")
+_SCIENTIFIC = re.compile(r"[+-]?\d{1,30}(?:\.\d{1,30})?[eE][+-]?\d{1,2}")
 _FRACTION = re.compile(r"([+-]?\d{1,30})/(\d{1,30})")
 _MEASURE = re.compile(r"([$€£]?)\s?([+-]?\d[\d,]{0,30}(?:\.\d{1,30})?)\s?(%|°[CF]?|[A-Za-z][A-Za-z/^0-9]{0,20})?")
 _LETTER = re.compile(r"\(?([A-Ja-j])\)?\.?")
 _WORD = re.compile(r"\w")
 _MORE = re.compile(r"\w|[.,]\d")  # goes on with a word or number
+_AMID = re.compile(r"\d[.,]\d")  # a number that goes on over a point or a comma
 _MAX_FINAL_CHARS = 200
 _MAX_SHORT_CHARS = 60
 _MAX_SEARCHED_CHARS = 10_000
@@ -159,11 +160,15 @@ def places_of(text: str, gold: Gold) -> list[Span]:
 
 
 def _written_places(text: str, part: str) -> Iterator[Span]:
-    """Yield where a part stands as a word of its own; a pattern of megabytes would take minutes to compile."""
+    """Yield where a part stands as a word or number of its own.
+
+    It looks with ``find``: a pattern made of megabytes would take minutes to compile.
+    """
     start = text.find(part)
     while start >= 0:
         end = start + len(part)
-        inside = _WORD.match(text[start - 1 : start]) or _MORE.match(text, end)
+        is_amid_number = _AMID.match(text[max(0, start - 2) : start + 1])
+        inside = _WORD.match(text[start - 1 : start]) or is_amid_number or _MORE.match(text, end)
         if not inside:
             yield start, end
         start = text.find(part, start + 1 if inside else max(end, start + 1))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from rewardkit.audit.gold import Gold, GoldShape, letter, spot_of
+from rewardkit.audit.gold import Gold, GoldShape, letter, places_of, spot_of
 from rewardkit.audit.probe import Family, Probe, Wrong
 from rewardkit.audit.programs import code_in, fenced
 from rewardkit.audit.rows import AuditRow
@@ -172,15 +172,15 @@ def _spellings(gold: Gold) -> list[tuple[str, str]]:
 
 
 def _of_reference(row: AuditRow, text: str) -> Honest:
-    """Return a reference; where it holds the gold, what is around it is a frame for other answers."""
-    final = row.gold.text if row.gold is not None else ""
-    index = text.rfind(final) if final else -1
+    """Return a reference; where it holds the gold as a word or number, what is around it frames other answers."""
+    places = places_of(text, row.gold) if row.gold is not None else []
+    start, end = places[-1] if places else (0, 0)
     messages = row.conversations.get(text)
     turns = messages[:-1] if messages is not None and messages[-1].get("content") == text else ()
-    if index < 0 or (not turns and row.gold is not None and text.strip() == final):
+    if not places or (not turns and text.strip() == text[start:end]):
         parts = any(True for _ in objects_in(text))
         return Honest("the data's reference", text, messages=messages, parts=parts)
-    frame = Frame("the reference's own words", text[:index], text[index + len(final) :], common=False, turns=turns)
+    frame = Frame("the reference's own words", text[:start], text[end:], common=False, turns=turns)
     return Honest("the data's reference", text, frame, messages=messages)
 
 

@@ -69,10 +69,11 @@ def skippable(name: str, where: str) -> str:
 
 
 def _of_piece(piece: FunctionSource) -> Iterator[Mistake]:
+    """Yield the mistakes of one function that no comment on their lines silences."""
     for rule in RULES:
         for node in rule.find(piece):
             first = last = getattr(node, "lineno", 1)
-            if not isinstance(node, ast.ExceptHandler | ast.FunctionDef):
+            if not isinstance(node, ast.ExceptHandler):  # a comment in a handler's body is about its body
                 last = getattr(node, "end_lineno", first)
             if not _is_silenced(piece, first, last):
                 code = piece.lines[first - 1].strip()

@@ -117,7 +117,7 @@ def row_of(line: int, values: Mapping[str, Any], column: str | None) -> AuditRow
     conversations: dict[str, tuple[Message, ...]] = {}
 
     def text_in(name: str) -> str | None:
-        """Return a column's text, that of messages also into ``conversations``; ``None`` without text."""
+        """Return a column's text, or ``None`` without one; keep the messages it is made of in ``conversations``."""
         value = values.get(name)
         messages = messages_in(value)
         text = talk_text(messages) if messages is not None else value

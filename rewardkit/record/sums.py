@@ -41,7 +41,8 @@ class RecordedSums(OpenedRecord):
             "SELECT batch.step, batch.split, version.reward, version.number, summary.* FROM summary"
             " JOIN batch ON batch.id = summary.batch JOIN version ON version.id = summary.version"
             " WHERE (:reward IS NULL OR version.reward = :reward) AND (:split IS NULL OR batch.split = :split)"
-            " AND (:since IS NULL OR batch.step >= :since) ORDER BY batch.step NULLS FIRST, version.id, batch.id",
+            " AND (:since IS NULL OR batch.step >= :since)"
+            " ORDER BY batch.step NULLS FIRST, version.id, batch.split, batch.id",
             reward=reward,
             split=split,
             since=since,

@@ -43,6 +43,7 @@ from rewardkit.types import Cause, Outcome, Rollout, Status
 ROWS, ROWS_BYTES = 256, 8 * 2**20
 """Rows of a request, and their bytes; fewer rows where a server takes fewer. A group is never split."""
 CONNECTIONS = 16  # Requests that are under way at once
+_OPEN_REQUESTS = 8  # Requests, the latest, in which a group may still find room: looking through all takes too long
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0  # Seconds before a request is tried again, doubled with each further try
 _PARTS = ("rewards", "weights", "versions")  # What all servers tell alike
 _Reply = TypeVar("_Reply")
@@ -412,7 +413,8 @@ def _requests(parts: Sequence[CallerRows], encoded: Sequence[Sequence[bytes]], m
         for places in group_places(part.rollouts):
             key = group_key(part.rollouts[places[0]], places[0])
             size = sum(len(encoded[number][index]) for index in places)
-            fitting = (request for request in requests[-8:] if _fits(request, key, len(places), size, most_rows))
+            candidates = requests[-_OPEN_REQUESTS:]
+            fitting = (request for request in candidates if _fits(request, key, len(places), size, most_rows))
             request = next(fitting, None)
             if request is None:
                 requests.append(request := _Request())

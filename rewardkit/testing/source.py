@@ -183,6 +183,10 @@ def _table(path: Path, loader: Any, root: Any) -> Source:
 
 
 def _cases(path: Path, loader: Any, listed: Any) -> list[Entry]:
+    """Return the cases of a list; those that share an expectation through an alias have no span to change it at.
+
+    A change for one of them would change the others.
+    """
     expectations: list[Any] = []
     entries = []
     for node in listed.value:

@@ -100,7 +100,10 @@ def config_of(app: ASGIApp, *, connections: int, end_s: int) -> uvicorn.Config:
 
 
 def check_token(host: str, token: str | None, *, drawn: bool) -> None:
-    """Raise ConfigError for a token that no address can hold, or where others have access without a token."""
+    """Raise ConfigError for a token that no address can hold, or where others have access without a token.
+
+    ``drawn`` is whether the server draws a token of its own where none is given; the message then asks for another.
+    """
     if token is not None and not _TOKEN.fullmatch(token):
         raise ConfigError("--token: expected at most 200 letters, digits and -_.~, so that it can stand in an address")
     if token is not None and len(token) < MIN_TOKEN and not is_loopback(host):
@@ -139,7 +142,10 @@ def listening(host: str, port: int, tries: int | None = None) -> socket.socket:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise ConfigError(f"--host {host}: no address of this machine: {error.strerror}") from error
     if port == last:
-        raise ConfigError(f"--port {port}: is not free: {reason}; end what listens there, or give another --port")
+        remedy = "end what listens there, or give another --port"
+        if reason is not None and reason.errno == errno.EACCES:
+            remedy = "this user may not listen there; give another --port, such as 8000"
+        raise ConfigError(f"--port {port}: is not free: {reason}; {remedy}")
     raise ConfigError(f"--port {port}: none of the ports {port} to {last} is free: {reason}")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rewardkit import RewardTransportError
-from rewardkit.transport import dumps
+from rewardkit.transport import dumps, modules_behind
 
 SCRIPT = """
 import functools
@@ -139,3 +139,14 @@ def test_what_cannot_travel_is_named_with_the_chain_that_leads_to_it(chain: str,
     made = eval(code, names)
     with pytest.raises(RewardTransportError, match=re.escape(f"cannot pickle '_thread.lock' object ({chain}). ")):
         dumps(made, made)
+
+
+def test_relative_imports_of_a_body_name_no_other_module() -> None:
+    """They are found in the text of the function's own module; ``helper`` at the top is somebody else's."""
+    names: dict[str, Any] = {}
+    imports = ("from . import x", "from .helper import g", "from ..up import k", "import json, os.path")
+    body = "".join(f"    {line}\n" for line in (*imports, "from collections import abc", "import late"))
+    exec(f"def body():\n{body}", names)  # its imports are read and not run
+    imported = {name for name in modules_behind(names["body"]) if name}
+    assert {"json", "os.path", "collections", "collections.abc", "late"} <= imported
+    assert not {"helper", "helper.g", "up", "up.k", ".x"} & imported

@@ -159,7 +159,8 @@ def run_over_optimisation(run: Run, proxy: str, gold: str) -> OverOptimisation:
     """Return the curve of a recorded run, one point a step.
 
     KL is the trainer's ``kl``, a mean over tokens, times the mean length of the step's completions: the divergence of
-    whole completions, as Gao et al. have it. A step whose scores hold defaults of failed calls is left out.
+    whole completions, as Gao et al. have it. Where a step lacks its length, all KL is per token, and ``unit`` says so.
+    A step is left out whose KL or mean is not finite, or whose scores hold defaults of failed calls.
 
     Args:
         run: The run.
@@ -172,7 +173,7 @@ def run_over_optimisation(run: Run, proxy: str, gold: str) -> OverOptimisation:
     kl = {step: value for step, value in run.metrics("kl") if math.isfinite(value)}
     if not kl:
         raise RecordError(f"{run.name}: the trainer logged no 'kl'; train with beta above 0, such as 0.001, to have it")
-    lengths = dict(run.metrics("completions/mean_length"))
+    lengths = {step: value for step, value in run.metrics("completions/mean_length") if math.isfinite(value)}
     proxies, golds = _means(run, proxy), _means(run, gold)
     steps = sorted(step - 1 for step in kl)  # the trainer logs a step after it
     both = [step for step in steps if proxies.get(step) is not None and golds.get(step) is not None]
@@ -192,9 +193,12 @@ def run_over_optimisation(run: Run, proxy: str, gold: str) -> OverOptimisation:
 
 
 def _means(run: Run, name: str) -> dict[int, float | None]:
-    """Return a reward's mean at each step, ``None`` where a default stood in; raise ``RecordError`` if unknown."""
+    """Return a reward's mean at each step, ``None`` where it is unknown; raise ``RecordError`` for an unknown reward.
+
+    It is unknown where a default stood in for a failed call, or the trainer logged no finite number.
+    """
     if name == "reward" and name not in run.rewards:
-        return {step - 1: value for step, value in run.metrics("reward")}
+        return {step - 1: value if math.isfinite(value) else None for step, value in run.metrics("reward")}
     summaries = run.summaries(name)
     if summaries:
         return {

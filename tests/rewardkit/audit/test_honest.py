@@ -35,6 +35,15 @@ def test_a_body_stands_behind_the_head_in_the_prompt(reference: str) -> None:
     assert CODE in {form.text for form in right_answers(row)}
 
 
+def test_a_frame_stands_around_the_gold_and_not_inside_another_number() -> None:
+    """A reference's own words frame other answers where the gold is a number of its own, whatever follows it."""
+    text = "The answer is 5, found in 15 steps."
+    row = row_of(1, {"prompt": "How many?", "answer": "5", "reference": text}, "answer")
+    (reference,) = [form for form in right_answers(row) if form.name == "the data's reference"]
+    assert reference.frame is not None
+    assert "The answer is 12, found in 15 steps." == reference.frame.around("12")
+
+
 @pytest.mark.parametrize(
     ("gold", "counted", "uncounted"),
     [

@@ -20,6 +20,8 @@ ENDINGS = {
     "a sentence": ("She has two left. So the answer is (B).", "B", [("So the answer is (", ").")]),
     "another answer": ("Not 18.\nA: 26", "18", []),
     "a part of a number": ("Work\nA: 180", "18", []),
+    "the end of a number": ("Work\nA: 1,500", "500", []),
+    "decimals of a number": ("Work\nx = 3.5", "5", []),
     "a part of a word": ("Work\nA: Boxes", "B", []),
     "the answer alone": ("Work\n18", "18", []),
     "one sentence": ("It is 18", "18", []),

@@ -180,6 +180,16 @@ def test_the_extremes_of_a_step_count_what_the_trainer_was_not_told(place: Any) 
     assert (2.0, 9.0) == (whole.low, whole.high)
 
 
+def test_splits_and_ranks_of_a_step_are_summed_apart_and_together(place: Any) -> None:
+    """A step has one sum of each split over all ranks, in whichever order they were written."""
+    with Recorder(place) as recorder:
+        for split in ("eval", "train", "eval"):
+            recorder.record(batch(4, score=1.0), step=10, split=split)
+    with RunReader(place) as run:
+        sums = run.summaries("exact", split=None)
+    assert [("eval", 8), ("train", 4)] == [(summary.split, summary.scored) for summary in sums]
+
+
 @pytest.mark.parametrize("default", [0.0, None])
 def test_numbers_of_a_step_without_a_score_are_not_known(place: Any, default: float | None) -> None:
     """A default that stands in for every call is no score: neither a mean, nor a spread, nor an extreme."""

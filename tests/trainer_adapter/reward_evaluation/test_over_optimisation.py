@@ -214,6 +214,19 @@ def test_a_step_whose_kl_is_no_number_is_left_out(tmp_path: Path) -> None:
     assert 3 not in found.places
 
 
+def test_a_step_without_a_finite_reward_or_length_is_left_out(tmp_path: Path) -> None:
+    """The trainer's sum may be NaN; a length that is none makes all KL that of a token."""
+    path = recorded(tmp_path / "one", with_kl=False)
+    with Recorder(path, append=True) as recorder:
+        for step in range(40):
+            recorder.metrics(step + 1, {"kl": 0.01 * (step + 1), "reward": math.nan if step == 3 else float(step)})
+        recorder.metrics(6, {"completions/mean_length": math.nan})
+    with Run.open(path) as run:
+        curve = run_over_optimisation(run, "reward", "gold")
+    assert (39, 1) == (len(curve.places), curve.left_out)
+    assert 3 not in curve.places
+
+
 def test_a_gold_that_never_moves_has_no_highest_point() -> None:
     """What a fit finds in it is rounding."""
     kl, proxy, _ = training(1.0, 0.6, 0.02)
