@@ -205,7 +205,7 @@ class Reward(Composable, Generic[P, R]):
     def with_options(self, **changes: object) -> Reward[P, R]:
         """Return the same reward with some options changed, such as ``timeout_s=30``."""
         values = {field: getattr(self.options, field) for field in RewardOptions.__dataclass_fields__}
-        return self._having(make_options(values.pop("name"), {**values, **changes}))
+        return self._having(make_options(values.pop("name"), {**values, **changes}, declares=False))
 
     def _having(self, options: RewardOptions) -> Reward[P, R]:
         return Reward(self.spec.function, self.spec.kind, options, self.spec.hints)
@@ -240,14 +240,16 @@ def _marker(kind: Kind) -> str:
     return "group_reward" if kind is Kind.GROUP else "reward"
 
 
-def make_options(name: str, changes: Mapping[str, Any], settings: Iterable[str] = ()) -> RewardOptions:
+def make_options(
+    name: str, changes: Mapping[str, Any], settings: Iterable[str] = (), *, declares: bool = True
+) -> RewardOptions:
     """Return a reward's options; raise :class:`RewardDefinitionError` where there is no such option.
 
     ``name`` stands where the changes give none; ``settings`` are what else its author may set, which the error names
-    too.
+    too. Where the reward is declared by them it warns of a failure that pays.
     """
     try:
-        return RewardOptions(**{"name": name, **{k: v for k, v in changes.items() if k != "name" or v is not None}})
+        options = RewardOptions(**{"name": name, **{k: v for k, v in changes.items() if k != "name" or v is not None}})
     except TypeError:
         names = sorted({*RewardOptions.__dataclass_fields__, *settings})
         unknown = min(set(changes) - set(names))
@@ -256,6 +258,9 @@ def make_options(name: str, changes: Mapping[str, Any], settings: Iterable[str] 
         raise RewardDefinitionError(
             f"reward {name!r}: unknown option {unknown!r}; {hint} options are {', '.join(names)}"
         ) from None
+    if declares:
+        options.warn()
+    return options
 
 
 def refuse_no_reward(function: object, marker: str, name: str | None) -> None:

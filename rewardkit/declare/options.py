@@ -136,6 +136,9 @@ class RewardOptions:
         if not _is_number(self.default) or not math.isfinite(self.default):
             raise self._wrong("default", "a finite number, 'worst', or None to leave the rollout out")
         object.__setattr__(self, "default", float(self.default))
+
+    def warn(self) -> None:
+        """Warn the author, with :class:`RewardDefinitionWarning`, of options by which a failure pays."""
         if reason := self.why_failing_pays:
             warnings.warn(f"reward {self.name!r}: {reason}", RewardDefinitionWarning, stacklevel=author_depth())
 

@@ -45,7 +45,7 @@ def run_path(run: str | os.PathLike[str], folder: Path = RUNS) -> RecordPlace:
         return place_of_record(run)
     named = FilePlace(file_of(named_run(text, folder)))
     here = FilePlace(file_of(text))
-    return here if not named.exists() and here.exists() else named
+    return here if os.path.isdir(text) and not named.exists() and here.exists() else named
 
 
 def place_of_runs(folder: str | os.PathLike[str]) -> RunsPlace:

@@ -197,7 +197,7 @@ calls = st.lists(
         st.integers(0, 20),  # comes, tenths of a second
         st.integers(0, 20),  # works
         st.one_of(st.none(), st.integers(0, 30)),  # is cancelled, after it came
-        st.sampled_from(["answered", "refused", "nothing", "pause"]),
+        st.sampled_from(["note_answer", "note_refusal", "nothing", "pause"]),
     ),
     max_size=30,
 )
