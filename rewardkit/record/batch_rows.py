@@ -261,13 +261,14 @@ def _letter(outcome: Outcome) -> str:
 
 def details_of(number: int, column: Sequence[Outcome]) -> list[CallDetails]:
     """Return the details of a reward's outcomes that have any; ``number`` is the reward's index in the batch."""
-    return [
-        CallDetails._make(
-            (index, number, *[v if v is None else write(v) for write, v in zip(_WRITE, values, strict=True)])
-        )
-        for index, values in enumerate(map(_details, column))
-        if values not in _NO_DETAILS
-    ]
+    rows = []
+    for index, values in enumerate(map(_details, column)):
+        if values[1:] != _SILENT[1:]:
+            written = [value if value is None else write(value) for write, value in zip(_WRITE, values, strict=True)]
+            rows.append(CallDetails._make((index, number, *written)))
+        elif values[0]:  # a reason alone, as most have it
+            rows.append(CallDetails._make((index, number, storable(values[0]), *_WRITTEN_SILENCE)))
+    return rows
 
 
 _WRITERS: Mapping[str, Callable[[Any], Any]] = {
@@ -280,7 +281,8 @@ _WRITERS: Mapping[str, Callable[[Any], Any]] = {
 }
 _WRITE = [_WRITERS.get(name, storable) for name in DETAILS]
 _details = operator.attrgetter(*DETAILS)
-_NO_DETAILS = [_details(Outcome(Status.SCORED, None, reason)) for reason in (None, "")]
+_SILENT = _details(Outcome(Status.SCORED, None))  # The reason comes first
+_WRITTEN_SILENCE = [value if value is None else write(value) for write, value in zip(_WRITE, _SILENT, strict=True)][1:]
 
 
 def _floats(scores: Sequence[float | None]) -> Floats:
