@@ -81,6 +81,7 @@ class Settler:
         self.plan = plan
         self._rewards = plan.rewards
         self._versions = [reward.version for reward in plan.rewards]
+        self._tails = [Outcome(Status.SCORED, None, version=version)[_LOGS:] for version in self._versions]
         self._cache = cache
         self._raise = raise_failures
         self._shared = shared
@@ -129,7 +130,6 @@ class Settler:
         """
         retries: list[tuple[float, Call]] = []
         outcomes, listener, scored = self._outcomes, self._listener, Status.SCORED
-        tails = [Outcome(scored, None, version=version)[_LOGS:] for version in self._versions]
         for call, number, duration_s in answers:
             assert isinstance(call, RewardCall)
             places = call.places
@@ -139,7 +139,7 @@ class Settler:
             call.attempts = 1
             # a named tuple's own way of being made is several times slower, and this is once a call
             head: tuple[object, ...] = (scored, number, None, {}, None, None, None, 1, duration_s)
-            outcome = _make(Outcome, head + tails[call.target])
+            outcome = _make(Outcome, head + self._tails[call.target])
             outcomes[call.target][places[0]] = outcome
             if listener is not None:
                 listener(Finished(places[0], self._rewards[call.target].name, outcome))
