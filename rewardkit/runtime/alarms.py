@@ -32,16 +32,28 @@ class _Count:
 
     def add(self, outcomes: Sequence[Outcome]) -> None:
         """Count outcomes by their status, and keep two failures with different errors as examples."""
+        scored = [outcome.status for outcome in outcomes].count(Status.SCORED)
         self.calls += len(outcomes)
+        self.scored += scored
+        if scored == len(outcomes):
+            return
         for outcome in outcomes:
-            if outcome.status is Status.SCORED:
-                self.scored += 1
-            elif outcome.status is Status.SKIPPED:
+            if outcome.status is Status.SKIPPED:
                 self.skipped += 1
-            elif not outcome.is_lost:
+            elif outcome.status is Status.FAILED and not outcome.is_lost:
                 self.failed += 1
                 if len(self.examples) < 2:
                     self.examples.setdefault(outcome.error, outcome)
+
+    def join(self, other: _Count) -> None:
+        """Add another count to this one."""
+        self.calls += other.calls
+        self.scored += other.scored
+        self.skipped += other.skipped
+        self.failed += other.failed
+        for error, outcome in other.examples.items():
+            if len(self.examples) < 2:
+                self.examples.setdefault(error, outcome)
 
     def silence(self, completions: str) -> str:
         """Return a sentence on calls of which none scored, and why; ``completions`` is its subject."""
@@ -68,7 +80,7 @@ class Alarms:
         for name, outcomes in columns.items():
             batch, count = _Count(), self._counts[name]
             batch.add(outcomes)
-            count.add(outcomes)
+            count.join(batch)
             if count.calls >= ENOUGH_CALLS and (batch.failed or batch.skipped):
                 self._warn(name, count, batch)
 

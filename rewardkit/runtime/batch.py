@@ -43,7 +43,8 @@ def with_worst_of_groups(
     filled = dict(columns)
     for reward, column in columns.items():
         sign = signs.get(reward, 1)
-        waiting = {row for row, outcome in enumerate(column) if waits_for_group(reward, outcome, sign)}
+        failed = [row for row, outcome in enumerate(column) if outcome.cause is not None]
+        waiting = {row for row in failed if waits_for_group(reward, column[row], sign)}
         if not waiting:
             continue
         groups = groups or _groups(rollouts)

@@ -240,6 +240,15 @@ def test_a_reward_without_a_score_is_said_once(
     assert words is None or f"reward 'silent': {words}" in caplog.text
 
 
+def test_errors_of_several_batches_are_not_called_one(caplog: pytest.LogCaptureFixture) -> None:
+    """A second kind of error that comes later is another."""
+    with Runtime([reward(act)], lane="inline") as runtime:
+        runtime.score(_rollouts(" ".join(["raise"] * 20)))
+        runtime.score(_rollouts(" ".join(["raise"] * 10 + ["nan"] * 10)))
+    (message,) = caplog.messages
+    assert "every one of the first 40 completions failed, and 0 stood in" in message
+
+
 def test_a_silent_batch_late_in_a_run_is_said(caplog: pytest.LogCaptureFixture) -> None:
     """A reward that scored once is not excused."""
 
