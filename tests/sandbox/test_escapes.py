@@ -19,7 +19,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 from hostile import EXCHANGE, FILES, FORKS, RAW_THREADS, SPIN, needs_machine_code
-from other_user import ask, readable_copy
+from other_user import ask
 from patience import alive, wait_for
 
 from sandbox import ExecutionStatus, Limits, Sandbox
@@ -98,13 +98,6 @@ except SandboxUnavailableError as error:
     told["unavailable"] = str(error)
 print(json.dumps(told))
 """
-
-
-@pytest.fixture(scope="module")
-def readable(root: Path) -> Iterator[Path]:
-    """A copy of the package that everyone may read."""
-    with readable_copy(root) as folder:
-        yield folder
 
 
 @needs_machine_code

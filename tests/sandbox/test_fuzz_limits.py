@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 from fuzz_jail import draw_hoarder
 from limit_meter import Holding, LimitMeter
-from other_user import ask, readable_copy
+from other_user import ask
 
 from sandbox import Limits
 from sandbox.inside.zygote import MAX_THREADS
@@ -53,13 +53,6 @@ except SandboxUnavailableError as error:
     reply["unavailable"] = str(error)
 print(json.dumps(reply))
 """
-
-
-@pytest.fixture(scope="module")
-def readable(root: Path) -> Iterator[Path]:
-    """A copy of the package that everyone may read."""
-    with readable_copy(root) as folder:
-        yield folder
 
 
 class Run(NamedTuple):

@@ -7,27 +7,16 @@ import marshal
 import pickle
 import textwrap
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from sandbox import CallValue, Limits, Sandbox
-from sandbox.errors import RestrictedSourceError, SandboxUnavailableError
+from sandbox import CallValue, Sandbox
+from sandbox.errors import RestrictedSourceError
 from sandbox.inside import guards, text_rules
 from sandbox.restricted import MAX_TEXT_CHARS, check_source
 
 ADDED = marshal.dumps(compile("def _leave(value):\n    return {'value': value}\nUNIT = 7\n", "added.py", "exec"))
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    """One jail for all tests of this module."""
-    try:
-        with Sandbox(workers=1, limits=Limits(timeout_s=60.0)) as sandbox:
-            yield sandbox
-    except SandboxUnavailableError as reason:
-        pytest.skip(f"no jail here: {reason}")
 
 
 def _told(sandbox: Sandbox, text: str, **arguments: Any) -> dict[str, Any]:

@@ -6,24 +6,13 @@ import marshal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 
 import gate_walk
 import pytest
 
-from sandbox import Limits, Sandbox
-from sandbox.errors import RestrictedSourceError, SandboxUnavailableError
+from sandbox import Sandbox
+from sandbox.errors import RestrictedSourceError
 from sandbox.restricted import check_source
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    """One jail for all tests of this module."""
-    try:
-        with Sandbox(workers=1, limits=Limits(timeout_s=60.0)) as sandbox:
-            yield sandbox
-    except SandboxUnavailableError as reason:
-        pytest.skip(f"no jail here: {reason}")
 
 
 def _dedented(text: str) -> str:
@@ -36,8 +25,7 @@ def _printed(sandbox: Sandbox, text: str) -> str:
     return sandbox.call(*check_source(_dedented(text)).call("f", added, {})).stdout
 
 
-WAYS_THROUGH = {
-    "annotations set by a cached property, read by singledispatch": """
+_ANNOTATED = """
         import functools
         class C(functools.cached_property):
             pass
@@ -49,68 +37,42 @@ WAYS_THROUGH = {
             hints.attrname = "__annotations__"
             a = A()
             a.a
+"""  # The instance `a` has annotations that are evaluated where they are read
+_REAL_TYPE = """
+        import functools
+        class Spy:
+            def dispatch(self, kind):
+                self.kind = kind
+        class D(functools.singledispatchmethod):
+            pass
+        def f(x=None):
+            d, spy = D(len), Spy()
+            d.dispatcher = spy
+            class A:
+                m = d
+            try:
+                A().m(int)
+            except AttributeError:
+"""  # `spy.kind` is the class of a class
+WAYS_THROUGH = {
+    "annotations set by a cached property, read by singledispatch": _ANNOTATED
+    + """
             functools.singledispatch(len).register(a)
     """,
-    "the same through the wrapper of a cache": """
-        import functools
-        class C(functools.cached_property):
-            pass
-        def f(x=None):
-            hints = C(lambda self: {"x": "__import__('os').getpid()"})
-            class A:
-                a = hints
-                def __call__(self): pass
-            hints.attrname = "__annotations__"
-            a = A()
-            a.a
+    "the same through the wrapper of a cache": _ANNOTATED
+    + """
             functools.singledispatch(len).register(functools.lru_cache(a))
     """,
-    "the same through a method's dispatcher": """
-        import functools
-        class C(functools.cached_property):
-            pass
-        def f(x=None):
-            hints = C(lambda self: {"x": "__import__('os').getpid()"})
-            class A:
-                a = hints
-                def __call__(self): pass
-            hints.attrname = "__annotations__"
-            a = A()
-            a.a
+    "the same through a method's dispatcher": _ANNOTATED
+    + """
             functools.singledispatchmethod(len).dispatcher.register(a)
     """,
-    "the type of a class, handed to a dispatcher": """
-        import functools
-        class Spy:
-            def dispatch(self, kind):
-                self.kind = kind
-        class D(functools.singledispatchmethod):
-            pass
-        def f(x=None):
-            d, spy = D(len), Spy()
-            d.dispatcher = spy
-            class A:
-                m = d
-            try:
-                A().m(int)
-            except AttributeError:
+    "the type of a class, handed to a dispatcher": _REAL_TYPE
+    + """
                 return str(spy.kind)
     """,
-    "a class with annotations, made by that type": """
-        import functools
-        class Spy:
-            def dispatch(self, kind):
-                self.kind = kind
-        class D(functools.singledispatchmethod):
-            pass
-        def f(x=None):
-            d, spy = D(len), Spy()
-            d.dispatcher = spy
-            class A:
-                m = d
-            try:
-                A().m(int)
-            except AttributeError:
+    "a class with annotations, made by that type": _REAL_TYPE
+    + """
                 made = spy.kind("B", (), {"__annotations__": {"x": "__import__('os').getpid()"}, "__call__": len})
                 functools.singledispatch(len).register(made())
     """,

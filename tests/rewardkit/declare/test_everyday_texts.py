@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rewardkit import InfrastructureError, RewardDefinitionError, RewardFunctionsConfig, Rollout, Runtime
+from rewardkit import RewardDefinitionError, RewardFunctionsConfig, Rollout, Runtime
 from rewardkit.declare.text_reward import reward_from_source
-from rewardkit.jailed.jail import shared_sandbox
+
+pytestmark = pytest.mark.usefixtures("shared_jail")
 
 TABLE = (Path(__file__).parents[2] / "helpers" / "everyday_rewards.txt").read_text(encoding="utf-8")
 TEXTS = {entry.partition("\n")[0]: entry.partition("\n")[2] for entry in re.split(r"(?m)^### ", TABLE)[1:]}
@@ -21,14 +22,6 @@ REFUSED = {
 COMPLETIONS = (
     "The answer is 42.", "<answer>7</answer> so x = 7", "", '{"a": [1, 2.5], "b": "x"}', "3 4 + 2 *",
 )  # fmt: skip
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _jail() -> None:
-    try:
-        shared_sandbox()
-    except InfrastructureError as reason:
-        pytest.skip(f"no jail here: {reason}")
 
 
 def _scores(functions: dict[str, object]) -> dict[str, list[tuple[float | None, str]]]:

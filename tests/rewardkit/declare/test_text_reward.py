@@ -17,7 +17,6 @@ from rewardkit import (
     Cause,
     CoercionError,
     ConfigError,
-    InfrastructureError,
     Outcome,
     RewardDefinitionError,
     RewardFunctionsConfig,
@@ -29,16 +28,10 @@ from rewardkit import (
     clip,
     reward_from_source,
 )
-from rewardkit.jailed.jail import close_shared, shared_sandbox
+from rewardkit.jailed.jail import close_shared
 from sandbox.errors import RestrictedSourceError
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _jail() -> None:
-    try:
-        shared_sandbox()
-    except InfrastructureError as reason:
-        pytest.skip(f"no jail here: {reason}")
+pytestmark = pytest.mark.usefixtures("shared_jail")
 
 
 def _text(text: str) -> str:

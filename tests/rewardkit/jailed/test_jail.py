@@ -34,17 +34,12 @@ from rewardkit import (
 from rewardkit.jailed.jail import shared_sandbox
 from sandbox import ExecutionStatus, Limits, Sandbox
 
-pytestmark = pytest.mark.slow  # a minute, for there are processes to be killed and waited for
+pytestmark = [
+    pytest.mark.slow,  # a minute, for there are processes to be killed and waited for
+    pytest.mark.usefixtures("shared_jail"),
+]
 
 ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _jail() -> None:
-    try:
-        shared_sandbox()
-    except InfrastructureError as reason:
-        pytest.skip(f"no jail here: {reason}")
 
 
 @reward

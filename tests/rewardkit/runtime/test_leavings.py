@@ -52,6 +52,16 @@ def _expect_innocents_right(rollouts: list[Rollout], outcomes: list[Outcome]) ->
             assert (Status.SCORED, float(rollout.completion)) == (outcome.status, outcome.score), (rollout, outcome)
 
 
+def _expect_scored(
+    function: Callable[[str], Any], lane: str, timeout_s: float, rollouts: list[Rollout], **options: Any
+) -> list[Outcome]:
+    """Return the outcomes in a lane, of which those of innocents are right."""
+    with Runtime([_reward(function, lane, timeout_s)], **options) as runtime:
+        outcomes = list(runtime.score(rollouts)["made"])
+    _expect_innocents_right(rollouts, outcomes)
+    return outcomes
+
+
 class _Blocking:
     def __init__(self) -> None:
         self.me = self
@@ -106,10 +116,7 @@ def _collects(completion: str) -> float:
 @pytest.mark.parametrize("lane", LANES)
 def test_garbage_that_a_call_left_costs_no_other_call_its_time(lane: str) -> None:
     """What the collector runs in an innocent and blocks it: the innocent runs once more, and is scored."""
-    rollouts = _rollouts(*GARBAGE)
-    with Runtime([_reward(_collects, lane, SOON_S)], workers=2) as runtime:
-        outcomes = list(runtime.score(rollouts)["made"])
-    _expect_innocents_right(rollouts, outcomes)
+    _expect_scored(_collects, lane, SOON_S, _rollouts(*GARBAGE), workers=2)
 
 
 def _collects_its_own(completion: str) -> float:
@@ -123,10 +130,7 @@ def _collects_its_own(completion: str) -> float:
 @pytest.mark.parametrize("lane", LANES)
 def test_a_call_that_its_own_garbage_blocks_times_out(lane: str) -> None:
     """It has run alone, first in a new worker, by then."""
-    rollouts = _rollouts("bad")
-    with Runtime([_reward(_collects_its_own, lane, SOON_S)], workers=2) as runtime:
-        outcomes = list(runtime.score(rollouts)["made"])
-    _expect_innocents_right(rollouts, outcomes)
+    outcomes = _expect_scored(_collects_its_own, lane, SOON_S, _rollouts("bad"), workers=2)
     assert [Cause.TIMEOUT] == [outcome.cause for outcome in outcomes if outcome.status is Status.FAILED]
 
 
@@ -157,10 +161,7 @@ def _is_thrown_into(completion: str) -> float:
 @pytest.mark.parametrize("lane", LANES)
 def test_what_a_left_thread_raises_in_the_next_call_is_not_that_calls(lane: str) -> None:
     """The innocent runs once more, alone."""
-    rollouts = _rollouts(*THREADS)
-    with Runtime([_reward(_is_thrown_into, lane, LONG_S)], workers=1) as runtime:
-        outcomes = list(runtime.score(rollouts)["made"])
-    _expect_innocents_right(rollouts, outcomes)
+    _expect_scored(_is_thrown_into, lane, LONG_S, _rollouts(*THREADS), workers=1)
 
 
 def _sleeps(completion: str) -> float:
@@ -176,10 +177,7 @@ def _sleeps(completion: str) -> float:
 def test_a_worker_stopped_during_a_call_is_lost(lane: str, timeout_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody was late: innocents run elsewhere, and a call that is stopped each time is infrastructure."""
     monkeypatch.setattr(slot, "STALLED_S", 0.5)
-    rollouts = _rollouts("bad")
-    with Runtime([_reward(_sleeps, lane, timeout_s)], workers=1, max_infrastructure_rate=1) as runtime:
-        outcomes = list(runtime.score(rollouts)["made"])
-    _expect_innocents_right(rollouts, outcomes)
+    outcomes = _expect_scored(_sleeps, lane, timeout_s, _rollouts("bad"), workers=1, max_infrastructure_rate=1)
     (lost,) = [outcome for outcome in outcomes if outcome.status is Status.FAILED]
     assert (Cause.INFRASTRUCTURE, True) == (lost.cause, "stopped from outside, 3 times" in (lost.error or ""))
 
