@@ -33,7 +33,7 @@ class Status(StrEnum):
     SCORED = "scored"
     """The reward gave a finite number. 0.0 is a score."""
     SKIPPED = "skipped"
-    """The reward returned ``None``: it does not apply, and the rollout leaves the group's baseline."""
+    """The reward returned ``None``: the row has nothing to score by, and the rollout leaves the group's baseline."""
     FAILED = "failed"
     """There is no score; ``Outcome.cause`` says why and ``Outcome.score`` is the default that stands in."""
 

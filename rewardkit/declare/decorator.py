@@ -287,8 +287,8 @@ def reward(function: object = _NOT_GIVEN, /, **options: Any) -> Any:
 
     Its parameters are filled by name: ``prompt``, ``completion``, ``messages``, ``completion_ids``, ``example``,
     ``step`` and ``epoch``; every other name is a dataset column, coerced to its annotation. The function returns a
-    finite number, a :class:`~rewardkit.types.Score`, or ``None`` where it does not apply. The options are those of
-    :class:`~rewardkit.declare.options.RewardOptions`.
+    finite number, a :class:`~rewardkit.types.Score`, or ``None`` where the row has nothing to score by. The options are
+    those of :class:`~rewardkit.declare.options.RewardOptions`.
 
     >>> @reward(score_range=(0, 1))
     ... def exact(completion: str, answer: int) -> float:
