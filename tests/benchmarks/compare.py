@@ -1,7 +1,7 @@
 """What a change costs: two checkouts measured in turn, and the ratio of the second to the first.
 
     git worktree add ../before HEAD~20
-    python tests/benchmarks/compare.py ../before . [--rounds 7] [--only runtime,sandbox,import,store]
+    python tests/benchmarks/compare.py ../before . [--rounds 7] [--only runtime,sandbox,import,store,record]
 
 Each round measures both, each in a process of its own, and which of them comes first alternates. The measuring is this
 checkout's for both; what is measured is what each imports. A change is told as real where it has the same sign in
@@ -14,10 +14,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -27,7 +29,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 Figures = dict[str, float]
-HIGHER_IS_BETTER = ("calls/s", "throughput", "against the jail", "a check by itself")
+HIGHER_IS_BETTER = ("calls/s", "rows/s", "throughput", "against the jail", "a check by itself")
 NOISE = 0.03
 """Below this share, a difference is none."""
 SURE_SHARE = 0.8
@@ -101,11 +103,37 @@ def store_figures() -> Figures:
     return bench_judge_store.store_figures(0.3)
 
 
+def record_figures() -> Figures:
+    """Measure how many completions of 2 kB, with four scores and reasons each, are recorded in a second."""
+    from rewardkit import Outcome, Recorder, Rollout, ScoreBatch, Status
+
+    rng, rows, steps = random.Random(0), 1000, 10
+    batches = []
+    for step in range(steps):
+        texts = ["".join(rng.choices("abcdefghij \n", k=2000)) for _ in range(rows)]
+        rollouts = [Rollout(f"prompt {row // 8} {step}", text, {"answer": str(row)}) for row, text in enumerate(texts)]
+        column = [Outcome(Status.SCORED, rng.random(), "a reason", version="a" * 12) for _ in rollouts]
+        names = ("correct", "format", "length", "rare")
+        batches.append(ScoreBatch(rollouts, dict.fromkeys(names, column), dict.fromkeys(names, 1.0)))
+
+    def seconds() -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            began = time.perf_counter()
+            with Recorder(Path(folder) / "run") as recorder:
+                for step, batch in enumerate(batches):
+                    recorder.record(batch, step=step)
+            return time.perf_counter() - began
+
+    seconds()  # what is imported late is imported now
+    return {"record, rows/s": rows * steps / statistics.median(seconds() for _ in range(3))}
+
+
 PARTS: dict[str, Callable[[], Figures]] = {
     "runtime": runtime_figures,
     "sandbox": sandbox_figures,
     "import": import_figures,
     "store": store_figures,
+    "record": record_figures,
 }
 
 
