@@ -317,13 +317,8 @@ class RewardModelReward(Reward[..., Any]):
         for folder in folders:
             if normalize in ("reference", "quantile"):
                 reference_of(folder)
-            if text_form is None and leaves_form_open(folder.path):
-                _log.warning(
-                    "%s: it was trained by transformers or TRL and does not say on which form of rows; prompt and "
-                    "completion are joined as the tokenizer joins a chat or a pair; say so with text_form='chat', or "
-                    "text_form='plain' where TRL's RewardTrainer had rows of text, which scores otherwise",
-                    folder.path,
-                )
+            if text_form is None:
+                _warn_of_open_form(folder.path)
         settings = ScorerSettings(
             folders=folders, device=device, dtype=dtype, max_length=max_length, pad_token=pad_token,
             truncation=truncation, read_at=read_at, normalize=normalize, aggregate=aggregate, reduce=reduce,
@@ -393,6 +388,17 @@ def _range(settings: ScorerSettings) -> tuple[float, float] | None:
         return (0.0, 1.0) if settings.normalize == "quantile" else None
     are_probabilities = all(folder.kind in ("orm", "prm") for folder in settings.folders)
     return (0.0, 1.0) if are_probabilities and settings.reduce != "lower" else None
+
+
+def _warn_of_open_form(folder: Path) -> None:
+    """Warn of a trainer's folder that does not say on which form of rows the model was trained."""
+    if leaves_form_open(folder):
+        _log.warning(
+            "%s: it was trained by transformers or TRL and does not say on which form of rows; prompt and completion "
+            "are joined as the tokenizer joins a chat or a pair; say so with text_form='chat', or text_form='plain' "
+            "where TRL's RewardTrainer had rows of text, which scores otherwise",
+            folder,
+        )
 
 
 def _check_choice(option: str, value: object, choices: Sequence[object]) -> None:
