@@ -47,8 +47,8 @@ _OF_STEPS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "steps", "s
 
 def attempt(
     spec: RewardSpec, rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]
-) -> CallFinding:
-    """Run a plain reward once, on one rollout or on one group, and return the finding.
+) -> CallFinding | float:
+    """Run a plain reward once, on one rollout or on one group, and return the finding, a bare score as its number.
 
     Raises:
         KeyboardInterrupt: Somebody pressed Ctrl-C in the caller's own process; it does not reach workers.
@@ -60,13 +60,13 @@ def attempt(
             raise
         return _with_hint(spec, failure_of(error))
     if type(value) is float and spec.any_finite_score and value - value == 0.0:
-        return bare(value)  # the usual case; inf - inf and nan - nan are not 0
+        return value  # the usual case; inf - inf and nan - nan are not 0
     return finding_of(spec, value, len(rollouts))
 
 
 async def attempt_async(
     spec: RewardSpec, rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]
-) -> CallFinding:
+) -> CallFinding | float:
     """Run an ``async def`` reward once, as :func:`attempt` does a plain one.
 
     Raises:
@@ -80,6 +80,8 @@ async def attempt_async(
         raise
     except BaseException as error:
         return _with_hint(spec, failure_of(error))
+    if type(value) is float and spec.any_finite_score and value - value == 0.0:
+        return value
     return finding_of(spec, value, len(rollouts))
 
 

@@ -66,8 +66,10 @@ def failure(cause: Cause, error: str, traceback: str | None = None, *, is_final:
     return CallFinding(cause=cause, error=error, traceback=traceback, is_final=is_final)
 
 
-def encode(finding: CallFinding) -> Answer:
+def encode(finding: CallFinding | float) -> Answer:
     """Return the finding as a worker sends it: a bare score as its number, anything else as JSON."""
+    if not isinstance(finding, CallFinding):
+        return finding
     if finding.score is not None and finding[1:] == _BESIDE_SCORE:
         return finding.score
     return encode_json(_fields(finding))

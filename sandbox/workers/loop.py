@@ -30,6 +30,8 @@ _call: contextvars.ContextVar[_Call | None] = contextvars.ContextVar("call", def
 
 
 class _Call(clock.Clock):
+    timer: asyncio.TimerHandle  # gives it up
+
     def __init__(self, order: Order, lane: LoopLane) -> None:
         super().__init__()
         self.order = order
@@ -181,7 +183,7 @@ class LoopLane:
         self.thread = threading.get_ident()
         self.free_cells = list(range(cells_of("asyncio", width)))
         self.loop = _Loop(_Selector(self))
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[_Call, asyncio.Task[Any]] = {}  # also of calls that are over and do not end
         self._wake_due = False
         self._gone = False
 
@@ -199,9 +201,12 @@ class LoopLane:
 
     def look_after(self, call: _Call) -> None:
         """Put back the names that a step, or a callback before it, patched; note whose step moved what all share."""
-        if self.desk.keeper.check():
+        keeper = self.desk.keeper
+        if keeper.is_same():
+            return
+        if keeper.check():
             call.is_disturbed = True
-        if self.mover is None and not call.over and self.desk.keeper.has_moved:
+        if self.mover is None and not call.over and keeper.has_moved:
             self.mover = call
 
     def _read(self) -> None:
@@ -222,18 +227,18 @@ class LoopLane:
     def _start(self, orders: list[tuple[Any, ...]]) -> None:
         for order in orders:
             call = _Call(Order(*order), self)
-            context = contextvars.copy_context()
-            context.run(_call.set, call)
-            context.run(capture.use, call.log)
-            context.run(clock.use, call)
-            task = context.run(self.loop.create_task, self._run_call(call))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-            self._expire_at(call.deadline, call, task)
+            self._tasks[call] = contextvars.copy_context().run(self._begin, call)
+            self._expire_at(call.deadline, call)
 
-    def _expire_at(self, deadline: float, call: _Call, task: asyncio.Task[Any]) -> None:
-        timer = self.loop.call_at(self.loop.time() + (deadline - Steady.monotonic()), self._expire, call, task)
-        task.add_done_callback(lambda _: timer.cancel())
+    def _begin(self, call: _Call) -> asyncio.Task[Any]:
+        """Make the task of a call, in whose context this runs."""
+        _call.set(call)
+        capture.use(call.log)
+        clock.use(call)
+        return self.loop.create_task(self._run_call(call))
+
+    def _expire_at(self, deadline: float, call: _Call) -> None:
+        call.timer = self.loop.call_at(self.loop.time() + (deadline - Steady.monotonic()), self._expire, call)
 
     async def _run_call(self, call: _Call) -> None:
         try:
@@ -244,16 +249,19 @@ class LoopLane:
             Steady.end(BROKEN)  # the loop would only log it, and the call never be answered
         if not call.over:
             self._finish(call, answer)
+        del self._tasks[call]
 
-    def _expire(self, call: _Call, task: asyncio.Task[Any]) -> None:
+    def _expire(self, call: _Call) -> None:
         """Give a call up, unless others' steps or its stopped clock have moved its deadline."""
-        if call.over or task.done():
+        if call.over:
             return
         deadline = call.due()
         if deadline > Steady.monotonic() + 0.001:
-            self._expire_at(deadline, call, task)
+            self._expire_at(deadline, call)
             return
         self._finish(call, QUOTED_BESET if call.log.is_beset else "null")
+        task = self._tasks[call]
+        task.add_done_callback(lambda _: self._tasks.pop(call, None))  # one that never began has no end of its own
         task.cancel()
 
     def _finish(self, call: _Call, answer: Answer) -> None:
@@ -262,6 +270,7 @@ class LoopLane:
         if (is_failure(answer) and capture.others_threw(call.log)) or (call.is_disturbed and len(self._tasks) > 1):
             answer = QUOTED_DISTURBED  # another call may have patched what this one used, or raised this
         call.over = True
+        call.timer.cancel()
         call.end()
         if call.threads is not None:
             call.threads.shutdown(wait=False, cancel_futures=True)

@@ -17,6 +17,7 @@ import functools
 import gc
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -24,7 +25,7 @@ from typing import Any
 MODULES = (
     *("builtins", "sys", "math", "os", "posixpath", "time", "json", "json.decoder", "json.encoder", "re", "random"),
     *("string", "itertools", "functools", "operator", "collections", "decimal", "fractions", "statistics", "datetime"),
-    *("copy", "struct", "threading", "pickle"),
+    *("copy", "struct", "threading", "pickle", "warnings"),
 )
 CLASSES = ("json.encoder.JSONEncoder", "json.decoder.JSONDecoder", "fractions.Fraction", "threading.Thread")
 _VERSION_AT = 24  # where a dictionary of CPython 3.11 has its version
@@ -56,7 +57,7 @@ class Originals:
                     if names.get(name, _MISSING) is not value:
                         _set(owner, name, value)
                         patched = True
-                for name in _new(names, originals) if owner is not sys else ():  # one may hide another, of builtins
+                for name in _new(names, originals) if owner not in _WITH_STATE else ():  # one may hide builtins' own
                     _delete(owner, name)
                     patched = True
         self.last_versions = self.versions()
@@ -70,8 +71,9 @@ def _is_standard(module: ModuleType) -> bool:
 
 
 def _constant(owner: object) -> dict[str, Any]:
-    """Return the names that no ordinary code changes: of ``sys`` its functions, of others all."""
-    return {name: value for name, value in vars(owner).items() if owner is not sys or isinstance(value, _FUNCTIONS)}
+    """Return the names that no ordinary code changes: of ``sys`` and ``warnings`` their functions, of others all."""
+    constant = _FUNCTIONS if owner in _WITH_STATE else object
+    return {name: value for name, value in vars(owner).items() if isinstance(value, constant)}
 
 
 def _new(names: Mapping[str, object], originals: Mapping[str, object]) -> list[str]:
@@ -80,6 +82,7 @@ def _new(names: Mapping[str, object], originals: Mapping[str, object]) -> list[s
 
 
 _FUNCTIONS = (type(len), type(_new), type)
+_WITH_STATE = (sys, warnings)  # modules that keep state in names
 _LIBRARY = os.path.dirname(os.__file__)
 
 

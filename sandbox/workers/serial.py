@@ -27,7 +27,10 @@ class SerialLane:
         desk, monotonic, keeper = self._desk, Steady.monotonic, self._desk.keeper
         threads = capture.threads  # between calls, those that calls left
         page, view, run = desk.page, desk.batches[batch], desk.targets[target]
-        keeper.check()  # a thread that is left may have patched names since the last chunk
+        is_same = keeper.is_same
+        if not is_same():  # a thread that is left may have patched names since the last chunk
+            keeper.check()
+            keeper.move_back()
         box = monotonic() + BOX_S
         done = numbers = 0
         common, segment = view.common, view.segment
@@ -39,7 +42,10 @@ class SerialLane:
             tainted = bool(threads)
             page.begin(0, ticket + done, began, tainted)
             answer = run(common, [segment(index) for index in places], places)
-            if (keeper.check() and tainted) or (is_failure(answer) and capture.others_threw(log)):
+            same = is_same()
+            if (not same and keeper.check() and tainted) or (
+                type(answer) is str and is_failure(answer) and capture.others_threw(log)
+            ):
                 answer = QUOTED_DISTURBED  # a thread that an earlier call left may have patched a name, or raised this
             ended = monotonic()
             if timer.touched or capture.threads_started:
@@ -48,7 +54,7 @@ class SerialLane:
                 timer = self._new_clock()
             if surroundings.earlier_states:
                 desk.put_back()
-            if keeper.has_moved:
+            if not same and keeper.has_moved:
                 keeper.move_back()
             if log.pristine and not capture.threads_started:
                 if type(answer) is float:

@@ -176,6 +176,28 @@ class Keeper(Here):
         self._loaded = len(self._modules)
         self._originals = Originals()
         self._in_place = sys.stdout, sys.stderr, list(sys.path), list(warnings.filters)
+        self.is_same = self._comparison()
+
+    def _comparison(self) -> Callable[[], bool]:
+        """Return what says that nothing has changed since the last check: a closure, for it is called once a call."""
+        mark, originals, live, loaded = self._mark, self._originals, self._live, self._loaded
+        versions, hooked, hooks = originals.versions, self._hooked, self._hooks
+        (_, _, path, filters), len, changed = self._in_place, _len, AttributeError
+
+        def is_same() -> bool:
+            try:  # streams, and other lists in the place of these, are changes of the modules' names
+                return (
+                    mark[0] == 1
+                    and versions() == originals.last_versions
+                    and len(live) >= loaded
+                    and hooked == hooks
+                    and sys.path == path
+                    and warnings.filters == filters
+                )
+            except changed:
+                return False
+
+        return is_same
 
     def check(self) -> bool:
         """End a forked copy of this process; put back modules and patched names and return whether there were any."""
