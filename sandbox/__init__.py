@@ -16,21 +16,14 @@ if sys.platform == "win32":
     )
 
 if TYPE_CHECKING:
-    from sandbox.checks import (
-        CheckReport,
-        CheckResult,
-        CheckStatus,
-        FunctionCheck,
-        ProgramCheck,
-        check_asserts,
-        check_functions,
-        check_programs,
-    )
+    from sandbox.checks import FunctionCheck, check_asserts, check_functions
     from sandbox.client import Sandbox
     from sandbox.diagnosis import machine, trials
     from sandbox.jail.levels import Level
     from sandbox.limits import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S, Limits, cores, local_ranks
     from sandbox.process import PROFILES, remove_stale_folders
+    from sandbox.program_checks import ProgramCheck, check_programs
+    from sandbox.reports import CheckReport, CheckResult, CheckStatus
     from sandbox.restricted import CheckedSource, check_source, module_code
     from sandbox.results import AssertsRun, CallValue, ExecutionResult, ExecutionStatus
     from sandbox.syntax import parse, parse_expression
@@ -72,6 +65,8 @@ _HOMES = {
     "jail.levels": ("Level",),
     "limits": ("DEFAULT_MEMORY_BYTES", "LOAD_TIMEOUT_S", "Limits", "cores", "local_ranks"),
     "process": ("PROFILES", "remove_stale_folders"),
+    "program_checks": ("ProgramCheck", "check_programs"),
+    "reports": ("CheckReport", "CheckResult", "CheckStatus"),
     "restricted": ("CheckedSource", "check_source", "module_code"),
     "results": ("AssertsRun", "CallValue", "ExecutionResult", "ExecutionStatus"),
     "syntax": ("parse", "parse_expression"),

@@ -1,8 +1,8 @@
 """Tests of a completion, evaluated outside the process that holds it.
 
-Three kinds: calls of a function (:func:`check_functions`), programs that read standard input and write
-standard output (:func:`check_programs`), and assert-style test text (:func:`check_asserts`). All checks of one
-completion share one forked process; two completions never share one.
+Three kinds: calls of a function (:func:`check_functions`), assert-style test text (:func:`check_asserts`), and programs
+that read standard input and write standard output (:mod:`sandbox.program_checks`). All checks of one completion share
+one forked process; two completions never share one.
 
 Covered: the completion sees arguments and input, and gives back plain values and output. It never sees an
 expected value, the text of a test, or the file where a verdict is written, so nothing that it does to its own
@@ -20,12 +20,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from sandbox import plain
 from sandbox.equality import same
 from sandbox.errors import CheckError, NotPlainError
+from sandbox.reports import CheckReport, CheckResult, CheckStatus, preview, refuse_empty, shorten, unfinished_status
 from sandbox.results import AssertsRun, CallValue, ExecutionResult, ExecutionStatus, printable
 from sandbox.workers.collector import CollectorPaused
 
@@ -35,62 +35,6 @@ if TYPE_CHECKING:
 
 Arguments = list[Any] | tuple[Any, ...] | dict[str, Any]
 MAX_TESTS_BYTES = 1 << 20  # size of test text and of its setup, each
-_MAX_SHOWN = 200
-
-
-class CheckStatus(StrEnum):
-    """The outcome of one check."""
-
-    PASSED = "passed"  # the answer was right
-    FAILED = "failed"  # there was an answer, and it was wrong
-    ERROR = "error"  # there was no answer: the code raised, ended its process, or gave back what is not plain
-    TIMEOUT = "timeout"  # the time was up during this check
-    NOT_REACHED = "not_reached"  # an earlier check ended the run
-    INFRASTRUCTURE = "infrastructure"  # the sandbox itself failed, so nothing is known about the code
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """The result of one check.
-
-    Attributes:
-        status: Its outcome.
-        reason: Why it was not passed, in a sentence; ``""`` if it was.
-        label: Which check it is: the call, the input, or the text of the assert, shortened.
-    """
-
-    status: CheckStatus
-    reason: str
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class CheckReport:
-    """The results of all checks of one completion.
-
-    Attributes:
-        checks: A result for each check, in order.
-        execution: How the completion's process ended; of several programs, the first that did not end well.
-            ``infrastructure`` means that nothing was learnt about the completion.
-    """
-
-    checks: tuple[CheckResult, ...]
-    execution: ExecutionResult
-
-    @property
-    def passed(self) -> int:
-        """How many checks were passed."""
-        return sum(check.status is CheckStatus.PASSED for check in self.checks)
-
-    @property
-    def total(self) -> int:
-        """How many checks there were."""
-        return len(self.checks)
-
-    @property
-    def all_passed(self) -> bool:
-        """Whether there was a check, and all were passed."""
-        return self.total > 0 and self.passed == self.total
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,33 +58,11 @@ class FunctionCheck:
 
     def __post_init__(self) -> None:
         if not isinstance(self.arguments, list | tuple | dict):
-            raise CheckError(f"arguments={_show(self.arguments)}: expected a list, or a dict of keyword arguments")
+            raise CheckError(f"arguments={preview(self.arguments)}: expected a list, or a dict of keyword arguments")
         for name, most in (("rel_tol", 1.0), ("abs_tol", math.inf)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < most:
                 raise CheckError(f"{name}={value!r}: expected a number, 0 or more and below {most:g}")
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramCheck:
-    """The input of a program, and the output that it must write.
-
-    Attributes:
-        stdin: Its standard input.
-        stdout: The right standard output. White space at the ends of lines and empty lines at the end of the
-            output do not matter; all else does. What the program writes to standard error does not matter.
-
-    Raises:
-        CheckError: An attribute is not text.
-    """
-
-    stdin: str
-    stdout: str
-
-    def __post_init__(self) -> None:
-        for name in ("stdin", "stdout"):
-            if not isinstance(getattr(self, name), str):
-                raise CheckError(f"{name}={_show(getattr(self, name))}: expected text")
 
 
 def check_functions(
@@ -161,7 +83,7 @@ def check_functions(
         CheckError: There are no checks.
         NotPlainError: An argument or expected value is not plain.
     """
-    _refuse_empty(checks)
+    refuse_empty(checks)
     expected_values = [_as_from_jail(number, check.expected) for number, check in enumerate(checks)]
     execution = sandbox.call(source, entry_point, [check.arguments for check in checks], limits=limits)
     results: list[CheckResult] = []
@@ -171,35 +93,6 @@ def check_functions(
         ended = ended or (not value.ok and value.error == execution.error)
         results.append(CheckResult(status, reason, _describe_call(entry_point, check.arguments)))
     return CheckReport(tuple(results), execution)
-
-
-def check_programs(
-    sandbox: Sandbox, source: str, checks: Sequence[ProgramCheck], *, limits: Limits | None = None
-) -> CheckReport:
-    """Run a program once for each check and compare its output here, outside the jail.
-
-    A check is passed if the program ended by itself with exit code 0 and its output is right, by the rule at
-    :class:`ProgramCheck`. The runs share a process, each with names of its own, and the time limit.
-
-    Args:
-        sandbox: Where the program runs.
-        source: Its Python source.
-        checks: What it reads, and what it must write.
-        limits: What all runs may use together; the sandbox's own if ``None``.
-
-    Raises:
-        CheckError: There are no checks.
-    """
-    _refuse_empty(checks)
-    executions = sandbox.run_inputs(source, [check.stdin for check in checks], limits=limits)
-    results = []
-    for check, execution, before in zip(checks, executions, [None, *executions[:-1]], strict=True):
-        status, reason = _judge_run(check, execution, ended=execution is before)
-        results.append(CheckResult(status, reason, f"stdin {_show(check.stdin)}"))
-    # the report shows a failure of the sandbox, else the first run that did not end well
-    lost = (execution for execution in executions if execution.status is ExecutionStatus.INFRASTRUCTURE)
-    failed = (execution for execution in executions if execution.status is not ExecutionStatus.OK)
-    return CheckReport(tuple(results), next(lost, None) or next(failed, None) or executions[-1])
 
 
 def check_asserts(
@@ -266,27 +159,10 @@ def _judge_call(
             equal = same(value.value, expected, check.rel_tol, check.abs_tol)
         if equal:
             return CheckStatus.PASSED, ""
-        return CheckStatus.FAILED, f"gave {_show(value.value)}, not {_show(expected)}"
+        return CheckStatus.FAILED, f"gave {preview(value.value)}, not {preview(expected)}"
     if value.error != execution.error:
         return CheckStatus.ERROR, value.error
-    return _unfinished(execution, ended), value.error
-
-
-def _judge_run(check: ProgramCheck, execution: ExecutionResult, *, ended: bool) -> tuple[CheckStatus, str]:
-    if execution.status is not ExecutionStatus.OK:
-        return _unfinished(execution, ended), execution.error
-    if not execution.truncated and _same_lines(execution.stdout, check.stdout):
-        return CheckStatus.PASSED, ""
-    return CheckStatus.FAILED, f"wrote {_show(execution.stdout)}, not {_show(check.stdout)}"
-
-
-def _unfinished(execution: ExecutionResult, ended: bool) -> CheckStatus:
-    """Return the status of a check without an answer: its process ended in it, or earlier (``ended``)."""
-    if execution.status is ExecutionStatus.INFRASTRUCTURE:
-        return CheckStatus.INFRASTRUCTURE
-    if ended:
-        return CheckStatus.NOT_REACHED
-    return CheckStatus.TIMEOUT if execution.status is ExecutionStatus.TIMEOUT else CheckStatus.ERROR
+    return unfinished_status(execution, ended), value.error
 
 
 def _read_reports(run: AssertsRun) -> tuple[CheckResult, ...]:
@@ -346,7 +222,7 @@ def _why_stopped(run: AssertsRun, end: Mapping[str, Any]) -> tuple[CheckStatus, 
     """Return the status of the check at which the tests stopped before their end, and the reason."""
     execution = run.execution
     if execution.status in (ExecutionStatus.INFRASTRUCTURE, ExecutionStatus.TIMEOUT):
-        return _unfinished(execution, ended=False), execution.error
+        return unfinished_status(execution, ended=False), execution.error
     if "load" in end:
         return CheckStatus.ERROR, execution.error or "the code could not be loaded"
     if "missing" in end:
@@ -370,11 +246,6 @@ def _fault(line: Mapping[str, Any]) -> str:
     return str(line.get("fault"))
 
 
-def _refuse_empty(checks: Sequence[object]) -> None:
-    if not checks:
-        raise CheckError("there are no checks: the list is empty")
-
-
 def _as_from_jail(number: int, expected: object) -> Any:
     """Return an expected value as it would come out of a jail; raise ``NotPlainError`` that names its check."""
     try:
@@ -383,28 +254,9 @@ def _as_from_jail(number: int, expected: object) -> Any:
         raise NotPlainError(f"check {number}: the expected value: {error}") from None
 
 
-def _same_lines(text: str, expected: str) -> bool:
-    text, expected = text.rstrip(), expected.rstrip()
-    if text.count("\n") != expected.count("\n"):  # of long outputs most differ here already
-        return False
-    pairs = zip(text.split("\n"), expected.split("\n"), strict=True)
-    return all(line.rstrip() == expected_line.rstrip() for line, expected_line in pairs)
-
-
 def _describe_call(entry_point: str, arguments: Arguments) -> str:
     if isinstance(arguments, dict):
-        inner = ", ".join(f"{name}={_show(value)}" for name, value in arguments.items())
+        inner = ", ".join(f"{name}={preview(value)}" for name, value in arguments.items())
     else:
-        inner = ", ".join(map(_show, arguments))
-    return _cut(f"{entry_point}({inner})")
-
-
-def _show(value: object) -> str:
-    try:
-        return _cut(repr(value[: _MAX_SHOWN + 1] if isinstance(value, str | bytes | bytearray) else value))
-    except (ValueError, RecursionError):  # an integer of very many digits
-        return f"a very long {type(value).__name__}"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
+        inner = ", ".join(map(preview, arguments))
+    return shorten(f"{entry_point}({inner})")
