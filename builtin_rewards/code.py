@@ -10,6 +10,7 @@ import contextlib
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,13 @@ from sandbox import (
     ExecutionResult,
     FunctionCheck,
     Limits,
+    OutputMatch,
     ProgramCheck,
     Sandbox,
     check_asserts,
     check_functions,
     check_programs,
+    output_matcher,
 )
 from sandbox.errors import CheckError, NotPlainError
 
@@ -83,24 +86,63 @@ def _score(reports: Sequence[CheckReport], *, all_or_nothing: bool) -> Score:
     return Score(score, reason=f"{passes} of {len(checks)} checks passed{detail}", metrics=metrics)
 
 
+@dataclass(frozen=True, slots=True)
+class _Matching:
+    """How the outputs of programs are compared, by the row or else by the setting."""
+
+    match: str
+    tolerance: float | None
+
+    def of_row(self, match: str | None, tolerance: float | None) -> _Matching:
+        """Return this with what a row says in its place."""
+        return _Matching(match or self.match, self.tolerance if tolerance is None else tolerance)
+
+
 def _check_pairs(
-    sandbox: Sandbox, code: str, entry_point: str | None, inputs: list[Any], outputs: list[Any], limits: Limits
+    sandbox: Sandbox,
+    code: str,
+    entry_point: str | None,
+    inputs: list[Any],
+    outputs: list[Any],
+    matching: _Matching,
+    limits: Limits,
 ) -> CheckReport:
     if len(outputs) != len(inputs):
         raise CheckError(f"{len(inputs)} inputs and {len(outputs)} outputs")
     if entry_point is None:
-        return check_programs(sandbox, code, list(map(ProgramCheck, inputs, outputs)), limits=limits)
-    return check_functions(sandbox, code, entry_point, list(map(FunctionCheck, inputs, outputs)), limits=limits)
+        checks = list(map(ProgramCheck, inputs, outputs))
+        match, tolerance = matching.match, matching.tolerance
+        return check_programs(sandbox, code, checks, match=match, tolerance=tolerance, limits=limits)
+    margin = matching.tolerance or 0.0
+    calls = [
+        FunctionCheck(arguments, expected, margin, margin) for arguments, expected in zip(inputs, outputs, strict=True)
+    ]
+    return check_functions(sandbox, code, entry_point, calls, limits=limits)
 
 
 @adjustable
-def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Reward[..., Score]:
+def code_tests(
+    *,
+    all_or_nothing: bool = False,
+    match: str = OutputMatch.TOKENS,
+    tolerance: float | None = None,
+    limits: Limits = LIMITS,
+) -> Reward[..., Score]:
     """Return ``code_tests`` with these settings.
 
     Args:
         all_or_nothing: Score 1.0 if every check is passed and 0.0 otherwise, instead of the share passed.
+        match: How a program's output is compared where the row does not say it: ``"lines"``, ``"tokens"``,
+            ``"float"``, ``"unordered"`` or ``"yes_no"``.
+        tolerance: How far numbers may be off where the row does not say it, absolutely or relative to the expected one,
+            0 to below 1; ``None`` for 1e-6 in the outputs of programs, and for none in the values of functions.
         limits: What one completion may use, all its checks together.
+
+    Raises:
+        ValueError: There is no such rule, or the tolerance makes no sense.
     """
+    output_matcher(match, tolerance)
+    setting = _Matching(match, tolerance)
 
     @reward(timeout_s=max(DEADLINE_S, 3 * limits.timeout_s), score_range=(0, 1))
     def code_tests(
@@ -112,6 +154,8 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
         outputs: list[Any] | None = None,
         setup: str | None = None,
         prefix: str | None = None,
+        match: str | None = None,
+        tolerance: float | None = None,
         prompt: str = "",
     ) -> Score:
         """The share of a row's tests that the completion's Python code passes, 0 to 1.
@@ -123,6 +167,13 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
         - ``inputs`` and ``outputs``: lists of equal length. With an ``entry_point``, each input is a call's arguments,
           a list or an object, and each output the value expected, compared strictly by type. Without one, each pair
           is a program's standard input and output.
+        - ``match``: how a program's output is compared: ``tokens``, the default (what white space separates, whole
+          numbers exactly and decimals within the tolerance), ``lines`` (white space counts, but not at the ends of
+          lines and of the output), ``float`` (as tokens, whole numbers within the tolerance too), ``unordered`` (lines
+          in any order; tokens in any order where each line has one, or all stand on one line), ``yes_no`` (as tokens;
+          yes and no in upper or lower case).
+        - ``tolerance``: how far numbers may be off, absolutely or relative to the expected one, 0 to below 1; 1e-6 for
+          the outputs of programs, and without it none for the values of functions.
         - ``entry_point``: the function under test, or ``Class.method``.
         - ``prefix``: code that the completion continues; by default the prompt, or its last block of Python.
 
@@ -155,7 +206,8 @@ def code_tests(*, all_or_nothing: bool = False, limits: Limits = LIMITS) -> Rewa
                 )
                 reports.append(report)
             if inputs is not None:
-                reports.append(_check_pairs(sandbox, code, entry_point, inputs, outputs or [], limits))
+                matching = setting.of_row(match, tolerance)
+                reports.append(_check_pairs(sandbox, code, entry_point, inputs, outputs or [], matching, limits))
         except (CheckError, NotPlainError) as error:
             return Score(None, reason=f"the row's tests cannot be run: {error}")
         return _score(reports, all_or_nothing=all_or_nothing)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sandbox.diagnosis import machine, trials
     from sandbox.jail.levels import Level
     from sandbox.limits import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S, Limits, cores, local_ranks
+    from sandbox.matching.outputs import DEFAULT_TOLERANCE, OutputMatch, output_matcher
     from sandbox.process import PROFILES, remove_stale_folders
     from sandbox.program_checks import ProgramCheck, check_programs
     from sandbox.reports import CheckReport, CheckResult, CheckStatus
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_MEMORY_BYTES",
+    "DEFAULT_TOLERANCE",
     "LOAD_TIMEOUT_S",
     "PROFILES",
     "AssertsRun",
@@ -43,6 +45,7 @@ __all__ = [
     "FunctionCheck",
     "Level",
     "Limits",
+    "OutputMatch",
     "ProgramCheck",
     "Sandbox",
     "check_asserts",
@@ -53,6 +56,7 @@ __all__ = [
     "local_ranks",
     "machine",
     "module_code",
+    "output_matcher",
     "parse",
     "parse_expression",
     "remove_stale_folders",
@@ -64,6 +68,7 @@ _HOMES = {
     "diagnosis": ("machine", "trials"),
     "jail.levels": ("Level",),
     "limits": ("DEFAULT_MEMORY_BYTES", "LOAD_TIMEOUT_S", "Limits", "cores", "local_ranks"),
+    "matching.outputs": ("DEFAULT_TOLERANCE", "OutputMatch", "output_matcher"),
     "process": ("PROFILES", "remove_stale_folders"),
     "program_checks": ("ProgramCheck", "check_programs"),
     "reports": ("CheckReport", "CheckResult", "CheckStatus"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sandbox.errors import CheckError
+from sandbox.matching.outputs import OutputMatch, output_matcher
 from sandbox.reports import CheckReport, CheckResult, CheckStatus, preview, refuse_empty, unfinished_status
 from sandbox.results import ExecutionResult, ExecutionStatus
 
@@ -21,8 +22,7 @@ class ProgramCheck:
 
     Attributes:
         stdin: Its standard input.
-        stdout: The right standard output. White space at the ends of lines and empty lines at the end of the
-            output do not matter; all else does. What the program writes to standard error does not matter.
+        stdout: The right standard output. What the program writes to standard error does not matter.
 
     Raises:
         CheckError: An attribute is not text.
@@ -38,27 +38,38 @@ class ProgramCheck:
 
 
 def check_programs(
-    sandbox: Sandbox, source: str, checks: Sequence[ProgramCheck], *, limits: Limits | None = None
+    sandbox: Sandbox,
+    source: str,
+    checks: Sequence[ProgramCheck],
+    *,
+    match: str = OutputMatch.TOKENS,
+    tolerance: float | None = None,
+    limits: Limits | None = None,
 ) -> CheckReport:
     """Run a program once for each check and compare its output here, outside the jail.
 
-    A check is passed if the program ended by itself with exit code 0 and its output is right, by the rule at
-    :class:`ProgramCheck`. The runs share a process, each with names of its own, and the time limit.
+    A check is passed if the program ended by itself with exit code 0 and its output is right. The runs share a process,
+    each with names of its own, and the time limit.
 
     Args:
         sandbox: Where the program runs.
         source: Its Python source.
         checks: What it reads, and what it must write.
+        match: The rule by which its output is right, of :class:`~sandbox.matching.outputs.OutputMatch`: by default the
+            same tokens, whole numbers exactly and decimals within the tolerance.
+        tolerance: How far a number may be off, absolutely or relative to the expected one, from 0 to below 1; 1e-6 if
+            ``None``.
         limits: What all runs may use together; the sandbox's own if ``None``.
 
     Raises:
-        CheckError: There are no checks.
+        CheckError: There are no checks, there is no such rule, or the tolerance makes no sense.
     """
     refuse_empty(checks)
+    matches = output_matcher(match, tolerance)
     executions = sandbox.run_inputs(source, [check.stdin for check in checks], limits=limits)
     results = []
     for check, execution, before in zip(checks, executions, [None, *executions[:-1]], strict=True):
-        status, reason = _judge_run(check, execution, ended=execution is before)
+        status, reason = _judge_run(check, execution, matches, ended=execution is before)
         results.append(CheckResult(status, reason, f"stdin {preview(check.stdin)}"))
     # the report shows a failure of the sandbox, else the first run that did not end well
     lost = (execution for execution in executions if execution.status is ExecutionStatus.INFRASTRUCTURE)
@@ -66,17 +77,11 @@ def check_programs(
     return CheckReport(tuple(results), next(lost, None) or next(failed, None) or executions[-1])
 
 
-def _judge_run(check: ProgramCheck, execution: ExecutionResult, *, ended: bool) -> tuple[CheckStatus, str]:
+def _judge_run(
+    check: ProgramCheck, execution: ExecutionResult, matches: Callable[[str, str], bool], *, ended: bool
+) -> tuple[CheckStatus, str]:
     if execution.status is not ExecutionStatus.OK:
         return unfinished_status(execution, ended), execution.error
-    if not execution.truncated and _same_lines(execution.stdout, check.stdout):
+    if not execution.truncated and matches(execution.stdout, check.stdout):
         return CheckStatus.PASSED, ""
     return CheckStatus.FAILED, f"wrote {preview(execution.stdout)}, not {preview(check.stdout)}"
-
-
-def _same_lines(text: str, expected: str) -> bool:
-    text, expected = text.rstrip(), expected.rstrip()
-    if text.count("\n") != expected.count("\n"):  # of long outputs most differ here already
-        return False
-    pairs = zip(text.split("\n"), expected.split("\n"), strict=True)
-    return all(line.rstrip() == expected_line.rstrip() for line, expected_line in pairs)

@@ -266,10 +266,46 @@ def test_calls_and_programs_from_string_columns(sandbox: Sandbox) -> None:
     assert code_tests(all_or_nothing=True)(completion=fenced(ADD), sandbox=sandbox, **calls).value == 0.0
 
 
+MATCHED = [
+    ("print(1/3)", "0.333333333", {}, 1.0),
+    ("print(*[1, 2, 3])", "1\n2\n3\n", {}, 1.0),
+    ("print(*[1, 2, 3])", "1\n2\n3\n", {"match": "lines"}, 0.0),
+    ("print(3.0)", "3", {}, 0.0),
+    ("print(3.0)", "3", {"match": "float"}, 1.0),
+    ("print(0.51)", "0.5", {"tolerance": "0.05"}, 1.0),
+    ("print('Yes')", "YES", {}, 0.0),
+    ("print('Yes')", "YES", {"match": "yes_no"}, 1.0),
+    ("print(3, 1, 2)", "1 2 3", {"match": "unordered"}, 1.0),
+]
+
+
+@pytest.mark.parametrize(("program", "expected", "columns", "score"), MATCHED)
+def test_a_row_says_how_the_output_of_programs_is_compared(
+    sandbox: Sandbox, program: str, expected: str, columns: dict[str, Any], score: float
+) -> None:
+    """By default as contests do; a column and a setting of the same name choose another rule."""
+    pair = {"completion": fenced(f"{program}\n"), "sandbox": sandbox, "inputs": [""], "outputs": [expected]}
+    assert score == code_tests(**pair, **columns).value
+    setting = code_tests(**{name: float(value) if name == "tolerance" else value for name, value in columns.items()})
+    assert score == setting(**pair).value if columns else score == code_tests(**pair).value
+    assert (
+        score
+        == code_tests(match="lines", tolerance=0.5)(**pair, **{"match": "tokens", "tolerance": 1e-6, **columns}).value
+    )
+
+
+@pytest.mark.parametrize("setting", [{"match": "token"}, {"tolerance": 1.5}])
+def test_a_setting_that_makes_no_sense_is_refused(setting: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"code_tests: (match='token'|tolerance=1.5): expected"):
+        code_tests(**setting)
+
+
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
         ({}, "no tests"),
+        ({"inputs": ["1"], "outputs": ["1"], "match": "token"}, "match='token': expected one of 'lines', 'tokens'"),
+        ({"inputs": ["1"], "outputs": ["1"], "tolerance": 7.0}, "tolerance=7.0: expected a number"),
         ({"tests": "assert add(1, 2) =="}, "cannot be run"),
         ({"tests": "import no_such_module\nassert add(1, 2) == 3", "setup": "1 / 0"}, "cannot be run"),
         ({"inputs": ["1"], "outputs": ["1", "2"]}, "1 inputs and 2 outputs"),

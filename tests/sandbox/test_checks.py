@@ -555,7 +555,7 @@ def test_no_checks_are_an_error_and_no_pass(sandbox: Sandbox) -> None:
 
 
 def test_program_checks_compare_output(sandbox: Sandbox) -> None:
-    """White space at the ends of lines and of the output does not matter; all else does."""
+    """The rule is named once for all checks, and a check that fails says what was written and what was expected."""
     echo = "print(input())"
     checks = [
         ProgramCheck("a\n", "a\n"),
@@ -566,9 +566,11 @@ def test_program_checks_compare_output(sandbox: Sandbox) -> None:
         ProgramCheck("a\n", "a\na\n"),
         ProgramCheck("a\n", ""),
     ]
-    report = check_programs(sandbox, echo, checks)
+    report = check_programs(sandbox, echo, checks, match="lines")
     assert [PASSED, PASSED, PASSED, FAILED, FAILED, FAILED, FAILED] == _statuses(report)
     assert "wrote 'a\\n', not 'A\\n'" == report.checks[4].reason
+    report = check_programs(sandbox, echo, checks)
+    assert [PASSED, PASSED, PASSED, PASSED, FAILED, FAILED, FAILED] == _statuses(report)
     assert "stdin 'a\\n'" == report.checks[0].label
 
 
