@@ -6,6 +6,7 @@ it, so a completion cannot forge a pass. A jail that fails is the cause ``infras
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 import re
@@ -17,7 +18,7 @@ from typing import Any
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.inside import program
 from builtin_rewards.reading.answer import AnswerRule, final_answer
-from builtin_rewards.reading.markdown import code_blocks, last_code
+from builtin_rewards.reading.markdown import begins_in_block, code_blocks, last_code, open_mark
 from rewardkit import InfrastructureError, Reward, Score, reward
 from sandbox import (
     CheckReport,
@@ -32,15 +33,18 @@ from sandbox import (
     check_functions,
     check_programs,
     output_matcher,
+    parse_expression,
 )
 from sandbox.errors import CheckError, NotPlainError
 
 LIMITS = Limits(timeout_s=10.0)  # What one completion may use, all its checks together
+FLOAT_TOLERANCE = 1e-9  # How far a float may be off that a function returns, absolutely or relatively: by rounding
 DEADLINE_S = 60.0  # Seconds of one call; above the jail's own limit, which ends slow code
 _NO_CODE = "no block of Python code in the completion"
 _MARKS = ("python", "py", "python3")
 _COMPILE = "def compiles(source):\n    compile(source, 'main.py', 'exec', dont_inherit=True)\n"
 _FIRST_LINE = re.compile(r"^(?:(?:from|import|def|class|async def|@)\b|[A-Za-z_]\w* *=)", re.MULTILINE)
+_HINTS = re.compile(rf"\b(?:{'|'.join(sorted(program.TYPING))})\b")
 _READER = Path(program.__file__).read_text(encoding="utf-8")  # it runs in the jail, so it is sent as text
 
 
@@ -51,12 +55,21 @@ def _prefix(prompt: str) -> str:
     return code[first_line.start() :] if first_line else ""
 
 
+def _blocks(completion: str, prompt: str) -> list[str]:
+    """Return the blocks of Python code in a completion, which may begin inside a block that the prompt opened."""
+    text = final_answer(completion, (AnswerRule.TAG,))
+    mark = open_mark(prompt) if "```" in prompt or "~~~" in prompt else None
+    if begins_in_block(text, mark is not None):
+        text = f"```{mark or _MARKS[0]}\n{text}"
+    return [block.lstrip("\ufeff\u200b") for block in code_blocks(text, _MARKS)]
+
+
 def _program(
-    completion: str, sandbox: Sandbox, entry_point: str | None = None, tests: str = "", prefix: str = ""
+    blocks: list[str], sandbox: Sandbox, entry_point: str | None = None, tests: str = "", prefix: str = ""
 ) -> str | None:
     """Return the program in a completion, if any, as ``assemble`` makes it; raise InfrastructureError of the jail."""
-    blocks = code_blocks(final_answer(completion, (AnswerRule.TAG,)), _MARKS)
-    if len(blocks) > 1 or (blocks and prefix.strip()):
+    lacks_hints = any(_HINTS.search(block) and "typing" not in block for block in blocks)
+    if len(blocks) > 1 or (blocks and (prefix.strip() or lacks_hints)):
         execution = sandbox.call(_READER, "assemble", [[blocks, entry_point, tests, prefix]], limits=LIMITS)
         if execution.status == "infrastructure":
             raise InfrastructureError(f"the jail failed: {execution.error}")
@@ -66,10 +79,16 @@ def _program(
 
 
 def _join_asserts(tests: str) -> str:
-    with contextlib.suppress(ValueError):
-        lines = json.loads(tests)
-        if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
-            return "\n".join(lines)
+    """Return test text; a list of lines in it, as JSON or as Python writes it, becomes their text."""
+    for read in (
+        (json.loads, lambda text: ast.literal_eval(parse_expression(text.strip())))
+        if tests.lstrip().startswith("[")
+        else ()
+    ):
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            lines = read(tests)
+            if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
+                return "\n".join(lines)
     return tests
 
 
@@ -113,10 +132,9 @@ def _check_pairs(
         checks = list(map(ProgramCheck, inputs, outputs))
         match, tolerance = matching.match, matching.tolerance
         return check_programs(sandbox, code, checks, match=match, tolerance=tolerance, limits=limits)
-    margin = matching.tolerance or 0.0
-    calls = [
-        FunctionCheck(arguments, expected, margin, margin) for arguments, expected in zip(inputs, outputs, strict=True)
-    ]
+    rounding = FLOAT_TOLERANCE if matching.tolerance is None else 0.0
+    margins = (matching.tolerance or 0.0, matching.tolerance or 0.0, rounding)
+    calls = [FunctionCheck(*pair, *margins) for pair in zip(inputs, outputs, strict=True)]
     return check_functions(sandbox, code, entry_point, calls, limits=limits)
 
 
@@ -135,7 +153,7 @@ def code_tests(
         match: How a program's output is compared where the row does not say it: ``"lines"``, ``"tokens"``,
             ``"float"``, ``"unordered"`` or ``"yes_no"``.
         tolerance: How far numbers may be off where the row does not say it, absolutely or relative to the expected one,
-            0 to below 1; ``None`` for 1e-6 in the outputs of programs, and for none in the values of functions.
+            0 to below 1; ``None`` for 1e-6 in the outputs of programs, and for 1e-9 in floats that functions return.
         limits: What one completion may use, all its checks together.
 
     Raises:
@@ -165,15 +183,16 @@ def code_tests(
         - ``tests``: assert-style text (HumanEval's ``check(candidate)``, or asserts that call functions by name),
           or a JSON list of asserts (MBPP). ``setup`` is code that runs before it, on the tests' side.
         - ``inputs`` and ``outputs``: lists of equal length. With an ``entry_point``, each input is a call's arguments,
-          a list or an object, and each output the value expected, compared strictly by type. Without one, each pair
-          is a program's standard input and output.
+          a list or an object, and each output the value expected, compared strictly by type; without a ``tolerance``
+          a float may be off by 1e-9, absolutely or relatively. Without an ``entry_point``, each pair is a program's
+          standard input and output.
         - ``match``: how a program's output is compared: ``tokens``, the default (what white space separates, whole
           numbers exactly and decimals within the tolerance), ``lines`` (white space counts, but not at the ends of
           lines and of the output), ``float`` (as tokens, whole numbers within the tolerance too), ``unordered`` (lines
           in any order; tokens in any order where each line has one, or all stand on one line), ``yes_no`` (as tokens;
           yes and no in upper or lower case).
         - ``tolerance``: how far numbers may be off, absolutely or relative to the expected one, 0 to below 1; 1e-6 for
-          the outputs of programs, and without it none for the values of functions.
+          the outputs of programs, and without it 1e-9 for the floats of functions.
         - ``entry_point``: the function under test, or ``Class.method``.
         - ``prefix``: code that the completion continues; by default the prompt, or its last block of Python.
 
@@ -195,7 +214,8 @@ def code_tests(
             return Score(None, reason="the row has no tests: neither 'tests' nor 'inputs' and 'outputs'")
         text, setup = _join_asserts(tests or ""), setup or ""
         context = _prefix(prompt) if prefix is None else prefix
-        code = _program(completion, sandbox, entry_point, f"{setup}\n{text}", context)
+        entry_point = entry_point.replace("()", "") if entry_point else None
+        code = _program(_blocks(completion, prompt), sandbox, entry_point, f"{setup}\n{text}", context)
         if code is None:
             return Score(0.0, reason=_NO_CODE)
         reports = []
@@ -216,22 +236,22 @@ def code_tests(
 
 
 @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
-def code_runs(completion: str, sandbox: Sandbox) -> Score:
+def code_runs(completion: str, sandbox: Sandbox, prompt: str = "") -> Score:
     """1.0 if the completion's Python code runs as a program to exit code 0, without input, otherwise 0.0.
 
     0.0 also where the completion holds no code (see ``code_tests``); never ``None``.
     """
-    code = _program(completion, sandbox)
+    code = _program(_blocks(completion, prompt), sandbox)
     return Score(0.0, reason=_NO_CODE) if code is None else _outcome(sandbox.run(code, limits=LIMITS))
 
 
 @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
-def code_compiles(completion: str, sandbox: Sandbox) -> Score:
+def code_compiles(completion: str, sandbox: Sandbox, prompt: str = "") -> Score:
     """1.0 if the completion's Python code compiles, otherwise 0.0 with the error; it is not run.
 
     0.0 also where the completion holds no code (see ``code_tests``); never ``None``.
     """
-    code = _program(completion, sandbox)
+    code = _program(_blocks(completion, prompt), sandbox)
     if code is None:
         return Score(0.0, reason=_NO_CODE)
     # in the jail: hostile source can crash the compiler

@@ -46,6 +46,7 @@ class FunctionCheck:
         expected: The right value, plain, compared by :func:`~sandbox.equality.same`.
         rel_tol: How far numbers may be off, relative to the larger one: 0 or more, below 1.
         abs_tol: How far numbers may be off in any case: 0 or more.
+        float_tol: How far a float may be off from an expected float, relatively or in any case: 0 or more, below 1.
 
     Raises:
         CheckError: An attribute makes no sense.
@@ -55,11 +56,12 @@ class FunctionCheck:
     expected: Any
     rel_tol: float = 0.0
     abs_tol: float = 0.0
+    float_tol: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.arguments, list | tuple | dict):
             raise CheckError(f"arguments={preview(self.arguments)}: expected a list, or a dict of keyword arguments")
-        for name, most in (("rel_tol", 1.0), ("abs_tol", math.inf)):
+        for name, most in (("rel_tol", 1.0), ("abs_tol", math.inf), ("float_tol", 1.0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < most:
                 raise CheckError(f"{name}={value!r}: expected a number, 0 or more and below {most:g}")
@@ -156,7 +158,7 @@ def _judge_call(
         return CheckStatus.INFRASTRUCTURE, execution.error
     if value.ok:
         with CollectorPaused():
-            equal = same(value.value, expected, check.rel_tol, check.abs_tol)
+            equal = same(value.value, expected, check.rel_tol, check.abs_tol, float_tol=check.float_tol)
         if equal:
             return CheckStatus.PASSED, ""
         return CheckStatus.FAILED, f"gave {preview(value.value)}, not {preview(expected)}"

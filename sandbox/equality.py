@@ -7,7 +7,7 @@ import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from sandbox import plain
 
@@ -22,13 +22,24 @@ class _ForeignError(Exception):
     """A value is of a type that is not plain."""
 
 
-def same(value: object, expected: object, rel_tol: float = 0.0, abs_tol: float = 0.0) -> bool:
+class _Margins(NamedTuple):
+    """How far numbers may be off: relative to the larger one, in any case, and two floats in either way."""
+
+    rel_tol: float
+    abs_tol: float
+    float_tol: float
+
+
+def same(
+    value: object, expected: object, rel_tol: float = 0.0, abs_tol: float = 0.0, *, float_tol: float = 0.0
+) -> bool:
     """Return whether a plain value is the expected one, strictly by type.
 
     ``True`` is not ``1``, ``1`` is not ``1.0``, a tuple is not a list, ``bytes`` are not ``bytearray``. With a
     tolerance, numbers of any kind (``int``, ``float``, ``complex``, never ``bool``) are the same if they are close,
-    as :func:`math.isclose` means it; members of sets and keys of dicts are always compared exactly. The order of
-    dicts and sets does not matter. ``nan`` is the same as ``nan``, on purpose: otherwise no check could expect it.
+    as :func:`math.isclose` means it; with a ``float_tol`` a float and a float alone, which is for errors of rounding.
+    Members of sets and keys of dicts are always compared exactly. The order of dicts and sets does not matter.
+    ``nan`` is the same as ``nan``, on purpose: otherwise no check could expect it.
     A set or dict that holds it more than once must hold it as often, with the same items, which are then compared
     exactly too. ``0.0`` is the same as ``-0.0``.
 
@@ -36,17 +47,17 @@ def same(value: object, expected: object, rel_tol: float = 0.0, abs_tol: float =
     the size of the smaller value, whatever the hashes in it: no set or dict looks up what another holds.
     """
     try:
-        return _same(value, expected, float(rel_tol), float(abs_tol), 0)
+        return _same(value, expected, _Margins(float(rel_tol), float(abs_tol), float(float_tol)), 0)
     except (_ForeignError, RecursionError):
         return False
 
 
-def _same(value: Any, expected: Any, rel_tol: float, abs_tol: float, depth: int) -> bool:
+def _same(value: Any, expected: Any, margins: _Margins, depth: int) -> bool:
     kind = type(value)
     if depth > _MAX_DEPTH:
         return False
-    if (rel_tol or abs_tol) and kind in _NUMBERS and type(expected) in _NUMBERS:
-        return _close(value, expected, rel_tol, abs_tol)
+    if (margins.rel_tol or margins.abs_tol) and kind in _NUMBERS and type(expected) in _NUMBERS:
+        return _close(value, expected, margins.rel_tol, margins.abs_tol)
     if kind is not type(expected):
         return False
     if kind is type:
@@ -55,23 +66,25 @@ def _same(value: Any, expected: Any, rel_tol: float, abs_tol: float, depth: int)
         return bool(value == expected)
     if kind is list or kind is tuple:
         return len(value) == len(expected) and all(
-            _same(ours, theirs, rel_tol, abs_tol, depth + 1) for ours, theirs in zip(value, expected, strict=True)
+            _same(ours, theirs, margins, depth + 1) for ours, theirs in zip(value, expected, strict=True)
         )
     if kind is dict:
-        return len(value) == len(expected) and _same_items(value, expected, rel_tol, abs_tol, depth + 1)
+        return len(value) == len(expected) and _same_items(value, expected, margins, depth + 1)
     if kind is set or kind is frozenset:
         return len(value) == len(expected) and sorted(map(_name, value)) == sorted(map(_name, expected))
+    if kind is float and margins.float_tol:
+        return _close(value, expected, margins.float_tol, margins.float_tol)
     return (kind is float or kind is complex) and _name(value) == _name(expected)
 
 
-def _same_items(value: dict[Any, Any], expected: dict[Any, Any], rel_tol: float, abs_tol: float, depth: int) -> bool:
+def _same_items(value: dict[Any, Any], expected: dict[Any, Any], margins: _Margins, depth: int) -> bool:
     items_by_name, expected_by_name = _by_name(value), _by_name(expected)
     for name, items in items_by_name.items():
         wanted = expected_by_name.get(name)
         if wanted is None or len(items) != len(wanted):
             return False
         if len(items) == 1:
-            if not _same(items[0], wanted[0], rel_tol, abs_tol, depth):
+            if not _same(items[0], wanted[0], margins, depth):
                 return False
         elif sorted(map(_name, items)) != sorted(map(_name, wanted)):  # keys with nan in them, each equal to no other
             return False

@@ -29,25 +29,44 @@ def assemble(blocks: list[str], entry_point: str | None, tests: str, prefix: str
     completion; else the last block. The last blocks that define what it uses come with it, unless it binds that itself,
     and so do later definitions of its own functions. Blocks without a name, such as an output, are no code. The
     prompt's code comes first where only the prompt binds a name of the program. Where it ends in the entry point
-    without a body and no block defines it, the last block is its body, at any indentation.
+    without a body and no block defines it, the last block is its body, at any indentation. Names of :mod:`typing` that
+    the program uses and does not bind are imported, for the signatures that contests hand out use them so.
     """
     named_blocks = [(block, _names(block)) for block in blocks]
     named_blocks = [(block, names) for block, names in named_blocks if any(names)] or named_blocks
-    test_names = _names(tests)
-    targets = [entry_point.split(".")[0]] if entry_point else sorted(test_names.used - test_names.bound - _BUILTIN)
+    targets = _targets([names for _, names in named_blocks], entry_point, tests)
     selection = _select_blocks([names for _, names in named_blocks], targets)
     program = "\n".join(block for index, (block, _) in enumerate(named_blocks) if index in selection)
     header = next((text for text in (prefix, prefix.rstrip() + "\n        pass") if _definition(text)), "")
     if entry_point and not any(targets[0] in names.bound for _, names in named_blocks):
         return _complete_stub(header, named_blocks[-1][0], prefix, entry_point) or program
-    program_names, header_names = _names(program), _names(header).bound - _BUILTIN
-    needs_header = (program_names.used - program_names.bound) & header_names
-    if needs_header and not (header_names - program_names.bound).intersection(targets):
+    names, header_names = _names(program), _names(header).bound - _BUILTIN
+    missing = names.used - names.bound
+    if missing & header_names and not (header_names - names.bound).intersection(targets):
         program = f"{header}\n{program}"
-    return "\n".join([*_FUTURE.findall(program), _FUTURE.sub("", program)])
+        missing -= header_names
+    hints = [f"from typing import {', '.join(sorted(missing & TYPING))}"] if missing & TYPING else []
+    return "\n".join([*_FUTURE.findall(program), *hints, _FUTURE.sub("", program)])
+
+
+def _targets(block_names: list[_Names], entry_point: str | None, tests: str) -> list[str]:
+    """Return the names that are tested: the entry point's, or the class it is a method of, or those the tests lack."""
+    if not entry_point:
+        names = _names(tests)
+        return sorted(names.used - names.bound - _BUILTIN)
+    first = entry_point.split(".")[0]
+    if not any(first in names.bound for names in block_names) and any(_CLASS in names.defined for names in block_names):
+        return [_CLASS]
+    return [first]
 
 
 _BUILTIN = frozenset(dir(builtins))
+_CLASS = "Solution"  # what contests name the class whose method is the entry point
+TYPING = frozenset({
+    "Any", "Callable", "Deque", "DefaultDict", "Dict", "FrozenSet", "Generator", "Iterable", "Iterator", "List",
+    "Literal", "Mapping", "NamedTuple", "Optional", "Sequence", "Set", "Tuple", "Type", "TypeVar", "Union",
+})  # fmt: skip
+"""Names of :mod:`typing` that signatures use without an import where a contest's judge has them."""
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)  # what the compiler raises for hostile source
 _FUTURE = re.compile(r"^from __future__ import .*", re.MULTILINE)  # must stay in front of all other code
 

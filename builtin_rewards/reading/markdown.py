@@ -11,6 +11,7 @@ from builtin_rewards.reading.normalisation import shows
 _FENCES = ("```", "~~~")
 _FENCE_OR_INLINE_CODE = re.compile(r"^[ \t]*+(?:`{3,}+[^`\n]*+|~{3,}.*+)$|`[^`\n]*+`", re.MULTILINE)
 _OPENING = re.compile(r"\s*+(`{3,}+(?!.*`)|~{3,}+)[\s{.]*([^\s}]*)")  # a backtick behind them makes them inline code
+_CODE = re.compile(r"\s*+(?:(?:from|import|def|class|async def|@|for|while|if|print)\b|@|#|[A-Za-z_][\w.]*+ *=[^=])")
 
 
 class FencedBlock(NamedTuple):
@@ -24,15 +25,21 @@ class FencedBlock(NamedTuple):
 def split_fences(text: str) -> tuple[list[FencedBlock], list[str]]:
     """Return a text's fenced blocks, and the lines outside them, with each block's opening fence in its place.
 
-    As in CommonMark, but indented to any depth, since blocks stand in lists; that is taken off the block's lines.
+    As in CommonMark, but indented to any depth, since blocks stand in lists; that is taken off the block's lines. A
+    block that no line of its own closes ends with the first line that has the fence behind its text.
     """
     blocks: list[FencedBlock] = []
     outside: list[str] = []
     inside: list[str] = []
-    fence, mark, indent = "", "", 0
-    for line in text.split("\n"):
+    fence, mark, indent, glued_end = "", "", 0, -1
+    lines = text.split("\n")
+    for index, line in enumerate(lines):
         margin = len(line) - len(line.lstrip(" "))
-        if fence and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+        if fence and index == glued_end:
+            inside.append(line.rstrip()[: -len(fence)][min(indent, margin) :])
+            blocks.append(FencedBlock(mark, "\n".join(inside), True))
+            fence = ""
+        elif fence and _closes(line, fence):
             blocks.append(FencedBlock(mark, "\n".join(inside), True))
             fence = ""
         elif fence:
@@ -41,9 +48,46 @@ def split_fences(text: str) -> tuple[list[FencedBlock], list[str]]:
             outside.append(line)
             if opening := _OPENING.match(line):
                 fence, mark, indent, inside = opening[1], opening[2].lower(), margin, []
+                glued_end = _glued_end(lines, index + 1, fence)
     if fence:
         blocks.append(FencedBlock(mark, "\n".join(inside), False))
     return blocks, outside
+
+
+def _closes(line: str, fence: str) -> bool:
+    return line.strip().startswith(fence) and not line.strip().strip(fence[0])
+
+
+def _glued_end(lines: list[str], start: int, fence: str) -> int:
+    """Return the line in which a block ends behind code, as in ``return x``` ``; -1 where a line of its own ends it."""
+    glued = -1
+    for index in range(start, len(lines)):
+        line = lines[index].strip()
+        if line.startswith(fence):
+            return -1 if _closes(line, fence) else glued
+        if glued < 0 and line.endswith(fence):
+            glued = index
+    return glued
+
+
+def open_mark(text: str) -> str | None:
+    """Return the language of the fenced block that a text ends in without closing it, or ``None``."""
+    blocks, _ = split_fences(text)
+    return blocks[-1].mark if blocks and not blocks[-1].closed else None
+
+
+def begins_in_block(text: str, after_open_fence: bool = False) -> bool:
+    """Return whether a text begins inside a fenced block, whose opening fence stood before it, or was left out.
+
+    Its first fence is bare then, and the next one names a language; or the number of fences is odd, and the opening one
+    is known to stand before it or the text begins as code does.
+    """
+    fences = [opening for line in text.split("\n") if (opening := _OPENING.match(line))]
+    if not fences or fences[0][2]:
+        return False
+    if len(fences) > 1 and fences[1][2]:
+        return bool(text[: text.find(fences[0][1])].strip())
+    return len(fences) % 2 == 1 and (after_open_fence or _CODE.match(text) is not None)
 
 
 def without_code(text: str) -> str:

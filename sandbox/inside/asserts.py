@@ -244,7 +244,7 @@ def _run(
     defined = {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
     if entry is None:
         names.update((name, _proxy(peer, name)) for name in _unbound(tree, names) if name in defined)
-    elif entry.split(".")[0] in defined:
+    elif entry.split(".")[0] in defined or ("." not in entry and "Solution" in defined):
         names["candidate"] = names[entry.split(".")[-1]] = _proxy(peer, entry)
     else:
         emit({"missing": entry})

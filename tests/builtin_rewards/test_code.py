@@ -60,6 +60,94 @@ def test_the_rule_for_blocks(completion: str, code: str | None) -> None:
     assert last_code(completion, _MARKS) == code
 
 
+@pytest.mark.parametrize(
+    ("prompt", "completion", "score"),
+    [
+        ("Write add.\n```python\n", ADD + "```", 1.0),
+        ("Write add.\n```python\n", WRONG + "```", 0.0),
+        ("Write add.\n```\n", ADD + "```\nDone.", 1.0),
+        ("Write add.\n```python\n", ADD + "```\n\n" + fenced("print(add(1, 2))\n"), 1.0),
+        ("Write add.\n```python\n", "Sure.\n\n" + fenced(ADD, ""), 1.0),
+        ("Write add.\n```python\n", fenced(ADD), 1.0),
+        ("Write add.\n```python\n", ADD, 1.0),
+        ('Write add.\n```python\ndef add(a, b):\n    """Sum."""\n', "    return a + b\n```\nThis adds.", 1.0),
+        ('Write add.\n```python\ndef add(a, b):\n    """Sum."""\n', "    return a - b\n```\nThis adds.", 0.0),
+        ("Write add.", ADD + "```", 1.0),
+        ("Write add.", ADD + "```\n\n" + fenced("print(add(1, 2))\n"), 1.0),
+        ("Write add.", "Here:\n```\n" + ADD, 1.0),
+        ("Write add.", "```python\n" + ADD.rstrip() + "```", 1.0),
+        ("Write add.", "```python\n" + ADD.rstrip() + "```\nThis adds.", 1.0),
+        ("Write add.", "```python\n" + ADD.rstrip() + "```\nUse it:\n" + fenced("print(add(1, 2))\n"), 1.0),
+        ("Write add.", "```python\n\ufeff" + ADD + "```", 1.0),
+        ("Write add.", "\ufeff" + ADD, 1.0),
+    ],
+)
+def test_a_fence_may_be_the_prompts_or_stand_behind_code(
+    sandbox: Sandbox, prompt: str, completion: str, score: float
+) -> None:
+    """The block that the prompt opened goes on in the completion, and one ends where its fence ends a line."""
+    columns = {"tests": "assert add(1, 2) == 3", "entry_point": "add", "prompt": prompt}
+    assert score == code_tests(completion=completion, sandbox=sandbox, **columns).value
+    if '"""' not in prompt:
+        assert score == code_tests(completion=completion, sandbox=sandbox, **{**columns, "entry_point": None}).value
+
+
+SOLUTION = "class Solution:\n    total = 0\n    def add(self, a: {}, b: int = 0) -> int:\n        return a + b\n"
+
+
+@pytest.mark.parametrize("hint", ["int", "List[int]", "Optional[Dict[str, Any]]"])
+@pytest.mark.parametrize("path", ["Solution.add", "Solution().add", "add"])
+def test_methods_of_a_solution_are_found_with_the_hints_of_contests(sandbox: Sandbox, path: str, hint: str) -> None:
+    """An entry point may name the method alone, and names of typing need no import."""
+    completion = fenced(SOLUTION.format(hint))
+    calls = {"inputs": [[1, 2]], "outputs": [3], "entry_point": path}
+    assert 1.0 == code_tests(completion=completion, sandbox=sandbox, **calls).value
+    check = {"tests": "def check(candidate):\n    assert candidate(a=1, b=2) == 3\n", "entry_point": path}
+    assert 1.0 == code_tests(completion=completion, sandbox=sandbox, **check).value
+    assert 1.0 == code_tests(completion=completion + fenced("Solution().add(1, 2)\n"), sandbox=sandbox, **check).value
+
+
+def test_each_call_has_an_instance_of_its_own(sandbox: Sandbox) -> None:
+    """What a method keeps in its object is not there for the next call."""
+    counter = (
+        "class Solution:\n    def __init__(self):\n        self.n = 0\n    def add(self, a):\n        self.n += a\n"
+    )
+    calls = {"inputs": [[1], [1]], "outputs": [1, 1], "entry_point": "Solution.add"}
+    assert 1.0 == code_tests(completion=counter + "        return self.n\n", sandbox=sandbox, **calls).value
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "score"),
+    [
+        ("0.1 + 0.2", 0.3, 1.0),
+        ("0.3001", 0.3, 0.0),
+        ("3", 3.0, 0.0),
+        ("3.0", 3, 0.0),
+        ("[0.1 + 0.2, 1]", [0.3, 1], 1.0),
+    ],
+)
+def test_floats_of_functions_may_be_off_by_rounding(
+    sandbox: Sandbox, value: str, expected: object, score: float
+) -> None:
+    """A float is right within 1e-9; whole numbers are exact, and types stay apart."""
+    calls = {"inputs": [[]], "outputs": [expected], "entry_point": "f"}
+    assert score == code_tests(completion=f"def f():\n    return {value}\n", sandbox=sandbox, **calls).value
+
+
+def test_lists_of_asserts_come_as_lists_or_as_either_text(sandbox: Sandbox) -> None:
+    """JSON and what Python writes of a list are both a list of lines."""
+    lines = ["assert add(1, 2) == 3", 'assert add("a", "b") == "ab"']
+    for tests in (json.dumps(lines), repr(lines)):
+        score = code_tests(completion=ADD, sandbox=sandbox, tests=tests)
+        assert (1.0, 2.0) == (score.value, score.metrics["checks"])
+
+
+def test_programs_may_write_long_numbers(sandbox: Sandbox) -> None:
+    """Python's limit on the digits of a number does not hold in the jail, where time is limited."""
+    pairs = {"inputs": [""], "outputs": ["1" + "0" * 5000 + "\n"]}
+    assert 1.0 == code_tests(completion="print(10**5000)\n", sandbox=sandbox, **pairs).value
+
+
 def test_asserts_by_name_and_by_candidate(sandbox: Sandbox) -> None:
     lines = json.dumps(["assert add(1, 2) == 3", "assert add(0, 0) == 0"])
     assert code_tests(completion=fenced(ADD), sandbox=sandbox, tests=lines).value == 1.0
