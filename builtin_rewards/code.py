@@ -18,9 +18,11 @@ from typing import Any
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.inside import program
 from builtin_rewards.reading.answer import AnswerRule, final_answer
+from builtin_rewards.reading.code_language import no_code_reason, why_not_run
 from builtin_rewards.reading.markdown import begins_in_block, code_blocks, last_code, open_mark
 from rewardkit import InfrastructureError, Reward, Score, reward
 from sandbox import (
+    FOREIGN_NAMES,
     CheckReport,
     CheckStatus,
     ExecutionResult,
@@ -34,13 +36,13 @@ from sandbox import (
     check_programs,
     output_matcher,
     parse_expression,
+    signs_of,
 )
 from sandbox.errors import CheckError, NotPlainError
 
 LIMITS = Limits(timeout_s=10.0)  # What one completion may use, all its checks together
 FLOAT_TOLERANCE = 1e-9  # How far a float may be off that a function returns, absolutely or relatively: by rounding
 DEADLINE_S = 60.0  # Seconds of one call; above the jail's own limit, which ends slow code
-_NO_CODE = "no block of Python code in the completion"
 _MARKS = ("python", "py", "python3")
 _COMPILE = "def compiles(source):\n    compile(source, 'main.py', 'exec', dont_inherit=True)\n"
 _FIRST_LINE = re.compile(r"^(?:(?:from|import|def|class|async def|@)\b|[A-Za-z_]\w* *=)", re.MULTILINE)
@@ -64,18 +66,34 @@ def _blocks(completion: str, prompt: str) -> list[str]:
     return [block.lstrip("\ufeff\u200b") for block in code_blocks(text, _MARKS)]
 
 
+def _read_in_jail(sandbox: Sandbox, function: str, arguments: list[Any]) -> Any:
+    """Return what a function of the reader makes of code; ``None`` where the code breaks it."""
+    execution = sandbox.call(_READER, function, [arguments], limits=LIMITS)
+    if execution.status == "infrastructure":
+        raise InfrastructureError(f"the jail failed: {execution.error}")
+    is_read = execution.status == "ok" and execution.value and execution.value[0].ok
+    return execution.value[0].value if execution.value and is_read else None
+
+
 def _program(
     blocks: list[str], sandbox: Sandbox, entry_point: str | None = None, tests: str = "", prefix: str = ""
 ) -> str | None:
     """Return the program in a completion, if any, as ``assemble`` makes it; raise InfrastructureError of the jail."""
     lacks_hints = any(_HINTS.search(block) and "typing" not in block for block in blocks)
     if len(blocks) > 1 or (blocks and (prefix.strip() or lacks_hints)):
-        execution = sandbox.call(_READER, "assemble", [[blocks, entry_point, tests, prefix]], limits=LIMITS)
-        if execution.status == "infrastructure":
-            raise InfrastructureError(f"the jail failed: {execution.error}")
-        if execution.status == "ok" and execution.value and execution.value[0].ok:
-            return str(execution.value[0].value)
+        assembled = _read_in_jail(sandbox, "assemble", [blocks, entry_point, tests, prefix])
+        if assembled is not None:
+            return str(assembled)
     return blocks[-1] if blocks else None
+
+
+def _other_language(code: str, sandbox: Sandbox) -> str | None:
+    """Return why code is not run: it is plainly of another language than Python; ``None`` where it is not."""
+    language = signs_of(code)
+    if language is None:
+        return None
+    is_python = _read_in_jail(sandbox, "is_python", [code, sorted(FOREIGN_NAMES)])
+    return None if is_python else f"the code is in {language}, not in Python"
 
 
 def _join_asserts(tests: str) -> str:
@@ -107,10 +125,13 @@ def _score(reports: Sequence[CheckReport], *, all_or_nothing: bool) -> Score:
 
 @dataclass(frozen=True, slots=True)
 class _Matching:
-    """How the outputs of programs are compared, by the row or else by the setting."""
+    """How the outputs of programs are compared, by the row or else by the setting; refuses what makes no sense."""
 
     match: str
     tolerance: float | None
+
+    def __post_init__(self) -> None:
+        output_matcher(self.match, self.tolerance)
 
     def of_row(self, match: str | None, tolerance: float | None) -> _Matching:
         """Return this with what a row says in its place."""
@@ -159,7 +180,6 @@ def code_tests(
     Raises:
         ValueError: There is no such rule, or the tolerance makes no sense.
     """
-    output_matcher(match, tolerance)
     setting = _Matching(match, tolerance)
 
     @reward(timeout_s=max(DEADLINE_S, 3 * limits.timeout_s), score_range=(0, 1))
@@ -174,6 +194,7 @@ def code_tests(
         prefix: str | None = None,
         match: str | None = None,
         tolerance: float | None = None,
+        language: str | None = None,
         prompt: str = "",
     ) -> Score:
         """The share of a row's tests that the completion's Python code passes, 0 to 1.
@@ -194,6 +215,7 @@ def code_tests(
         - ``tolerance``: how far numbers may be off, absolutely or relative to the expected one, 0 to below 1; 1e-6 for
           the outputs of programs, and without it 1e-9 for the floats of functions.
         - ``entry_point``: the function under test, or ``Class.method``.
+        - ``language``: the row's language, by default Python; ``Python 3`` and ``pypy3`` are Python too.
         - ``prefix``: code that the completion continues; by default the prompt, or its last block of Python.
 
         Which code counts: among the blocks marked ``python``, ``py`` or ``python3`` after the last thought, or else
@@ -206,18 +228,29 @@ def code_tests(
         Each call gets copies of its arguments. Assert-style tests see what a call changed in them only where it
         returned ``None``, as functions that work in place do.
 
-        0.0 where the completion holds no code. A value that is not plain, such as a generator or a coroutine, passes
-        no check. ``None`` where the row has no tests, or tests that cannot be run, such as those that use a name
-        which nothing on their side defines.
+        0.0 where the completion holds no code, or code that is marked as another language or plainly is of one: it has
+        a sign of that language, and does not read as Python or uses a name such as ``console`` that nothing binds. A
+        value that is not plain, such as a generator or a coroutine, passes no check.
+
+        ``None`` where the row has no tests, or tests that cannot be run, such as those that use a name which nothing on
+        their side defines, or a ``language`` that the jail does not run, whatever the completion is.
         """
+        if reason := why_not_run(language):
+            return Score(None, reason=reason)
         if not tests and inputs is None:
             return Score(None, reason="the row has no tests: neither 'tests' nor 'inputs' and 'outputs'")
+        try:
+            matching = setting.of_row(match, tolerance)
+        except CheckError as error:
+            return Score(None, reason=f"the row's tests cannot be run: {error}")
         text, setup = _join_asserts(tests or ""), setup or ""
         context = _prefix(prompt) if prefix is None else prefix
         entry_point = entry_point.replace("()", "") if entry_point else None
         code = _program(_blocks(completion, prompt), sandbox, entry_point, f"{setup}\n{text}", context)
         if code is None:
-            return Score(0.0, reason=_NO_CODE)
+            return Score(0.0, reason=no_code_reason(completion))
+        if reason := _other_language(code, sandbox):
+            return Score(0.0, reason=reason)
         reports = []
         try:
             if tests:
@@ -226,7 +259,6 @@ def code_tests(
                 )
                 reports.append(report)
             if inputs is not None:
-                matching = setting.of_row(match, tolerance)
                 reports.append(_check_pairs(sandbox, code, entry_point, inputs, outputs or [], matching, limits))
         except (CheckError, NotPlainError) as error:
             return Score(None, reason=f"the row's tests cannot be run: {error}")
@@ -236,26 +268,34 @@ def code_tests(
 
 
 @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
-def code_runs(completion: str, sandbox: Sandbox, prompt: str = "") -> Score:
+def code_runs(completion: str, sandbox: Sandbox, language: str | None = None, prompt: str = "") -> Score:
     """1.0 if the completion's Python code runs as a program to exit code 0, without input, otherwise 0.0.
 
-    0.0 also where the completion holds no code (see ``code_tests``); never ``None``.
+    0.0 also where the completion holds no code, or code of another language (see ``code_tests``). ``None`` only where
+    the row's ``language`` is one that the jail does not run.
     """
+    if reason := why_not_run(language):
+        return Score(None, reason=reason)
     code = _program(_blocks(completion, prompt), sandbox)
-    return Score(0.0, reason=_NO_CODE) if code is None else _outcome(sandbox.run(code, limits=LIMITS))
+    if reason := no_code_reason(completion) if code is None else _other_language(code, sandbox):
+        return Score(0.0, reason=reason)
+    return _outcome(sandbox.run(code or "", limits=LIMITS))
 
 
 @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
-def code_compiles(completion: str, sandbox: Sandbox, prompt: str = "") -> Score:
+def code_compiles(completion: str, sandbox: Sandbox, language: str | None = None, prompt: str = "") -> Score:
     """1.0 if the completion's Python code compiles, otherwise 0.0 with the error; it is not run.
 
-    0.0 also where the completion holds no code (see ``code_tests``); never ``None``.
+    0.0 also where the completion holds no code, or code of another language (see ``code_tests``). ``None`` only where
+    the row's ``language`` is one that the jail does not run.
     """
+    if reason := why_not_run(language):
+        return Score(None, reason=reason)
     code = _program(_blocks(completion, prompt), sandbox)
-    if code is None:
-        return Score(0.0, reason=_NO_CODE)
+    if reason := no_code_reason(completion) if code is None else _other_language(code, sandbox):
+        return Score(0.0, reason=reason)
     # in the jail: hostile source can crash the compiler
-    execution = sandbox.call(_COMPILE, "compiles", [[code]], limits=LIMITS)
+    execution = sandbox.call(_COMPILE, "compiles", [[code or ""]], limits=LIMITS)
     if execution.status == "ok" and execution.value and not execution.value[0].ok:
         return Score(0.0, reason=execution.value[0].error)
     return _outcome(execution)

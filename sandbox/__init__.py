@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from sandbox.client import Sandbox
     from sandbox.diagnosis import machine, trials
     from sandbox.jail.levels import Level
+    from sandbox.languages.names import JAIL_LANGUAGES, language_name
+    from sandbox.languages.signs import FOREIGN_NAMES, signs_of
     from sandbox.limits import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S, Limits, cores, local_ranks
     from sandbox.matching.outputs import DEFAULT_TOLERANCE, OutputMatch, output_matcher
     from sandbox.process import PROFILES, remove_stale_folders
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_MEMORY_BYTES",
     "DEFAULT_TOLERANCE",
+    "FOREIGN_NAMES",
+    "JAIL_LANGUAGES",
     "LOAD_TIMEOUT_S",
     "PROFILES",
     "AssertsRun",
@@ -53,6 +57,7 @@ __all__ = [
     "check_programs",
     "check_source",
     "cores",
+    "language_name",
     "local_ranks",
     "machine",
     "module_code",
@@ -60,6 +65,7 @@ __all__ = [
     "parse",
     "parse_expression",
     "remove_stale_folders",
+    "signs_of",
     "trials",
 ]
 
@@ -67,6 +73,8 @@ _HOMES = {
     "client": ("Sandbox",),
     "diagnosis": ("machine", "trials"),
     "jail.levels": ("Level",),
+    "languages.names": ("JAIL_LANGUAGES", "language_name"),
+    "languages.signs": ("FOREIGN_NAMES", "signs_of"),
     "limits": ("DEFAULT_MEMORY_BYTES", "LOAD_TIMEOUT_S", "Limits", "cores", "local_ranks"),
     "matching.outputs": ("DEFAULT_TOLERANCE", "OutputMatch", "output_matcher"),
     "process": ("PROFILES", "remove_stale_folders"),

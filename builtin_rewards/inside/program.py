@@ -60,6 +60,12 @@ def _targets(block_names: list[_Names], entry_point: str | None, tests: str) -> 
     return [first]
 
 
+def is_python(code: str, foreign: list[str]) -> bool:
+    """Return whether a text compiles as Python and binds all the names of other languages that it uses."""
+    names = _names(code)
+    return _definition(code) is not None and not (names.used - names.bound).intersection(foreign)
+
+
 _BUILTIN = frozenset(dir(builtins))
 _CLASS = "Solution"  # what contests name the class whose method is the entry point
 TYPING = frozenset({

@@ -354,6 +354,74 @@ def test_calls_and_programs_from_string_columns(sandbox: Sandbox) -> None:
     assert code_tests(all_or_nothing=True)(completion=fenced(ADD), sandbox=sandbox, **calls).value == 0.0
 
 
+SUM = {
+    "cpp": "#include <iostream>\nint main(){long s=0,x;while(std::cin>>x)s+=x;std::cout<<s;}\n",
+    "java": "import java.util.*;\npublic class Main{public static void main(String[] a){System.out.println(42);}}\n",
+    "js": "const t=require('fs').readFileSync(0,'utf8');\nconsole.log(42)\n",
+    "go": 'package main\nimport "fmt"\nfunc main() { fmt.Println(42) }\n',
+    "rust": 'fn main() {\n    println!("42");\n}\n',
+    "ruby": "puts gets.split.map(&:to_i).sum\n",
+    "typescript": "const x: number = 42;\nconsole.log(x);\n",
+    "one line of js": "console.log(42)\n",
+    "one line of ruby": "puts(42)\n",
+    "one line of go": "fmt.Println(42)\n",
+}
+PROGRAM = "print(sum(map(int, input().split())))\n"
+
+
+@pytest.mark.parametrize("name", SUM)
+@pytest.mark.parametrize("form", ["marked", "unmarked", "unfenced", "marked as Python"])
+def test_code_of_another_language_is_not_run(sandbox: Sandbox, name: str, form: str) -> None:
+    """What the model chose is never a skip: it is 0.0, for a language that can be read as Python too."""
+    marks = {"marked": name.split()[-1], "unmarked": "", "marked as Python": "python"}
+    completion = fenced(SUM[name], marks[form]) if form in marks else SUM[name]
+    for score in (
+        code_tests(completion=completion, sandbox=sandbox, inputs=["42"], outputs=["42"]),
+        code_tests(completion=completion, sandbox=sandbox, inputs=["42"], outputs=["42"], language="python"),
+        code_runs(completion=completion, sandbox=sandbox),
+        code_compiles(completion=completion, sandbox=sandbox),
+    ):
+        assert score.value == 0.0
+        assert "code is in" in (score.reason or "")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "from types import SimpleNamespace\nconsole = SimpleNamespace(log=print)\nconsole.log(42)\n",
+        "def puts(x):\n    print(x)\nputs(42)\n",
+        'js = """\nconst x = 1;\nfunction f() {}\nconsole.log(x)\n"""\nprint(42)\n',
+        "#include <iostream>\nprint(42)\n",
+        "# echo $1 => {42}\nprint(42)\n",
+        "select = 'select a from b'\nprint(42)\n",
+    ],
+)
+def test_python_that_mentions_another_language_is_python(sandbox: Sandbox, program: str) -> None:
+    assert code_tests(completion=fenced(program), sandbox=sandbox, inputs=[""], outputs=["42"]).value == 1.0
+    assert code_compiles(completion=program, sandbox=sandbox).value == 1.0
+
+
+@pytest.mark.parametrize("language", ["cpp", "GNU C++17", "js", "Java 8", "Python 2", "en"])
+@pytest.mark.parametrize("completion", [fenced(PROGRAM), fenced(SUM["cpp"], "cpp"), "", "no code at all"])
+def test_a_row_of_a_language_that_the_jail_does_not_run_is_skipped(
+    sandbox: Sandbox, language: str, completion: str
+) -> None:
+    """Whatever the model wrote."""
+    for score in (
+        code_tests(completion=completion, sandbox=sandbox, inputs=["42"], outputs=["42"], language=language),
+        code_runs(completion=completion, sandbox=sandbox, language=language),
+        code_compiles(completion=completion, sandbox=sandbox, language=language),
+    ):
+        assert score.value is None
+        assert f"the row's language is {language!r}, and the jail runs python only" == score.reason
+
+
+@pytest.mark.parametrize("language", ["python", "Python 3", "PYTHON3", "PyPy 3-64", "py", "", None])
+def test_a_row_of_python_is_run(sandbox: Sandbox, language: str | None) -> None:
+    arguments = {"sandbox": sandbox, "inputs": ["20 22"], "outputs": ["42"], "language": language}
+    assert code_tests(completion=fenced(PROGRAM), **arguments).value == 1.0
+
+
 MATCHED = [
     ("print(1/3)", "0.333333333", {}, 1.0),
     ("print(*[1, 2, 3])", "1\n2\n3\n", {}, 1.0),
