@@ -53,6 +53,17 @@ def shortest(completions: list[str]) -> list[float]:
     least = min(map(len, completions))
     return [float(len(one) == least) for one in completions]
 
+OWN = 1.0
+
+@reward(default=None, retries=0)
+def mortal(completion: str) -> float:
+    import os
+    import helper_of_ray
+    time.sleep(0.005)
+    if completion == "end":
+        os._exit(1)
+    return helper_of_ray.FACTOR + OWN
+
 @reward
 def slow(completion: str) -> float:
     time.sleep(0.01)
@@ -144,6 +155,24 @@ def test_scores_on_three_nodes_are_those_of_one(cluster: Any, rewards: str, told
     assert expected.scores == batch.scores
     assert {"scored"} == {str(one.status) for outcomes in batch.outcomes.values() for one in outcomes}
     assert full or all(told[node] > 20 for node in nodes)  # what is trivial stays here, the driver's node
+
+
+@pytest.mark.parametrize("edited", ["rewards_of_ray.py", "helper_of_ray.py"])
+def test_workers_that_start_later_on_nodes_run_what_the_run_began_with(
+    cluster: Any, rewards: str, told: Counter[str], edited: str
+) -> None:
+    """Neither the reward's file nor a module that it imports late changes a run by an edit."""
+    file = Path(rewards).with_name(edited)
+    with _joined(Runtime([f"{rewards}:mortal"], workers=1, lane="ray"), 2) as runtime:
+        nodes = runtime.nodes
+        file.write_text(file.read_text().replace("= 2.0", "= -2.0").replace("OWN = 1.0", "OWN = -1.0"))
+        rollouts = [Rollout("p", "end" if number % 40 == 7 else "word") for number in range(400)]
+        outcomes = runtime.score(rollouts)["mortal"]
+    assert {("end", "crashed", None), ("word", None, 3.0)} == {
+        (rollout.completion, outcome.cause and str(outcome.cause), outcome.score)
+        for rollout, outcome in zip(rollouts, outcomes, strict=True)
+    }
+    assert all(told[node] > 20 for node in nodes)
 
 
 @pytest.mark.full
