@@ -320,12 +320,20 @@ def is_halted(process: int) -> bool:
     if _state_of(process) in ("T", "t"):
         return True
     with contextlib.suppress(OSError, ValueError):
-        for line in Path(f"/proc/{process}/cgroup").read_text().splitlines():
-            _, controllers, group = line.split(":", 2)
-            if not controllers:
-                return "frozen 1" in Path(f"/sys/fs/cgroup{group}/cgroup.events").read_text()
-            if controllers == "freezer":
-                return "THAWED" not in Path(f"/sys/fs/cgroup/freezer{group}/freezer.state").read_text()
+        return any(map(_is_frozen, Path(f"/proc/{process}/cgroup").read_text().splitlines()))
+    return False
+
+
+def _is_frozen(line: str) -> bool:
+    """Return whether the freezer has stopped the group in a line of a process's ``cgroup`` file."""
+    _, controllers, group = line.split(":", 2)
+    files = [f"freezer{group}/freezer.state"] if controllers == "freezer" else []
+    if not controllers:  # the second version of groups, alone or beside the first
+        files = [f"{group.lstrip('/')}/cgroup.events", f"unified{group}/cgroup.events"]
+    for file in files:
+        with contextlib.suppress(OSError):
+            state = Path("/sys/fs/cgroup", file).read_text()
+            return "frozen 1" in state or state.startswith("FR")  # freezing or frozen; of a group above it, too
     return False
 
 

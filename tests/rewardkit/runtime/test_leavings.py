@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import asyncio
 import ctypes
+import functools
 import gc
 import os
 import signal
@@ -12,7 +13,8 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -182,9 +184,39 @@ def test_a_worker_stopped_during_a_call_is_lost(lane: str, timeout_s: float, mon
     assert (Cause.INFRASTRUCTURE, True) == (lost.cause, "stopped from outside, 3 times" in (lost.error or ""))
 
 
-@pytest.mark.cases(1)
+def _signals(process: int, *, on: bool) -> None:
+    os.kill(process, signal.SIGSTOP if on else signal.SIGCONT)
+
+
+def _freezes(group: Path, state: str, process: int, *, on: bool) -> None:
+    if on:
+        (group / "cgroup.procs").write_text(str(process))
+    frozen, thawed = ("1", "0") if state == "cgroup.freeze" else ("FROZEN", "THAWED")
+    (group / state).write_text(frozen if on else thawed)
+
+
+@pytest.fixture(params=["signal", "freezer", "freezer of version 2"])
+def halt(request: pytest.FixtureRequest) -> Iterator[Callable[..., None]]:
+    """What stops a process, and lets it go on; a freezer where this process may make groups."""
+    if request.param == "signal":
+        yield _signals
+        return
+    state = "freezer.state" if request.param == "freezer" else "cgroup.freeze"
+    parents = ["freezer"] if request.param == "freezer" else ["unified", ""]
+    root = next((path for parent in parents if (path := Path("/sys/fs/cgroup", parent, "cgroup.procs")).exists()), None)
+    if root is None or not os.access(root, os.W_OK):
+        pytest.skip(f"no group with a {state} can be made here")
+    group = root.with_name(f"halted-{os.getpid()}")
+    group.mkdir()
+    yield functools.partial(_freezes, group, state)
+    _freezes(group, state, 0, on=False)
+    assert wait_for(lambda: not (group / "cgroup.procs").read_text())
+    group.rmdir()
+
+
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("lane", LANES)
-def test_a_worker_that_goes_on_after_a_stop_blames_nobody(lane: str) -> None:
+def test_a_worker_that_goes_on_after_a_stop_blames_nobody(lane: str, halt: Callable[..., None]) -> None:
     """The time for which it was stopped is no call's."""
     rollouts = _rollouts()
 
@@ -192,10 +224,10 @@ def test_a_worker_that_goes_on_after_a_stop_blames_nobody(lane: str) -> None:
         wait_for(lambda: runtime.processes)
         process = runtime.processes[0]
         time.sleep(0.05)
-        os.kill(process, signal.SIGSTOP)
+        halt(process, on=True)
         time.sleep(2 * SOON_S)
         if process in runtime.processes:
-            os.kill(process, signal.SIGCONT)
+            halt(process, on=False)
 
     with Runtime([_reward(_sleeps, lane, SOON_S)], workers=1) as runtime:
         runtime.score(rollouts[:1])
