@@ -14,13 +14,16 @@ from fractions import Fraction
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading import numbers
-from builtin_rewards.reading.answer import UNMARKED, AnswerRule, Extraction, extract_answer, opening_verdict
+from builtin_rewards.reading.answer import UNMARKED, AnswerRule, Extraction, extract_answer, opening_verdict, reread
 from builtin_rewards.reading.expressions import FUNCTION
 from builtin_rewards.reading.formulas import number_of, reading_fault, right_side, same_formula, split_unit
 from builtin_rewards.reading.labels import Label, bare_number, labels_in, read_label, same_label
+from builtin_rewards.reading.latex import clean
+from builtin_rewards.reading.locales import with_points, writes_comma
 from builtin_rewards.reading.negation import clause_denies, denied_after, denies
-from builtin_rewards.reading.numbers import Quantity, Unit, clean, read_quantity, same_quantity
+from builtin_rewards.reading.numbers import Quantity, read_quantity, same_quantity
 from builtin_rewards.reading.thoughts import after_thinking
+from builtin_rewards.reading.units import DEGREE, RADIAN, SAME, Unit, conversion
 from rewardkit import Reward, Score, reward
 from rewardkit.extending import shorten
 
@@ -57,12 +60,15 @@ _NO_NUMBER = "no number in the gold's unit"
 
 
 @functools.lru_cache(maxsize=1024)
-def _read_gold(answer: str) -> _Gold | str:
+def _read_gold(answer: str, locale: str = "") -> _Gold | str:
     if not answer.strip():
         return "the row has no gold: 'answer' is empty"
+    if locale and writes_comma(locale) is None:
+        return f"the row's locale {shorten(locale)} is not known"
     solution = answer.rpartition("####")[2]
     if "\\boxed" in solution or "\\fbox" in solution:
         solution = extract_answer(solution).answer or ""
+    solution = with_points(solution, comma=writes_comma(locale)) if locale else solution
     text = clean(solution)
     if not any(character.isalnum() for character in text) and "\\" not in text:
         return "the gold is empty"
@@ -75,7 +81,7 @@ def _read_gold(answer: str) -> _Gold | str:
 
 
 @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
-def math_answer(completion: str, answer: str | None = None, prompt: str = "") -> Score:
+def math_answer(completion: str, answer: str | None = None, prompt: str = "", locale: str | None = None) -> Score:
     """1.0 if the completion's final answer equals the gold one, otherwise 0.0; with what was compared.
 
     Column ``answer``: a number, fraction, percentage, amount with a unit, label, word, choice letter, or a formula in
@@ -86,9 +92,18 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     copies of the prompt; several distinct final answers are answer stuffing and score 0.0, unless the gold is a list of
     them. ``docs/how-to/reward-math.md`` has a table of what equals what:
 
-    - Numbers are compared exactly, in the gold's unit; a unit that only one side has changes nothing. A decimal of six
-      places or more stands for a fraction. ``x%`` is ``x/100``, or x where only one side has the sign and the gold is
-      above 1.
+    - Numbers are compared exactly. A decimal of six places or more that rounds or cuts off an infinite fraction stands
+      for it: 0.142857 for 1/7, and not 0.142858. ``x%`` is ``x/100``, or x where only one side has the sign and the
+      gold is above 1. Magnitudes (``5 lakh``, ``5 bn``, ``5k``) and repeating decimals (``0.(3)``) are numbers.
+    - Units count where both sides have one: SI units with prefixes, products, quotients and powers, everyday units and
+      currencies. They are equal where they convert exactly (``5 kJ`` is ``5000 J``); a unit that only one side has
+      changes nothing. ``units`` alone is of any power; square units are not cubic.
+    - Letters behind a number are a unit if they are one that is listed
+      (:mod:`builtin_rewards.reading.unit_names`); a longer word is a noun. All other letters belong to a formula
+      (``5 xy``, ``5m``), and a hyphen before them is a minus (``5-x``), except in ``5-foot`` or ``5-digit``.
+    - Angles in degrees equal those in multiples of pi: ``45^\\circ`` is ``\\frac{\\pi}{4}``.
+    - ``3,14`` and ``1.234,5`` answer a gold that is one number. Column ``locale``, if the row has it (``de``,
+      ``pt-BR``): numbers of gold and answer are read as that language writes them, so that ``1.234`` may be 1234.
     - Labels (numerals in a base, times, dates, ratios, codes such as versions) equal labels of their kind alone.
     - Arithmetic that is not worked out (``17*23``, ``2^{10}``) does not answer a gold that is a number; ``36/2`` does.
     - An answer that the prompt has in the same writing does not count, unless the gold is written so.
@@ -96,14 +111,17 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
       (:func:`builtin_rewards.reading.formulas.same_formula`). A formula that is not understood (an integral), or is
       beyond the bounds (``9**9**9``, never evaluated), equals its own text only, and so does one with look-alike
       letters.
+    - A number is no answer where words next to it say so: ``42 is too high``, ``42 is an upper bound``, ``a factor of
+      42``, ``on page 42``.
 
-    ``None``: the row has no gold, or one that can be compared as text only and the answer is another.
+    ``None``: the row has no gold, one that can be compared as text only and the answer is another, or an unknown
+    locale.
     """
-    gold = _read_gold(answer or "")
+    gold = _read_gold(answer or "", locale or "")
     if isinstance(gold, str):
         return Score(None, reason=gold)
     completion = _without_prompt(completion, prompt)
-    extraction = extract_answer(completion)
+    extraction = _in_points(extract_answer(completion), gold, locale)
     if gold.is_phrase and extraction.rule in UNMARKED:
         if opening_verdict(completion) == gold.text.casefold():
             return Score(1.0, reason=f"it begins with {shorten(gold.text)} ({AnswerRule.VERDICT})")
@@ -120,6 +138,16 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "") ->
     if gold == _Gold(gold.text, unit=gold.unit) and (reason := reading_fault(gold.text)) is not None:
         return Score(None, reason=f"the gold can be compared as text only: {reason}")
     return Score(0.0, reason=f"{shorten(text)} ({extraction.rule}): {fault}")
+
+
+def _in_points(extraction: Extraction, gold: _Gold, locale: str | None) -> Extraction:
+    """Return an answer in English writing, where the gold is one number, or its row names a locale."""
+    if extraction.answer is None or (gold.number is None and not locale):
+        return extraction
+    text = clean(extraction.answer)
+    if len(text) > _LONGEST or (english := with_points(text, comma=writes_comma(locale) if locale else None)) == text:
+        return extraction
+    return reread(extraction, english)
 
 
 def _may_be_prose(extraction: Extraction) -> bool:
@@ -165,6 +193,8 @@ def _difference(gold: _Gold, answer: str, prompt: str, *, prose: bool) -> str | 
     if gold.is_phrase:
         return None if _same_phrase(gold.text, text) else f"not the gold {shorten(gold.text)}"
     value = _parse(text, prose=prose, attached=gold.unit is not None)
+    if value is None and gold.number is not None and (letter := _SCALED.fullmatch(right_side(text))) is not None:
+        value = read_quantity(f"{letter[1]} {'thousand' if letter[2] in 'kK' else 'million'}")
     fault: str | None = f"not the gold {shorten(gold.text)}"
     if gold.label is not None or isinstance(value, Label):
         fault = None if _same_label(gold, value, right_side(text)) else fault
@@ -200,21 +230,38 @@ def _same_label(gold: _Gold, value: Quantity | Label | None, text: str) -> bool:
 def _formula_differs(gold: _Gold, answer: str) -> str | None:
     """Return how an answer differs from the gold, where at least one of them is a formula."""
     formula, unit = split_unit(answer)
-    if numbers.factor_between(gold.unit, unit) != 1:
+    gold_formula = gold.text if gold.number is None else f"({gold.number.value}){'%' * gold.number.percent}"
+    if (angle := _in_radians(gold, gold_formula, formula, unit)) is not None:
+        return None if same_formula(*angle) else f"not the gold {shorten(gold.text)}"
+    if conversion(gold.unit, unit) != SAME:
         return f"another unit than the gold {shorten(gold.text)}"
     if gold.number is not None and numbers.has_operation(right_side(formula)):
         return _NOT_WORKED_OUT
-    gold_formula = gold.text if gold.number is None else f"({gold.number.value}){'%' * gold.number.percent}"
     if same_formula(gold_formula, formula):
         return None
     fault = reading_fault(formula)
     return f"not the gold {shorten(gold.text)}" if fault is None else f"not read: {fault}"
 
 
+_DEGREES = re.compile(r"(.+?)\s*degrees", re.DOTALL)
+
+
+def _in_radians(gold: _Gold, gold_formula: str, formula: str, unit: Unit | None) -> tuple[str, str] | None:
+    """Return both angles in radians where one is in degrees and the other has pi; else ``None``."""
+    degrees = _DEGREES.fullmatch(f"{right_side(formula)}{' degrees' * (unit == DEGREE)}")
+    if gold.unit == DEGREE and degrees is None and "\\pi" in formula and unit in (None, RADIAN):
+        return f"({gold_formula})\\pi/180", formula
+    if degrees is None or gold.unit not in (None, RADIAN) or "\\pi" not in gold_formula or "degrees" in gold_formula:
+        return None
+    return gold_formula, f"({degrees[1]})\\pi/180"
+
+
+_SCALED = re.compile(rf"(-?{numbers.NUMBER}) ?([kKM])", re.ASCII)  # `5k`; in a gold, k is a letter
+_LONGEST = 200  # characters of an answer that is read as a number of another locale
 _NUMBER_IN_PROSE = re.compile(rf"[-+]?[$€£¥₹]?-?(?:\\frac\{{\d+\}}\{{\d+\}}|{numbers.NUMBER}(?: ?/ ?\d+)?)", re.ASCII)
 _HEDGED = re.compile(  # words before a number that make it no answer
     rf"\b(?:or|maybe|perhaps|possibly|either|between|unsure|unknown|wrong|incorrect|but|{FUNCTION})\b"
-    rf"|(?:{numbers.CHANGES_NUMBER})\b|[\\^_<>|]|[-+*/]\s*$|\w\($",
+    rf"|(?:{numbers.CHANGES_NUMBER})\b|(?:{numbers.REFERS_TO_NUMBER})\s*$|[\\^_<>|]|[-+*/]\s*$|\w\($",
     re.IGNORECASE,
 )
 _AS_WRITTEN = re.compile(
@@ -283,24 +330,25 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         require(0 <= bound < math.inf, "a finite number from 0 up", **{name: bound})
 
     @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
-    def numeric_close(completion: str, answer: str | None = None, prompt: str = "") -> Score:
+    def numeric_close(completion: str, answer: str | None = None, prompt: str = "", locale: str | None = None) -> Score:
         """1.0 if the completion's final number is within a tolerance of the gold one, otherwise 0.0.
 
         Formula: ``|given - gold| <= max(rel * |gold|, abs)``. The final number is found and read as in ``math_answer``,
         with its rules for units, percent signs, labels, arithmetic and repeated prompts; a formula without variables
         that is not a fraction, such as ``\\sqrt{2}``, counts as its value.
 
-        Column ``answer``: the gold number. ``None``: it is missing, or no number. Metric ``error``: the distance from
+        Columns: ``answer``, the gold number; ``locale`` as in ``math_answer``. ``None``: the gold is missing, or no
+        number. Metric ``error``: the distance from
         the gold, where the completion has a number.
         """
         # audit: skip tolerance it pays what is within the tolerance that it was made with, 0.1% by default
-        gold = _read_gold(answer or "")
+        gold = _read_gold(answer or "", locale or "")
         if isinstance(gold, str):
             return Score(None, reason=gold)
         gold_number = None if gold.label else _number(gold.number, gold.text, gold.unit)
         if gold_number is None:
             return Score(None, reason=f"the gold is no number: {shorten(gold.text)}")
-        extraction = extract_answer(_without_prompt(completion, prompt))
+        extraction = _in_points(extract_answer(_without_prompt(completion, prompt)), gold, locale)
         if (refusal := _refusal(extraction)) is not None:
             return refusal
         text, (formula, unit) = clean(extraction.answer or ""), split_unit(extraction.answer or "")

@@ -10,6 +10,7 @@ from enum import StrEnum
 from builtin_rewards.reading.boxes_and_tags import boxes, tags
 from builtin_rewards.reading.expressions import FUNCTION
 from builtin_rewards.reading.labels import label_at, read_label
+from builtin_rewards.reading.latex import clean, in_latex
 from builtin_rewards.reading.negation import (
     calls_wrong,
     clause_denies,
@@ -19,9 +20,10 @@ from builtin_rewards.reading.negation import (
     withdrawn_after,
 )
 from builtin_rewards.reading.normalisation import SHOWN_OTHERWISE, shown_otherwise, without_markup
-from builtin_rewards.reading.numbers import CHANGES_NUMBER, NUMBER, clean, in_latex, read_quantity
+from builtin_rewards.reading.numbers import CHANGES_NUMBER, NUMBER, REFERS_TO_NUMBER, read_quantity
 from builtin_rewards.reading.stated_answers import DENIED, MAX_MARKS, StatedAnswer, stated_answers, wordless
 from builtin_rewards.reading.thoughts import after_thinking
+from builtin_rewards.reading.unit_names import MONEY, MONEY_BEHIND
 
 MAX_ANSWER_CHARS = 4_000  # a longer marked text is no answer
 
@@ -106,6 +108,13 @@ def _extraction(answers: list[str], rule: AnswerRule, problem: str = "") -> Extr
             distinct.pop(key, None)
             distinct[key] = part
     return Extraction(answers[-1], rule, tuple(distinct.values()), problem)
+
+
+def reread(extraction: Extraction, answer: str) -> Extraction:
+    """Return an extraction with its last answer in another writing."""
+    parts = _extraction([extraction.answer or ""], extraction.rule).candidates
+    earlier = [candidate for candidate in extraction.candidates if candidate not in parts]
+    return _extraction([*earlier, answer], extraction.rule, extraction.problem)
 
 
 def _key(answer: str) -> object:
@@ -208,11 +217,12 @@ _FIRST_UNIT = re.compile(r"(?<![\w.,/-])-?[\d.,]*\d ?[A-Za-z]{1,7}\.?(?:,? and|,
 # The end of a quantity in two units: `minutes` in `3 hours and 30 minutes`.
 _SECOND_UNIT = re.compile(r"\s?[A-Za-z]{1,7}\b(?=\W*$|[.!?)*\n]| (?:in|to|for|of|per|long|tall|high|old|and|total)\b)")
 _TOKEN = re.compile(  # a number as it is written, with its sign, currency or fraction
-    r"(?<![\w.])[+\u2212-]?(?:US)?[$€£¥₹]?-?(?:\\?[dt]?frac\{[^{}]{1,40}\}\{[^{}]{1,40}\}"
+    rf"(?<![\w.])[+\u2212-]?(?:{MONEY}\s?)?-?(?:\\?[dt]?frac\{{[^{{}}]{{1,40}}\}}\{{[^{{}}]{{1,40}}\}}"
+    r"|\d{1,3}(?:[.' ]\d{3})*,\d{1,2}(?!\d|[.,]\d)"
     rf"|\d+ \d+ ?/ ?\d+(?!\d|\.\d)|{_NUMBER_OR_FRACTION})|{_NUMBER_OR_FRACTION}"
 )
 _BEHIND = re.compile(  # the text that continues a number: a sign, a formula, or words such as its unit
-    r"(?:\s|\\,)?(?:\s?\\?[%\u2030]|\$)|[\u00b9\u00b2\u00b3\u2070-\u2079]+"
+    rf"(?:\s|\\,)?(?:\s?\\?[%\u2030]|{MONEY_BEHIND})|[\u00b9\u00b2\u00b3\u2070-\u2079]+"
     r"|[^\S\n]*(?:[+*\u00d7\u00b7\u00f7](?=\s*(?:[A-Za-z]{1,2}\b|[\\(]))|\u221a"
     rf"|\\(?:cdot|times|div|pm|[dt]?frac|pi|int|sum|{FUNCTION})\b)"
     r"[^\S\n]*\S*|(?:[^\S\n]|[A-Za-z\u03c0/'^-])*"
@@ -294,7 +304,8 @@ def _formula_at(text: str, last: int) -> tuple[int, int] | None:
 
 
 _CHANGED = re.compile(  # words right before a number that change what it means
-    rf"(?:{CHANGES_NUMBER}|\b(?:step|case|equation|problem|question))[\s$\u20ac\u00a3(*]*$", re.IGNORECASE
+    rf"(?:{CHANGES_NUMBER}|{REFERS_TO_NUMBER}|\b(?:step|case|equation|problem|question))[\s$\u20ac\u00a3(*]*$",
+    re.IGNORECASE,
 )
 _UNIT_BEHIND = re.compile(r"\s?(?:\u00b0|\^\s?\{?\\circ\}?|\\(?:text|mathrm)\s?\{[^{}]{1,20}\})")
 _NAMED = re.compile(r"\b[A-Za-z](?:\([A-Za-z]\))?\s?=\s?$")  # `x = ` before the number

@@ -33,7 +33,7 @@ def _mp() -> Any:
     return context
 
 
-_GREEK = (
+GREEK = (
     "alpha|beta|gamma|delta|epsilon|varepsilon|zeta|eta|theta|vartheta|iota|kappa|lambda|mu|nu|xi|rho|varrho|sigma|tau|"
     "upsilon|phi|varphi|chi|psi|omega|Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Upsilon|Phi|Psi|Omega|ell|hbar"
 )
@@ -43,7 +43,7 @@ _FUNCTIONS = {f"\\{name}": name for name in _CALLS} | {f"\\arc{name}": f"a{name}
 FUNCTION_NAMES = (*_CALLS, *(name[1:] for name in _FUNCTIONS if name.startswith("\\arc")), "lg", "sqrt", "mod")
 # A pattern of a function's name with its index: `log_2`.
 FUNCTION = rf"(?:{'|'.join(sorted(FUNCTION_NAMES, key=len, reverse=True))})(?:_(?:\{{\w+\}}|\w+))?"
-_PLAIN = "|".join(("pi|sqrt|inf(?:inity)?|degrees|or|and", _GREEK, *(name[1:] for name in _FUNCTIONS)))
+_PLAIN = "|".join(("pi|sqrt|inf(?:inity)?|degrees|or|and", GREEK, *(name[1:] for name in _FUNCTIONS)))
 _SPACES = frozenset(("\\,", "\\;", "\\:", "\\!", "\\ ", "\\quad", "\\qquad", "$", "\\left", "\\right"))
 _SAME = r"""
 * \cdot \times \ast | ^ ** | / \div | % \% | < \lt | > \gt | \le \leq \leqslant <= | \ge \geq \geqslant >=
@@ -79,7 +79,7 @@ _CHANGE = r"\{\s*(?:d|\\partial(?![A-Za-z]))"
 _TOKEN = re.compile(
     rf"(?P<name>[A-Za-z]+(?![A-Za-z]|\s*[_'^])|[ei](?=\^)|(?:\\frac\s*{_CHANGE}(?:[^{{}}]|\{{[^{{}}]*\}})*\}}\s*"
     rf"{_CHANGE}\s*[A-Za-z\\](?:[^{{}}]|\{{[^{{}}]*\}})*\}}|\\(?:{_MARKS})(?![A-Za-z])\s*(?:{_GROUP}|[A-Za-z]+)"
-    rf"|\\(?:{_GREEK})(?![A-Za-z])|(?:\\pi|\d+)(?=\s*_)|[A-Za-z])"
+    rf"|\\(?:{GREEK})(?![A-Za-z])|(?:\\pi|\d+)(?=\s*_)|[A-Za-z])"
     rf"(?:\s*_\s*(?:{_GROUP}|\\?[A-Za-z]+|\d+)|\s*'|\^\{{\(\w\)\}})*)"
     r"|\\[A-Za-z]+|\\.|\d+(?:\.\d+)?|\.\d+|\*\*|[<>!]=|\S",
     re.ASCII,
@@ -276,15 +276,21 @@ def near(first: Number, second: Number) -> bool:
 
 
 def equal(gold: tuple[str, ...], answer: tuple[str, ...]) -> bool:
-    """Whether two expressions have the same value at all points; where letters are negative, only if both are real."""
+    """Whether two expressions have the same value at all points; where letters are negative, only if both are real.
+
+    Where one side alone has absolute values, as in ``\\ln|x|``, the other must be real as well.
+    """
     if gold == answer:
         return True
+    is_strict = ("|" in gold) != ("|" in answer)
     for point in range(POINTS):
         try:
             gold_value, answer_value = (value_at(side, point) for side in (gold, answer))
         except UnreadError:
             return False
         if point > 1 and (gold_value.imag or answer_value.imag):
+            if is_strict and not (gold_value.imag and answer_value.imag):
+                return False
             continue
         is_rounded = _stands_for(gold, gold_value, answer_value) or _stands_for(answer, answer_value, gold_value)
         if not is_rounded and not near(gold_value, answer_value):

@@ -20,7 +20,8 @@ from builtin_rewards.reading.expressions import (
     tokens_of,
     value_at,
 )
-from builtin_rewards.reading.numbers import Unit, clean, read_unit
+from builtin_rewards.reading.latex import clean
+from builtin_rewards.reading.units import Unit, read_unit
 
 MAX_CHARS = 600
 MAX_DEPTH = 10  # the parser recurses
@@ -338,7 +339,12 @@ def _is_quantity(side: _Tokens) -> bool:
 
 
 def _is_plain(side: _Tokens) -> bool:
-    """Return whether a side is words, a quantity, a calculation with units, or several names without a factor."""
+    """Return whether a side is words, a quantity, a calculation with units, or several names without a factor.
+
+    The size of an unknown is none, since ``|x| = 5`` leaves its sign open.
+    """
+    if side[:1] == ("|",) == side[-1:] and {*side[1:-1]} <= {*"xytnkm"}:
+        return False
     signs = re.sub(r"\^\{?\d+", "", "".join(sign for sign in side if not is_name(sign)))
     has_names = len(names_in(side)) > 1 and not re.search(r"\d", signs) and _RELATIONS.isdisjoint(side)
     is_plain = has_names or all(map(str.isalpha, side)) or _is_quantity(side)
@@ -354,18 +360,18 @@ def right_side(text: str) -> str:
 
 # Units and numbers
 
-_UNIT_AT = re.compile(r"\\(?:text|mbox|mathrm)\s*\{\s*[A-Za-z]|(?<![\\A-Za-z])[A-Za-z]{2}")
+_UNIT_AT = re.compile(
+    r"\\(?:text|mbox|mathrm)\s*\{[~\s]*\\?[A-Za-z]|(?<![\\A-Za-z])[A-Za-z]{2}|(?<![\\A-Za-z])[TGMkmunp]?\\(?:Omega|AA|mu)(?![A-Za-z])"
+)
 _LARGEST = 10**300  # below a float's largest
-# The words of a unit that names no thing, as :func:`read_unit` returns them: `square units`.
-_NO_THING = frozenset(("unit", "squar", "cubic"))
 
 
 def split_unit(text: str) -> tuple[str, Unit | None]:
-    """Return an answer's formula, cleaned, and the unit after it."""
+    """Return an answer's formula, cleaned, and the named unit after it."""
     for match in _UNIT_AT.finditer(text) if len(text) <= 2 * MAX_CHARS else ():
         formula, suffix = clean(text[: match.start()]), clean(text[match.start() :])
         unit, rest = read_unit(f" {suffix}")
-        if formula and unit is not None and unit.stems <= _NO_THING and not rest.strip(" $"):
+        if formula and unit is not None and unit.factors and not rest.strip(" $"):
             return formula, unit
     return clean(text), None
 

@@ -29,7 +29,7 @@ _TERM = r"\d{1,20}(?:,\d{3})*(?:\.\d+)?"
 _LABEL = re.compile(
     r"(?P<numeral>0(?:[xX][0-9a-fA-F]+|[oO][0-7]+|[bB][01]+)|(?P<digits>\d[0-9A-Fa-f]*|[A-F]+[0-9A-F]+)\s?"
     r"(?:_\s?(?P<brace>\{\s?)?|\(?(?:in )?base[ -])(?P<base>\d{1,2})(?(brace)\s?\}|\)?))"
-    r"|(?P<time>(?P<clock>\d{1,2}(?::\d\d){0,2})\s?(?:(?P<half>[apAP])(?:[mM]\b|\.\s?[mM]\b\.?)|o'clock\b))"
+    r"|(?P<time>(?P<clock>\d{1,2}(?::\d\d){0,2})\s{0,3}(?:(?P<half>[apAP])(?:[mM]\b|\.\s?[mM]\b\.?)|o'clock\b))"
     rf"|(?P<date>\d{{4}}(?:-\d\d?-|/\d\d?/)\d\d?"
     rf"|{_MONTH}\s(?:{_DAY}{_YEAR}?|\d{{4}}\b)|{_DAY}\s(?:of\s)?{_MONTH}{_YEAR}?)"
     r"|(?P<code>(?:[0-9A-Fa-f]{1,4}:){5,7}[0-9A-Fa-f]{1,4}|(?=[0-9A-Fa-f:]*::)[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}"

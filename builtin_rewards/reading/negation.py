@@ -83,7 +83,10 @@ _PREDICATE = (
     rf"|{_WRONG}|{_TRAP}|{_RULED_OUT}(?:\s(?:it|that|this))?|lie|impossible|doubtful|unlikely|dubious){_ENDS}"
 )
 _AFTER = re.compile(  # `is wrong`, `? No`, `. I doubt it` behind an answer
-    rf"(?i){_CLOSE}[.!]?(?:</\w{{1,12}}>)?[\s.!(]*(?:(?:and|but|then|later|which|this|that|it|answer)\s+)*(?:{_VERB})?{_PREDICATE}"
+    rf"(?i){_CLOSE}\s(?:(?:is|was|are|were|seems|looks) (?:(?:clearly|still|far|way|much|only|just|merely) )*"
+    r"(?:too (?:high|low|large|small|big|many|few|long|short|much|little|great)\b|an? (?:upper|lower) bound\b)"
+    rf"|fails?{_ENDS})"
+    rf"|{_CLOSE}[.!]?(?:</\w{{1,12}}>)?[\s.!(]*(?:(?:and|but|then|later|which|this|that|it|answer)\s+)*(?:{_VERB})?{_PREDICATE}"
     rf"|{_CLOSE}\s(?:or|maybe|perhaps) not{_ENDS}|{_CLOSE}\?[\s*\"'`)]{{0,4}}(?:no|nope|not|wrong)\b|{_CLOSE}or is it\b"
     rf"|{_CLOSE}[.;?]{{0,2}}\s{{1,3}}(?:(?:but|though|although|which|and|then|later|I|we|really|seriously|strongly)\s+)*"
     rf"(?:(?:doubt|deny|do(?: not|n['\u2019]t)\s+(?:think|believe))(?:\s+(?:it|that|this|so))?{_ENDS}"

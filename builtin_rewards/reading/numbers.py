@@ -3,74 +3,17 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from builtin_rewards.reading.expressions import FUNCTION, FUNCTION_NAMES
-from builtin_rewards.reading.normalisation import FRACTIONS
+from builtin_rewards.reading.expressions import FUNCTION
+from builtin_rewards.reading.unit_names import MONEY, MONEY_BEHIND, NO_UNIT, is_formula, money_of
+from builtin_rewards.reading.units import Unit, conversion, read_unit
 
 # The limits of numbers, and the places from which a decimal may stand for a fraction without a finite decimal.
 MAX_DIGITS, MAX_POWER_OF_TEN, MIN_PLACES = 1_000, 400, 6
-
-_INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-_AROUND, _AT_END = " \t\r\n*`", ".,;: \t\r\n*`"
-_SIGNS = "\u00d7\u00b7\u22c5\u00f7\u03c0\u221e\u2264\u2265\u2260\u222a\u2229\u2208\u2205\u00b1\u00b0"
-_NAMES = r"\times \cdot \cdot \div \pi \infty \le \ge \ne \cup \cap \in \emptyset \pm ^\circ"
-_FOLDED: dict[int, str] = {
-    **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
-    **dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u200a\u202f\u3000"), " "),
-    **dict.fromkeys(map(ord, "\u2212\u2010\u2011\u2012\u2013\ufe63"), "-"),
-    **{ord(sign): f"{command} " for sign, command in zip(_SIGNS, _NAMES.split(), strict=True)},
-    **dict(zip(map(ord, "\u2044\u2019\u3002"), "/'.", strict=True)),
-    **FRACTIONS,
-}
-_SMALL = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₁₂₃₄₅₆₇₈₉", "0123456789-0123456789")
-_RUN = re.compile("(⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|[₀₁₂₃₄₅₆₇₈₉]+")
-_ROOT = re.compile("√\\s*(?:\\(([^()]*)\\)|(\\d+|[a-z]))")  # without LaTeX
-_COLOUR = r"\\(?:text)?color\s*\{[^{}]*\}"
-_COMMANDS = (  # what LaTeX's commands are read as, in this order; `\0` stands for a dollar that is money
-    (r"\0", " "),
-    (r"\\\$", "\0"),
-    (r",\\!\s*|\{,\}", ","),
-    (r"\\(?:left|right|[bB]igg?[lr]?)(?=[^A-Za-z])|\\!", ""),
-    (r"\\%", "%"),
-    (r"(?<!\\)\\[()\[\],;: ]|~|\\q?quad\b|\\displaystyle\b", " "),
-    (rf"^\s*(?:\{{\s*)?{_COLOUR}\s*(?:\{{([^{{}}]*)\}}|([^{{}}]*)\}})\s*$|{_COLOUR}", r"\1\2"),
-    (r"\\(?:text(?:bf|rm|it)?|mbox|math(?:rm|bf|it)|operatorname|underline|bm|boldsymbol)\s*\{([^{}]*)\}", r" \1 "),
-    (r"\^\s*\{?\s*\\circ\s*\}?|\\degrees?\b", " degrees "),
-    (r"\\[dtc]frac(?![A-Za-z])", r"\\frac"),
-)
-
-
-def in_latex(text: str) -> str:
-    """Return the text with usual mathematical signs in ASCII or LaTeX; look-alike letters and other digits stay."""
-    if text.isascii():
-        return text
-    text = _RUN.sub(lambda run: f"{'^' if run[1] else '_'}{{{run[0].translate(_SMALL)}}}", text)
-    return _ROOT.sub(lambda root: f"\\sqrt{{{root[1] or root[2]}}}", text).translate(_FOLDED)
-
-
-def clean(text: str) -> str:
-    """Return an answer without delimiters, markdown and full stop; invisible characters go at its ends only."""
-    text = in_latex(text.strip(_INVISIBLE + _AROUND)).strip(_AROUND).rstrip(_AT_END)
-    if "\\" in text or "{,}" in text:
-        for command, instead in _COMMANDS:
-            text = re.sub(command, instead, text)
-    text = text.replace("US$", "$")
-    if text.count("$") % 2 == 0:
-        text = text.replace("$", "")
-    return text.replace("\0", "$").strip(_AROUND).rstrip(_AT_END)
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """What a number counts."""
-
-    scale: Fraction  # How many base units it is; 1 for a noun
-    dimensions: tuple[tuple[str, int], ...]  # Powers of the base units, sorted; empty for a noun, such as apples
-    stems: frozenset[str] = frozenset()  # The noun's words without their endings; empty for a unit of the table
-    money: Fraction | None = None  # The scale of the currency in a rate (`dollars per day`), else `None`
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,62 +26,16 @@ class Quantity:
     places: int | None = 0  # Digits after the point; `None` for a fraction
 
 
-# A line is a dimension, and how many of its base unit are each of its units; what is alone has one of its own.
-_TABLE = """
-length 1=m,meter,metre 1/100=cm,centimeter,centimetre 1/1000=mm,millimeter,millimetre 1000=km,kilometer,kilometre
-length 127/5000=inch,inches,in 381/1250=ft,foot,feet 1143/1250=yd,yard 201168/125=mi,mile
-mass 1=g,gram 1/1000=mg,milligram 1000=kg,kilogram,kilo 45359237/100000=lb,lbs,pound 45359237/1600000=oz,ounce
-time 1=s,sec,second 60=min,minute 3600=h,hr,hour 86400=day 604800=week
-month 1=month 12=year,yr
-dollar 1=dollar,usd,buck 1/100=cent,penny,pennies
-gallon 1=gallon,gal 1/4=quart 1/8=pint
-alone 1=euro,eur 1=gbp 1=yen,jpy 1=rupee,inr 1=degree,deg 1=celsius,degc 1=fahrenheit,degf
-"""
-_VOLUMES = {"l": 1000, "liter": 1000, "litre": 1000, "ml": 1, "milliliter": 1, "millilitre": 1}
-_MONEY = {"$": "dollar", "€": "euro", "£": "gbp", "¥": "yen", "₹": "rupee"}
-_SPEEDS = {"mph": ("mile", "hour"), "kmh": ("km", "hour"), "kph": ("km", "hour")}
-
-
-def _times(unit: Unit, factor: Unit, power: int) -> Unit:
-    powers = dict(unit.dimensions)
-    for name, exponent in factor.dimensions:
-        powers[name] = powers.get(name, 0) + exponent * power
-    dimensions = tuple(sorted((name, exponent) for name, exponent in powers.items() if exponent))
-    return Unit(unit.scale * factor.scale**power, dimensions)
-
-
-_UNITS = {name: Unit(Fraction(scale, 10**6), (("length", 3),)) for name, scale in _VOLUMES.items()}
-for _dimension, *_entries in map(str.split, _TABLE.strip().splitlines()):
-    for _scale, _, _names in (entry.partition("=") for entry in _entries):
-        _base_unit = _names.split(",")[0] if _dimension == "alone" else _dimension
-        _UNITS |= dict.fromkeys(_names.split(","), Unit(Fraction(_scale), ((_base_unit, 1),)))
-_UNITS |= {name: _times(_UNITS[over], _UNITS[under], -1) for name, (over, under) in _SPEEDS.items()}
-_UNITS = {f"{name}s": unit for name, unit in _UNITS.items() if len(name) > 2} | _UNITS
-_NO_NOUN_TEXT = """
-a about after all also altogether an and are as at away because before but by each every for from had has
-have how however if in instead into is it left less long longer more now of old older on only or out over
-per remaining since so such tall taller than that the then there thus to together total under until was
-we were when where which while who wide will with would not
-"""
-_NO_NOUN = frozenset(_NO_NOUN_TEXT.split())
-# With these behind it, a number is part of a formula, or in doubt.
-_NO_UNIT_TEXT = """
-pi infty cdot cup cap pm i e choose plus minus factorial half zero
-doubled tripled halved squared cubed or not isn't wasn't nor either maybe perhaps but except incorrect wrong false
-never rejected discarded dismissed ruled
-"""
-_NO_UNIT = frozenset((*_NO_UNIT_TEXT.split(), *FUNCTION_NAMES))
-
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?: \d{3})+(?![\d.,/])|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)|\d+)"
 NUMBER = rf"(?:{_DIGITS}(?:\.\d+|\.(?!\d))?|\.\d+)"
 _PART = r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?"
 _TIMES_TEN = r"10\s*(?:\^|\*\*)\s*(?:\{\s*(?P<t1>[+-]?\d+)\s*\}|\(?(?P<t2>[+-]?\d+)\)?)"
 _QUANTITY = re.compile(
     r"(?:(?i:\\approx|approximately|approx\.?|about|around|roughly|exactly|≈|~|=|a total of)\s*)?"
-    r"(?P<sign>[+-]?)\s*(?:(?P<money>[$€£¥₹])\s*(?P<inner>-?))?\s*"
-    rf"(?:(?P<whole>\d+)?\s*\\frac\s*(?:\{{\s*(?P<n1>{_PART})\s*\}}|(?P<n2>\d))"
+    rf"(?P<sign>[+-]?)\s*(?:(?P<money>{MONEY})\s*(?P<inner>-?))?\s*"
+    rf"(?:(?P<whole>\d+)?\s*(?:(?<=\d )and )?\\frac\s*(?:\{{\s*(?P<n1>{_PART})\s*\}}|(?P<n2>\d))"
     rf"\s*(?:\{{\s*(?P<d1>{_PART})\s*\}}|(?P<d2>\d))"
-    r"|(?P<mixed>\d+) +(?P<mn>\d+) ?/ ?(?P<md>\d+)"
+    r"|(?P<mixed>\d+) +(?:and +)?(?P<mn>\d+) ?/ ?(?P<md>\d+)"
     rf"|(?:(?P<mantissa>{NUMBER})\s*(?:\\times|\\cdot|\*|x)\s*)?{_TIMES_TEN}"
     rf"|(?P<number>{NUMBER})(?: ?/ ?(?P<under>\d+(?:\.\d+)?(?![\d.,]\d))|[eE](?P<e>[+-]?\d+))?)",
     re.ASCII,
@@ -153,22 +50,23 @@ CHANGES_NUMBER = (  # a pattern of words before a number that change it or make 
     r"|(?<![<\w/])\w{1,21}[ \t]?(?:[<>]=?|[\u2264\u2265]|\\[lg]eq?\b)"
 )
 
-_MAGNITUDES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
-_WORD = re.compile(r"[ \t\r\n-]*([A-Za-z]+)(?:\.(?=[ ,/]|$))?")
-_SINGLE = re.compile(
-    r"[ \t\r\n-]*(?:(?P<before>square|sq|cubic|cu)\b\.?[ -]*)?(?P<degrees>degrees?\s*(?=(?:celsius|fahrenheit|C|F)\b))?"
-    r"(?P<name>[A-Za-z]+)(?:\.(?=[ ,/]|$))?"
-    r"(?:\s*(?:(?:\^|\*\*)\s*\{?\s*(?P<power>-?\d)\s*\}?|(?P<behind>squared|cubed)\b))?",
-    re.ASCII | re.IGNORECASE,
+REFERS_TO_NUMBER = (  # a pattern of words right before a number that is not the answer: `a factor of 42`, `theorem 42`
+    r"\b(?:(?:(?:not|relatively|mutually) )?(?:congruent|equivalent|proportional|coprime|prime|close|adjacent) to"
+    r"|an? (?:factor|divisor|power|part|fraction|share|function|prime factor|proper divisor) of|divides|divide"
+    r"|on (?:the )?page|(?:see|by|from|in|using|per) (?:the )?(?:page|theorem|lemma|corollary|chapter|section|figure"
+    r"|table|exercise|appendix|footnote|remark|proposition|definition)|theorem|lemma|corollary|chapter|footnote|proposition)"
 )
-_PER = re.compile(r"\s*(?:/|\bper\b|\ban?\b(?=\s))\s*")  # also `dollars a day`
 
+_MAGNITUDES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
+_MAGNITUDES |= {"lakh": 10**5, "crore": 10**7, "mil": 10**6, "bn": 10**9, "gross": 144, "ten": 10}
+_OF_MONEY = {"k": 10**3, "m": 10**6, "mn": 10**6, "b": 10**9, "t": 10**12, "tn": 10**12}  # letters: `$5M`
 _ONES_TEXT = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
 _TENS_TEXT = "twenty thirty forty fifty sixty seventy eighty ninety"
 _PARTS_TEXT = "half third fourth fifth sixth seventh eighth ninth tenth"
 _ONES, _TENS = f"{_ONES_TEXT} seventeen eighteen nineteen".split(), _TENS_TEXT.split()
 _SPELLED = {name: n for n, name in enumerate(_ONES)} | {name: 10 * n for n, name in enumerate(_TENS, 2)}
 _PARTS = {name: n for n, name in enumerate(_PARTS_TEXT.split(), 2)} | {"halve": 2, "quarter": 4}
+_PARTS |= {"twelfth": 12, "sixteenth": 16, "twentieth": 20, "hundredth": 100, "thousandth": 1000, "millionth": 10**6}
 _UNDER_100 = rf"(?:(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_ONES[1:10])}))?|(?:{'|'.join(_ONES)}))\b"
 _UNDER_1000 = rf"(?:(?:{_UNDER_100}|a) hundred\b(?: (?:and )?{_UNDER_100})?|{_UNDER_100})"
 _IN_WORDS = re.compile(  # a fraction, or a number below a million
@@ -187,9 +85,19 @@ _MULTIPLIED = re.compile(rf" ?times (?:{_UNDER_1000}|an? )", re.IGNORECASE)
 @functools.lru_cache(maxsize=512)
 def read_quantity(text: str, *, attached: bool = False) -> Quantity | None:
     """Return the one number, with a unit or not, that a cleaned answer is, or ``None``; ``attached`` permits ``5m``."""
-    text = _in_digits(text)
+    text = _in_digits(_without_primes(text) if "'" in text else text)
     match = match_quantity(text)
     return _with_unit(match[0], text[match[1] :], attached) if match else None
+
+
+_FEET = re.compile(r"([+-]?\d+)'\s*(\d+(?:\.\d+)?)(?:\"|'')")
+_ARC_MINUTES = re.compile(r"(?<=degrees)\s*(\d+(?:\.\d+)?)'(?:\s*(\d+(?:\.\d+)?)(?:''|\"))?")
+
+
+def _without_primes(text: str) -> str:
+    """Return ``5'7"`` and ``45 degrees 30'`` with the names of their units."""
+    text = _FEET.sub(r"\1 feet \2 inches", text) if _FEET.fullmatch(text) else text
+    return _ARC_MINUTES.sub(lambda match: f" {match[1]} arcminutes {match[2] or 0} arcseconds", text)
 
 
 def _in_digits(text: str) -> str:
@@ -221,7 +129,7 @@ def match_quantity(text: str) -> tuple[Quantity, int] | None:
     value = _decimal(top or number) / _decimal(bottom or "1") * Fraction(10) ** int(power)
     value += int(match["mixed"] or match["whole"] or 0)
     places = None if bottom else len(number.partition(".")[2])
-    unit = _UNITS[_MONEY[match["money"]]] if match["money"] else None
+    unit = Unit(((money_of(match["money"]), 1),)) if match["money"] else None
     is_negative = (match["sign"] == "-") != (match["inner"] == "-")
     return Quantity(-value if is_negative else value, unit, places=places), match.end()
 
@@ -232,98 +140,76 @@ def _decimal(text: str) -> Fraction:
 
 def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None:
     """Return the quantity with the unit in the rest; ``None`` where the rest is more of a formula."""
-    if rest == "$":
-        return replace(quantity, unit=_UNITS["dollar"])
     if _MULTIPLIED.match(rest):
         return None
-    suffix, is_percent = _MARK.match(rest), False
-    if suffix is not None:
-        is_percent = suffix["percent"] is not None
-        scale = Fraction(
-            _MAGNITUDES.get((suffix["magnitude"] or "").lower(), 1), _PARTS.get((suffix["part"] or "").lower(), 1)
-        )
-        quantity, rest = replace(quantity, value=quantity.value * scale), rest[suffix.end() :]
+    if rest.endswith(" below zero"):
+        quantity, rest = replace(quantity, value=-quantity.value), rest.removesuffix(" below zero")
+    quantity, rest, is_percent = _with_magnitude(quantity, rest)
+    if (money := _MONEY_AFTER.match(rest)) is not None and quantity.unit is None:
+        quantity, rest = replace(quantity, unit=Unit(((money_of(money[1]), 1),))), rest[money.end() :]
     if rest[:1] == "/" and quantity.unit is not None:
         rest = f" per {rest[1:]}"
     unit, rest = read_unit(rest, attached=attached)
-    joint = _MORE.match(rest) if unit and not unit.stems and not is_percent else None
-    remainder = read_quantity(rest[joint.end() :]) if joint else None
-    if unit and remainder and remainder.unit and remainder.unit.dimensions == unit.dimensions:
-        part = remainder.value * remainder.unit.scale / unit.scale
-        value = quantity.value + (-part if quantity.value < 0 else part)
-        return replace(quantity, value=value, unit=unit, places=None) if 0 <= part < 1 else None
-    if (unit is None and rest[:1].isalpha()) or not harmless(rest):
+    whole_unit = unit or quantity.unit
+    if whole_unit and whole_unit.factors and not is_percent and (joint := _MORE.match(rest)) is not None:
+        return _joined(quantity, whole_unit, _MINUTES.sub("min", rest[joint.end() :]))
+    if unit is None and (
+        (rest[:1].isalpha() and rest[:1].isascii()) or rest.strip() == ")" or _MINUS.match(rest) or _is_factor(rest)
+    ):
         return None
-    return replace(quantity, unit=quantity.unit or unit, percent=is_percent)
+    return replace(quantity, unit=quantity.unit or unit, percent=is_percent) if harmless(rest) else None
 
 
-# The text between the parts of a quantity in two units: `3 hours and 30 minutes`.
-_MORE = re.compile(r"\.?(?:,? and|,)? (?=\d)")
+def _with_magnitude(quantity: Quantity, rest: str) -> tuple[Quantity, str, bool]:
+    """Return the number times the magnitude behind it, the rest, and whether it is a percentage."""
+    suffix = _MARK.match(rest)
+    if suffix is None:
+        return quantity, rest, False
+    letter = _MONEY_LETTER.match(rest) if quantity.unit is not None and not suffix[0] else None
+    name = (letter[1] if letter else suffix["magnitude"] or "").lower()
+    scale = Fraction((_OF_MONEY if letter else _MAGNITUDES).get(name, 1), _PARTS.get((suffix["part"] or "").lower(), 1))
+    end = (letter or suffix).end()
+    return replace(quantity, value=quantity.value * scale), rest[end:], suffix["percent"] is not None
+
+
+def _joined(quantity: Quantity, unit: Unit, rest: str) -> Quantity | None:
+    """Return a quantity in two units, such as ``5 ft 7 in``; ``None`` where the second is no part of the first."""
+    remainder = read_quantity(rest, attached=True)
+    if remainder is None or remainder.unit is None or not remainder.unit.factors:
+        return None
+    into = conversion(unit, remainder.unit)
+    part = into.of(remainder.value) if into else 1
+    value = quantity.value + (-part if quantity.value < 0 else part)
+    return replace(quantity, value=value, unit=unit, places=None) if 0 <= part < 1 else None
+
+
+def _is_factor(rest: str) -> bool:
+    """Return whether the first word behind a number is letters of a formula; two letters only if they are all."""
+    match = _FIRST_WORD.match(rest)
+    return match is not None and is_formula(match[1]) and (len(match[1]) > 2 or not match[2].strip(" )."))
+
+
+_MONEY_AFTER = re.compile(rf"\s*({MONEY_BEHIND})")
+_MONEY_LETTER = re.compile(r"\s?(k|mn?|b|tn?)\b", re.IGNORECASE)
+_FIRST_WORD = re.compile(r"[\s(]*([A-Za-z]+)(?![A-Za-z])(.*)", re.DOTALL)
+_MINUS = re.compile(r"-|\s+-+(?:\s*$|[A-Za-z(]|\s+[A-Za-z]{1,2}\s*$)")
+# The text between the parts of a quantity in two units: `3 hours and 30 minutes`; `m` is a minute behind hours.
+_MORE = re.compile(r"\.?(?:,? and|,)?\s*(?=\d)")
+_MINUTES = re.compile(r"(?<=\d)\s?m$")
+_FOREIGN = r"\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0400-\u04ff\u0590-\u1cff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _HARM = re.compile(  # what makes more than words of the text behind a number
-    r"^[!'\"]|[^A-Za-z .,;:'\"!()-]|(?:^|[ (])(?!a\b|A\b|I\b)[A-Za-z](?![A-Za-z.'])"
-    rf"|(?i:(?<![a-z'])(?:{'|'.join(_NO_UNIT)})(?![a-z'])"
-    rf"|^ (?:and|to) (?:one|two|three|four|five|an? (?:{'|'.join(_PARTS)}))\b)"
+    rf"^[!'\"]|[^A-Za-z{_FOREIGN} .,;:'\"!()-]| -[A-Za-z(]"
+    r"|(?:^|[ (,;:])(?!a\b|A\b|I\b)[A-Za-z\u00c0-\u04ff](?![\w.'])(?!-[A-Za-z]{3})"
+    rf"|(?i:(?<![a-z'])(?:{'|'.join(NO_UNIT)}|не|нет|pas|nicht|niet|não|ikke|inte)(?![a-z'])"
+    rf"|^ (?:and|to) (?:one|two|three|four|five|an? (?:{'|'.join(_PARTS)}))\b"
+    r"|^ (?:and|plus) (?:others?|more|up|over|beyond|counting|rising|change|above|below)\b|(?:^| )at (?:least|most)\b"
+    r"|^ (?:under|below|above|over) (?:par|budget|average|zero|freezing)\b)|[不没沒错錯]|ない|ません|아니|않"
 )
 
 
 def harmless(rest: str) -> bool:
     """Return whether the text behind a number and its unit is words without mathematics or denial."""
     return _HARM.search(rest) is None
-
-
-def read_unit(text: str, *, attached: bool = False) -> tuple[Unit | None, str]:
-    """Return the unit at the start of a text (also ``m/s^2`` or a noun of no table), and the rest."""
-    numerator, rest = _one_unit(text, attached)
-    if numerator is None:
-        return _noun(text)
-    unit = numerator
-    while (slash := _PER.match(rest)) and (denominator := _one_unit(" " + rest[slash.end() :], True))[0] is not None:
-        unit, rest = _times(unit, denominator[0], -1), denominator[1]
-    money = numerator.scale if unit is not numerator and numerator.dimensions[0][0] in _MONEY.values() else None
-    return replace(unit, money=money), rest
-
-
-def _one_unit(text: str, attached: bool) -> tuple[Unit | None, str]:
-    """Return the unit of one name, with its power, at the start of a text, and the rest; else ``None`` and the text."""
-    match = _SINGLE.match(text)
-    if match is None:
-        return None, text
-    rest = text[match.end() :]
-    name = f"deg{match['name'][0].lower()}" if match["degrees"] else match["name"].lower()
-    is_preposition = name == "in" and _WORD.match(rest.lstrip("."))  # else it is an inch
-    unit = None if is_preposition else _UNITS.get(name)
-    if unit is None or (len(name) == 1 and not attached and not text[:1].isspace()):
-        return None, text
-    exponent_word = (match["before"] or match["behind"] or "").lower()
-    power = int(match["power"] or (2 if exponent_word.startswith("s") else 3 if exponent_word else 1))
-    return _times(Unit(Fraction(1), ()), unit, power), rest
-
-
-def _noun(text: str) -> tuple[Unit | None, str]:
-    """Return a noun of at most four words, or the unit of the table among them, and the rest."""
-    stems: list[str] = []
-    rest = text
-    while len(stems) < 4 and (match := _WORD.match(rest)) is not None and (stems or not text[:1].isalpha()):
-        name = match[1].lower()
-        if name in _NO_NOUN or name in _NO_UNIT or len(name) == 1:
-            break
-        unit, after = _one_unit(rest, False)
-        if unit is not None and len(name) > 1:
-            return unit, after
-        stems.append(name.rstrip("seiy") or name)
-        rest = rest[match.end() :]
-    return (Unit(Fraction(1), (), frozenset(stems)), rest) if stems else (None, text)
-
-
-def factor_between(gold: Unit | None, answer: Unit | None) -> Fraction | None:
-    """Return the factor to the gold's unit, 1 where one side has none; ``None`` where the units differ."""
-    if gold is None or answer is None or gold == answer or (gold, answer) == (_UNITS["gbp"], _UNITS["pound"]):
-        return Fraction(1)
-    if gold.stems or answer.stems:
-        return Fraction(1) if gold.stems & answer.stems else None
-    if answer.money is not None and gold.money is None and gold.dimensions[0] in answer.dimensions:
-        return answer.money / gold.scale
-    return answer.scale / gold.scale if gold.dimensions == answer.dimensions else None
 
 
 _OPERATION = re.compile(  # anything that is left to be worked out
@@ -344,10 +230,10 @@ def readings(gold: Quantity, answer: Quantity) -> tuple[Fraction, ...]:
     ``x%`` is ``x / 100``, and no number with another unit. Where one side has the sign and the gold is above 1, it is x
     as well: 60 answers ``60%``, and only ``100%`` answers 1.
     """
-    factor = factor_between(gold.unit, answer.unit)
-    if factor is None or (gold.percent != answer.percent and (answer if gold.percent else gold).unit is not None):
+    into = conversion(gold.unit, answer.unit)
+    if into is None or (gold.percent != answer.percent and (answer if gold.percent else gold).unit is not None):
         return ()
-    value = answer.value * factor
+    value = into.of(answer.value)
     if gold.percent == answer.percent:
         return (value,)
     converted = value / 100 if answer.percent else value * 100
@@ -370,4 +256,5 @@ def _is_rounding_of(decimal: Quantity, fraction: Quantity, value: Fraction) -> b
         return False
     step = Fraction(1, 10**decimal.places)
     is_precise = abs(decimal.value) >= step * 10 ** (MIN_PLACES - 1)
-    return is_precise and abs(decimal.value - fraction.value) < step and (fraction.value / step).denominator != 1
+    steps = fraction.value / step
+    return is_precise and steps.denominator != 1 and decimal.value / step in (round(steps), math.trunc(steps))

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from builtin_rewards.reading.expressions import FUNCTION
 from builtin_rewards.reading.labels import read_label
+from builtin_rewards.reading.latex import clean
 from builtin_rewards.reading.negation import begins_denied, denied_after, objection
 from builtin_rewards.reading.normalisation import lower_in_step
-from builtin_rewards.reading.numbers import clean, read_quantity
+from builtin_rewards.reading.numbers import read_quantity
 
 MAX_MARKS = 200  # how many boxes, tags or phrases are compared, from the end
 # A text of words alone, in which a denial may be the answer: `not enough information`.
@@ -67,7 +68,7 @@ _LEADS_TO = [  # text that may stand between a phrase and its answer, in order
         r"(?:,?\s(?:which|that|this))?\s(?:is|equals|makes|gives|comes to)\s(?=[-$\\(]{0,3}\d)",
     )
 ]
-_SENTENCE_END = re.compile(r"[.!?](?=[\s\"')*\u4e00-\u9fff]|$)|[\n\u3002]")
+_SENTENCE_END = re.compile(r"(?<!\bRs)(?<!\bsq)(?<!\bcu)[.!?](?=[\s\"')*\u4e00-\u9fff]|$)|[\n\u3002]")
 _CLAUSE = re.compile(  # what ends the answer within its sentence
     r"(?i),?\s+(?:because|since|as|so|which|where|when|if|after|that|who|according)\b"
     r"|[,;]\s+(?![-$\\\d(\[]|or\b|and\b|nor\b|not\b)|,?\s+(?:and |but )?not\s+(?=[-$\\(]{0,3}\d)"

@@ -845,13 +845,14 @@ def test_the_bounds_on_formulas(formula: str, allowed: bool) -> None:
     assert allowed == (reading_fault(formula) is None)
 
 
-def test_plain_numbers_load_no_mpmath() -> None:
+def test_plain_numbers_load_no_library() -> None:
     program = (
         "import sys\n"
         "from builtin_rewards.math import math_answer, numeric_close\n"
-        "for text in ['18', '$18.00', '18 dollars', '36/2', '#### 18', '\\\\boxed{\\\\frac{36}{2}}', '1,8', '17%']:\n"
+        "texts = ['18', '$18.00', '18 dollars', '36/2', '#### 18', '\\\\boxed{\\\\frac{36}{2}}', '1,8', '7%', '8 km']\n"
+        "for text in texts:\n"
         "    math_answer(completion=text, answer='18'); numeric_close(completion=text, answer='18')\n"
-        "print([name for name in ('mpmath', 'sympy') if name in sys.modules])\n"
+        "print([name for name in ('mpmath', 'pint', 'sympy') if name in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=True)
     assert "[]" == done.stdout.strip()

@@ -6,7 +6,7 @@ import pytest
 
 from builtin_rewards.math import math_answer
 from builtin_rewards.reading.formulas import number_of, reading_fault, same_formula
-from builtin_rewards.reading.numbers import clean
+from builtin_rewards.reading.latex import clean
 
 DIFFERENT = [
     # text around a relation
