@@ -341,7 +341,7 @@ def _is_quantity(side: _Tokens) -> bool:
 def _is_plain(side: _Tokens) -> bool:
     """Return whether a side is words, a quantity, a calculation with units, or several names without a factor.
 
-    The size of an unknown is none, since ``|x| = 5`` leaves its sign open.
+    The size of an unknown is no such side, since ``|x| = 5`` leaves its sign open.
     """
     if side[:1] == ("|",) == side[-1:] and {*side[1:-1]} <= {*"xytnkm"}:
         return False

@@ -77,10 +77,10 @@ def may_be_one(gold: str, answer: str) -> bool:
     return answer in _ALIKE.get(gold, ()) or (gold in _ALIKE.get(answer, ()) and answer != "sterling")
 
 
-def _words() -> dict[str, str]:
-    prefixes, prefixed, words = ("", *_WORD_PREFIXES_TEXT.split()), _PREFIXED_WORDS_TEXT.split(), _WORDS_TEXT.split()
+def _long_names() -> dict[str, str]:
+    prefixes, prefixed, others = ("", *_WORD_PREFIXES_TEXT.split()), _PREFIXED_WORDS_TEXT.split(), _WORDS_TEXT.split()
     names = {prefix + name: prefix + name for name in prefixed for prefix in prefixes}
-    names |= {name.replace("_", " "): name for name in words}
+    names |= {name.replace("_", " "): name for name in others}
     names |= {name: unit for name, unit in _OTHER_NAMES.items() if len(name) > 3}
     names |= {f"{name}s": unit for name, unit in names.items()} | _OTHER_NAMES
     names |= {f"{name}s": name for name in ("hr", "yr", "min", "sec", "gal")}
@@ -91,7 +91,7 @@ def _words() -> dict[str, str]:
 _SYMBOL_UNITS = {prefix + name: prefix + name for name in _PREFIXED_TEXT.split() for prefix in _PREFIXES}
 _SYMBOL_UNITS |= {name: name for name in _SYMBOLS_TEXT.split()}
 del _SYMBOL_UNITS["pm"]
-_WORD_UNITS = _words()
+_WORD_UNITS = _long_names()
 _GLUED = frozenset("VNJKWACTFL")  # the letters that are a unit right behind a digit; `5m` is a formula
 
 

@@ -139,8 +139,8 @@ def _read_noun(text: str) -> tuple[Unit | None, str]:
     while len(stems) < 4 and (match := _WORD.match(rest)) is not None and (stems or not text[:1].isalpha()):
         name = match["word"].lower()
         is_minus = not stems and "-" in match["gap"] and name not in HYPHENATED
-        is_none = is_minus or (not stems and is_formula(match["word"]))
-        if name in NO_NOUN or name in NO_UNIT or len(name) == 1 or is_none:
+        is_no_noun = is_minus or (not stems and is_formula(match["word"]))
+        if name in NO_NOUN or name in NO_UNIT or len(name) == 1 or is_no_noun:
             break
         factors, after = _read_product(rest, False)
         if factors and len(name) > 1:
@@ -174,8 +174,8 @@ def _convert(answer: _Factors, gold: _Factors) -> Conversion | None:
     )
     if source.dimensionality != target.dimensionality:
         return None
-    zero, one = (registry.Quantity(Fraction(value), source).to(target).magnitude for value in (0, 1))
-    return Conversion(Fraction(one - zero), Fraction(zero))
+    origin, step = (registry.Quantity(Fraction(value), source).to(target).magnitude for value in (0, 1))
+    return Conversion(Fraction(step - origin), Fraction(origin))
 
 
 def conversion(gold: Unit | None, answer: Unit | None) -> Conversion | None:
