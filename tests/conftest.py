@@ -1,4 +1,4 @@
-"""What all tests share: the --full option, and where the real data lies."""
+"""What all tests share: the options --full and --brief, and where the real data lies."""
 
 from __future__ import annotations
 
@@ -50,21 +50,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     later = [] if config.getoption("--full") else [item for item in items if item.get_closest_marker("full")]
     later += [] if config.getoption("--full") else _cases_left_out(items)
     config.stash[LATER] = later
-    config.hook.pytest_deselected(items=later)
-    items[:] = [item for item in items if item not in set(later)]
+    left_out = set(later)
+    if config.getoption("--brief"):
+        left_out.update(_cases_left_out([item for item in items if item not in left_out], most=1))
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
     slow = {item.path for item in items if any(item.get_closest_marker(mark) for mark in SLOW)}
     items.sort(key=lambda item: item.path not in slow)
 
 
-def _cases_left_out(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return the cases beyond those that ``cases(n)`` has a test run; which ones it runs differs from test to test."""
+def _cases_left_out(items: list[pytest.Item], most: int | None = None) -> list[pytest.Item]:
+    """Return the cases beyond those that ``cases(n)`` has a test run, or beyond ``most``, whatever the test says.
+
+    Which ones it runs differs from test to test, with ``most`` also from Python to Python.
+    """
+    python = "" if most is None else sys.version_info[:2]
     tables: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("cases"):
+        if most is not None or item.get_closest_marker("cases"):
             tables.setdefault(item.nodeid.partition("[")[0], []).append(item)
     left_out = []
     for name, cases in tables.items():
-        count, first = cases[0].get_closest_marker("cases").args[0], zlib.crc32(name.encode()) % len(cases)  # type: ignore[union-attr]
+        count = most or cases[0].get_closest_marker("cases").args[0]  # type: ignore[union-attr]
+        first = zlib.crc32(f"{name}{python}".encode()) % len(cases)
         left_out += [*cases[first:], *cases[:first]][count:]
     return left_out
 
@@ -77,6 +85,7 @@ def later(pytestconfig: pytest.Config) -> list[pytest.Item]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="run slow tests in full, not in their short form")
+    parser.addoption("--brief", action="store_true", help="run one case of each test, another on another Python")
 
 
 @pytest.fixture(scope="session")
