@@ -64,7 +64,7 @@ check = test = run_tests = quiet
 
 def programs(row: AuditRow) -> Iterator[Probe]:
     """Yield the attacks for a row with tests, fenced as Python."""
-    name = _function(row)
+    name = function_under_test(row)
     stub = f"def {name}(*arguments, **named):\n"
     sources = {
         "exits with 0": "import sys\nsys.exit(0)",
@@ -105,13 +105,13 @@ def code_in(text: str) -> str:
 
 def endless_programs(row: AuditRow) -> Iterator[Probe]:
     """Yield code that never ends or fills the stack: heavy, because each costs the whole time that code has."""
-    name = _function(row)
+    name = function_under_test(row)
     stub = f"def {name}(*arguments, **named):\n"
     yield Probe(Family.CODE, "never ends", fenced(f"{stub}    while True: pass"))
     yield Probe(Family.CODE, "recurses", fenced(f"{stub}    return {name}(*arguments, **named)"))
 
 
-def _function(row: AuditRow) -> str:
+def function_under_test(row: AuditRow) -> str:
     """Return the name of the function under test, ``solution`` where nothing tells it."""
     point = row.columns.get("entry_point")
     if isinstance(point, str) and point.isidentifier():

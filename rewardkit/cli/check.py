@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import statistics
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain, count, cycle, islice
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -18,12 +18,15 @@ from rewardkit.audit.engine import BASE, form_probe, rollout_of
 from rewardkit.audit.honest import Honest, right_answers
 from rewardkit.audit.rows import AuditRow, gold_column, row_of
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
+from rewardkit.cli.examination_report import print_examination, write_flaws
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.progress import collect
 from rewardkit.cli.render import NONE, count_or_none, duration, fold, group_by_key, number, screen, table
 from rewardkit.cli.rewards import Leaves, load_rewards
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
+from rewardkit.examinations.examination import ExaminationResult, examine, rows_to_examine
+from rewardkit.examinations.table import EXAMINATIONS
 from rewardkit.rows import read_rows, trainer_warnings
 from rewardkit.rows.files import unit_of
 from rewardkit.rows.reader import Row
@@ -64,12 +67,20 @@ class RewardCheck:
     max_s: float | None = None
     warnings: list[str] = field(default_factory=list)  # No row fails, but the reward is useless or surprising
     per_1000: dict[str, float] = field(default_factory=dict)  # What 1,000 completions take, by the calls' metrics
+    examinations: list[ExaminationResult] = field(default_factory=list)
     group: int | None = None  # How many completions a group has; `None` where the reward scores single ones
 
     def as_json(self) -> dict[str, Any]:
         scores = {str(line): score for line, score in self.scores.items()}
         misfits = [misfit._asdict() for misfit in self.misfits]
-        return {**asdict(self), "misfits": misfits, "scores": scores, "ok": not self.misfits}
+        examinations = [result.as_json() for result in self.examinations]
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {**values, "misfits": misfits, "scores": scores, "examinations": examinations, "ok": self.is_ok}
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether no row failed."""
+        return not self.misfits and not any(result.has_failures for result in self.examinations)
 
 
 def check_command(
@@ -82,6 +93,11 @@ def check_command(
         option("Completions of a group; by default as many as the first row's completions, else 8.", "N", min=2),
     ] = None,
     gold: Gold = None,
+    examine_rows: Annotated[
+        int,
+        option("Examine the first N rows by completions that must pass or fail.", "N", "--examine", min=0),
+    ] = 16,
+    out: Annotated[Path | None, option("Write the rows with flaws to FILE, as JSON Lines.", "FILE")] = None,
     workers: Workers = None,
     load_timeout: LoadTimeout = LOAD_TIMEOUT_S,
     as_json: AsJson = False,
@@ -90,6 +106,9 @@ def check_command(
 
     Every column that a reward reads is coerced in every row. Then the right answers of the first rows are scored,
     if the data has them, and the time of a call is shown beside the reward's timeout.
+
+    Rows of code are examined too: whether the reference passes their tests, and whether an empty program, functions
+    that return None and changed references fail.
 
     Exit code 1 means that a row failed. A warning, such as that a reward skipped every right answer or that TRL
     refuses a column's name, does not change the exit code.
@@ -103,26 +122,55 @@ def check_command(
     reward_set = load_rewards(rewards)
     lines = read_rows(path)
     checks = []
+    scoring = _Scoring(path, rows, examine_rows, gold, workers, load_timeout)
     for leaf in Leaves(reward_set).leaves:
         check = check_columns(leaf, lines)
         check.group = _group_size(leaf, lines, num_generations)
-        rollouts, scored = _right_answers(leaf, lines[:rows], gold, path, check)
-        if rollouts or time_to_load_s(leaf):
-            parts = Leaves(reward_set, leaf)
-            with scorer_of(parts, workers=workers, load_timeout_s=load_timeout, max_infrastructure_rate=1.0) as scorer:
-                scorer.wait_loaded()
-                if rollouts:
-                    silent = _silent_rollouts(leaf, rollouts)
-                    tries = [*rollouts, *silent]
-                    # The rewards that it asks are scored only where it asks them.
-                    answers = collect(f"check of {leaf.name}", scorer.stream(tries), [leaf.name], len(tries))
-                    _add_scores(check, scored, answers[leaf.name][: len(rollouts)])
-                    _warn_of_silence(check, answers[leaf.name][len(rollouts) :])
+        _score(Leaves(reward_set, leaf), leaf, lines, check, scoring)
         checks.append(check)
-    code = FAILED if any(check.misfits for check in checks) else 0
+    if out is not None:
+        write_flaws(out, {check.reward: check.examinations for check in checks})
+    code = 0 if all(check.is_ok for check in checks) else FAILED
     trainers = trainer_warnings(lines[0].values)
     result = {"rewards": [check.as_json() for check in checks], "warnings": trainers}
     finish(result, lambda: _print(checks, trainers, unit_of(path)), as_json=as_json, code=code)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scoring:
+    """What of the data is scored, and how."""
+
+    path: Path
+    rows: int  # Rows whose right answers are scored
+    examined: int  # Rows that are examined
+    gold: str | None
+    workers: int | None
+    load_timeout_s: float
+
+
+def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: RewardCheck, scoring: _Scoring) -> None:
+    """Score the right answers of the first rows and examine rows; add what comes of it to ``check``."""
+    rollouts, scored = _right_answers(leaf, lines[: scoring.rows], scoring.gold, scoring.path, check)
+    rows = functools.partial(_good_rows, leaf, lines, scoring.gold, scoring.path, check)
+    examined = {item: rows_to_examine(item, leaf, rows(), scoring.examined) for item in EXAMINATIONS}
+    if not rollouts and not any(examined.values()) and not time_to_load_s(leaf):
+        return
+    load_timeout_s, workers = scoring.load_timeout_s, scoring.workers
+    with scorer_of(parts, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0) as scorer:
+        scorer.wait_loaded()
+
+        def outcomes_of(title: str, tries: Sequence[Rollout]) -> list[Outcome]:
+            # The rewards that it asks are scored only where it asks them.
+            return collect(f"{title} of {leaf.name}", scorer.stream(tries), [leaf.name], len(tries))[leaf.name]
+
+        if rollouts:
+            answers = outcomes_of("check", [*rollouts, *_silent_rollouts(leaf, rollouts)])
+            _add_scores(check, scored, answers[: len(rollouts)])
+            _warn_of_silence(check, answers[len(rollouts) :])
+        for examination, chosen in examined.items():
+            if chosen:
+                score = functools.partial(outcomes_of, examination.name)
+                check.examinations.append(examine(examination, leaf, chosen, len(lines), score))
 
 
 def check_columns(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:
@@ -156,8 +204,7 @@ def _right_answers(
 
     Groups are made of fewer rows, for the same cost.
     """
-    bad = {misfit.line for misfit in check.misfits}
-    rows = [(row, form) for row, form in _references(leaf, lines, gold, path) if row.line not in bad]
+    rows = _references(_good_rows(leaf, lines, gold, path, check))
     if not rows and leaf.spec.is_async and lines:
         warning = "no right answer was found to score, so what 1,000 completions take is not known"
         check.warnings.append(f"{warning}; --gold names its column")
@@ -168,14 +215,19 @@ def _right_answers(
     return rollouts, [row.line for row, _ in rows]
 
 
-def _references(
-    leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, path: Path
-) -> list[tuple[AuditRow, Honest]]:
-    """Return the rows that have a reference or a gold, each with it as the completion that should be right."""
+def _good_rows(
+    leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, path: Path, check: RewardCheck
+) -> Iterator[AuditRow]:
+    """Yield the rows that suit the reward."""
     if not lines:
-        return []
+        return
+    bad = {misfit.line for misfit in check.misfits}
     column = gold_column(lines[0].values, gold, [p.name for p in leaf.spec.parameters if p.column], str(path))
-    rows = [row_of(line.line, line.values, column) for line in lines]
+    yield from (row_of(line.line, line.values, column) for line in lines if line.line not in bad)
+
+
+def _references(rows: Iterable[AuditRow]) -> list[tuple[AuditRow, Honest]]:
+    """Return the rows that have a reference or a gold, each with it as the completion that should be right."""
     return [(row, form) for row in rows for form in [form for form in right_answers(row) if form.counted][:1]]
 
 
@@ -256,6 +308,8 @@ def _print(checks: Sequence[RewardCheck], trainers: Sequence[str], unit: str) ->
         # The misfits of each column together; where a reference was not scored, those of one error.
         by_column = group_by_key(((m.column, m.error if m.column is None else ""), m) for m in check.misfits)
         kinds = list(by_column.values())
+        for result in check.examinations:
+            print_examination(console, check.reward, result, unit)
         for misfits in kinds[:_SHOWN]:
             console.say(name, plain(_describe(misfits, unit)), fit="wrap")
         if len(kinds) > _SHOWN or not all(map(_is_complete, kinds)):

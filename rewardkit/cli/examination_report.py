@@ -1,0 +1,48 @@
+"""How ``check`` shows what its examinations found, and writes the rows with flaws to a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from rewardkit.cli.render import Screen
+from rewardkit.errors import ConfigError
+from rewardkit.examinations.examination import ExaminationResult
+from rewardkit.shown.text import counted, plain, shortened
+
+_DETAIL_CHARS = 300
+
+
+def print_examination(console: Screen, reward: str, result: ExaminationResult, unit: str) -> None:
+    """Print how many rows were examined, and for each kind of flaw its count and its first row."""
+    name = (f"{reward}: ", "bold")
+    by_kind = result.by_kind()
+    scope = f"{result.name} of {result.rows:,} of {counted(result.total_rows, 'row')}, {result.trials:,} completions"
+    console.say(name, f"{scope}: {'flaws in' if by_kind else 'no flaw'}", fit="wrap")
+    for kind, flaws in by_kind.items():
+        first, style = flaws[0], "red" if result.kinds[kind].is_failure else "yellow"
+        row = f"{unit} {first.line}" + (f" ({first.row_id})" if first.row_id != str(first.line) else "")
+        count = (f"  {counted(len(flaws), 'row')}: ", style)
+        console.say(count, plain(result.kinds[kind].meaning), fit="wrap")
+        console.say(f"    {row}: ", plain(shortened(first.flaw.detail, _DETAIL_CHARS)), fit="wrap")
+
+
+def write_flaws(path: Path, results: Mapping[str, Sequence[ExaminationResult]]) -> int:
+    """Write a JSON line for each flaw of each row, with reward and examination; return how many there are.
+
+    Raises:
+        ConfigError: The file cannot be written.
+    """
+    lines = list(_flaw_lines(results))
+    try:
+        path.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--out {str(path)!r}: {error.strerror or error}") from error
+    return len(lines)
+
+
+def _flaw_lines(results: Mapping[str, Sequence[ExaminationResult]]) -> Iterable[dict[str, object]]:
+    for reward, examinations in results.items():
+        for result in examinations:
+            yield from ({"reward": reward, "examination": result.name, **flaw.as_json()} for flaw in result.flaws)

@@ -1,0 +1,224 @@
+"""A program changed in one small way at a time, as a tester changes it to see whether the tests notice."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
+from typing import NamedTuple, TypeAlias
+
+from sandbox import parse
+
+Change: TypeAlias = Callable[[ast.AST], ast.AST | None]  # changes a copy of a node; returns what stands in its place
+
+_OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitOr,
+    ast.And: ast.Or, ast.Or: ast.And,
+    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+}  # fmt: skip
+_BOUNDS: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
+}  # fmt: skip
+_SIGNS = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.And: "and", ast.Or: "or", ast.Eq: "==", ast.NotEq: "!=",
+    ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">",
+    ast.GtE: ">=",
+}  # fmt: skip
+_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+
+class CodeMutant(NamedTuple):
+    """A changed program, and what was changed."""
+
+    label: str
+    source: str
+
+
+class _Site(NamedTuple):
+    """A node of a tree by its number in the order of :func:`ast.walk`, what is done to it, and the words for that."""
+
+    number: int
+    label: str
+    change: Change
+
+
+def code_mutants(source: str, most: int) -> list[CodeMutant]:
+    """Return mutants of a program, of each kind in turn: operators, constants, bounds, branches; ``[]`` for no Python.
+
+    Args:
+        source: Python source. Docstrings, imports, annotations, asserts and the test for ``__main__`` stay as they are.
+        most: Mutants to return. Changes in loops that may then not end come last.
+    """
+    try:
+        tree = parse(source)
+        unchanged = ast.unparse(tree)
+    except _UNREADABLE:
+        return []
+    endless = _numbers_in_loops(tree)
+    kinds = [list(kind(tree)) for kind in (_operators, _constants, _bounds, _branches)]
+    safe = ([site for site in sites if site.number not in endless] for sites in kinds)
+    risky = ([site for site in sites if site.number in endless] for sites in kinds)
+    mutants: dict[str, CodeMutant] = {}
+    for site in [*_in_turn(safe), *_in_turn(risky)]:
+        with contextlib.suppress(RecursionError):  # a tree so deep cannot be copied
+            text = _changed(tree, site)
+            if text != unchanged:
+                mutants.setdefault(text, CodeMutant(site.label, text))
+        if len(mutants) == most:
+            break
+    return list(mutants.values())
+
+
+def _in_turn(kinds: Iterable[Sequence[_Site]]) -> Iterator[_Site]:
+    """Yield the first site of each kind, then the second of each, and so on."""
+    yield from (site for sites in zip_longest(*kinds) for site in sites if site is not None)
+
+
+def returning_none(source: str) -> str | None:
+    """Return a program whose functions all return ``None``, or do nothing where it has none; ``None`` for no Python."""
+    try:
+        tree = parse(source)
+    except _UNREADABLE:
+        return None
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for function in functions:
+        function.body = [ast.Return(ast.Constant(None))]
+    return ast.unparse(ast.fix_missing_locations(tree)) if functions else "pass"
+
+
+def _changed(tree: ast.Module, site: _Site) -> str:
+    """Return the program with one site changed."""
+    changed = copy.deepcopy(tree)
+    node = next(node for number, node in enumerate(ast.walk(changed)) if number == site.number)
+    replacement = site.change(node)
+    if replacement is not None:
+        for parent in ast.walk(changed):
+            for name, value in ast.iter_fields(parent):
+                if value is node:
+                    setattr(parent, name, replacement)
+                elif isinstance(value, list) and any(item is node for item in value):
+                    value[:] = [replacement if item is node else item for item in value]
+    return ast.unparse(ast.fix_missing_locations(changed))
+
+
+def _sites(tree: ast.Module) -> Iterator[tuple[int, ast.AST]]:
+    """Yield the numbered nodes that may be changed."""
+    fixed = {id(node) for root in _fixed_roots(tree) for node in ast.walk(root)}
+    yield from ((number, node) for number, node in enumerate(ast.walk(tree)) if id(node) not in fixed)
+
+
+def _fixed_roots(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield the nodes that stay as they are, with all below them: docstrings, annotations, asserts, ``__main__``."""
+    for node in ast.walk(tree):
+        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_docstring or isinstance(node, ast.Assert | ast.Import | ast.ImportFrom | ast.JoinedStr):
+            yield node
+        elif isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
+            yield node.test
+        annotations = (getattr(node, name, None) for name in ("annotation", "returns"))
+        yield from (annotation for annotation in annotations if isinstance(annotation, ast.AST))
+
+
+def _numbers_in_loops(tree: ast.Module) -> set[int]:
+    """Return the numbers of the nodes in loops that end by a condition."""
+    inside = {id(node) for loop in ast.walk(tree) if isinstance(loop, ast.While) for node in ast.walk(loop)}
+    return {number for number, node in enumerate(ast.walk(tree)) if id(node) in inside}
+
+
+def _operators(tree: ast.Module) -> Iterator[_Site]:
+    for number, node in _sites(tree):
+        if isinstance(node, ast.BinOp | ast.AugAssign | ast.BoolOp):
+            other = _OPERATORS.get(type(node.op))
+            if other is not None:
+                yield _Site(number, _label(node, type(node.op), other), _set_operator(other))
+        elif isinstance(node, ast.Compare) and type(node.ops[0]) in _OPERATORS:
+            other = _OPERATORS[type(node.ops[0])]
+            yield _Site(number, _label(node, type(node.ops[0]), other), _set_comparison(other))
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
+            sign = "not" if isinstance(node.op, ast.Not) else "-"
+            yield _Site(number, f"line {node.lineno}: {sign!r} is dropped", lambda node: getattr(node, "operand", None))
+
+
+def _bounds(tree: ast.Module) -> Iterator[_Site]:
+    for number, node in _sites(tree):
+        if isinstance(node, ast.Compare) and type(node.ops[0]) in _BOUNDS:
+            other = _BOUNDS[type(node.ops[0])]
+            yield _Site(number, _label(node, type(node.ops[0]), other), _set_comparison(other))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range" and node.args:
+            yield _Site(number, f"line {node.lineno}: the end of a range is one less", _shorten_range)
+        elif isinstance(node, ast.Slice) and node.upper is not None:
+            yield _Site(number, f"line {node.lineno}: the end of a slice is one less", _shorten_slice)
+
+
+def _constants(tree: ast.Module) -> Iterator[_Site]:
+    for number, node in _sites(tree):
+        if not isinstance(node, ast.Constant) or node.value is None or node.value is Ellipsis:
+            continue
+        value = node.value
+        if isinstance(value, bool):
+            others: list[object] = [not value]
+        elif isinstance(value, int | float):
+            others = [value + 1, value - 1]
+        elif isinstance(value, str):
+            others = [value + "x"]
+        else:
+            continue
+        for other in others:
+            yield _Site(number, f"line {node.lineno}: {value!r} becomes {other!r}", _set_value(other))
+
+
+def _branches(tree: ast.Module) -> Iterator[_Site]:
+    for number, node in _sites(tree):
+        if isinstance(node, ast.If | ast.IfExp) and "__name__" not in ast.unparse(node.test):
+            yield _Site(number, f"line {node.lineno}: a branch is never taken", _set_test(False))
+            yield _Site(number, f"line {node.lineno}: a branch is always taken", _set_test(True))
+        elif isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value):
+            yield _Site(number, f"line {node.lineno}: None is returned", _return_none)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _label(node: ast.expr | ast.stmt, old: type[ast.AST], new: type[ast.AST]) -> str:
+    return f"line {node.lineno}: {_SIGNS[old]!r} becomes {_SIGNS[new]!r}"
+
+
+def _set_operator(other: type[ast.AST]) -> Change:
+    return lambda node: setattr(node, "op", other())
+
+
+def _set_comparison(other: type[ast.AST]) -> Change:
+    def change(node: ast.AST) -> None:
+        if isinstance(node, ast.Compare):
+            node.ops = [other(), *node.ops[1:]]  # type: ignore[list-item]
+
+    return change
+
+
+def _set_value(value: object) -> Change:
+    return lambda node: setattr(node, "value", value)
+
+
+def _set_test(value: bool) -> Change:
+    return lambda node: setattr(node, "test", ast.Constant(value))
+
+
+def _return_none(node: ast.AST) -> None:
+    if isinstance(node, ast.Return):
+        node.value = ast.Constant(None)
+
+
+def _shorten_range(node: ast.AST) -> None:
+    if isinstance(node, ast.Call):
+        end = 0 if len(node.args) == 1 else 1
+        node.args[end] = ast.BinOp(node.args[end], ast.Sub(), ast.Constant(1))
+
+
+def _shorten_slice(node: ast.AST) -> None:
+    if isinstance(node, ast.Slice) and node.upper is not None:
+        node.upper = ast.BinOp(node.upper, ast.Sub(), ast.Constant(1))

@@ -1,0 +1,161 @@
+"""The seam of the examinations of ``check``: trials of a row, the flaws that their outcomes show, and the result.
+
+An examination tries completions whose worth is known on each row: right ones, empty ones, wrong ones. What a reward
+pays for them shows which rows cannot train anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple, Protocol
+
+from rewardkit.audit.engine import rollout_of
+from rewardkit.audit.probe import Probe
+from rewardkit.audit.rows import AuditRow
+from rewardkit.declare.decorator import Reward
+from rewardkit.types import Outcome, Rollout
+
+ID_COLUMNS = ("id", "task_id", "question_id", "problem_id", "uid", "name")
+"""Columns that name a row, the first that the data has; rows of other data are named by their lines."""
+
+ScoreAll = Callable[[Sequence[Rollout]], Sequence[Outcome]]
+
+
+class RowTrial(NamedTuple):
+    """A completion that is tried on a row, and its role there, which the examination gives a meaning."""
+
+    role: str
+    probe: Probe
+
+
+class RowTrialResult(NamedTuple):
+    """A trial and what it earned."""
+
+    trial: RowTrial
+    outcome: Outcome
+
+
+class FlawKind(NamedTuple):
+    """A kind of flaw: what it says of a row, and whether such a row fails the check."""
+
+    meaning: str
+    is_failure: bool
+
+
+class Flaw(NamedTuple):
+    """A flaw of one row: its kind by name, and what was seen of it."""
+
+    kind: str
+    detail: str
+
+
+class Examination(Protocol):
+    """What an examination says of itself, and what it makes of a row."""
+
+    @property
+    def name(self) -> str:
+        """Its name in JSON, a noun such as ``"programs"``."""
+
+    @property
+    def kinds(self) -> Mapping[str, FlawKind]:
+        """The kinds of flaws that it looks for, by name, the worst first."""
+
+    def suits(self, reward: Reward[..., Any]) -> bool:
+        """Return whether a reward reads what is examined."""
+
+    def applies(self, row: AuditRow) -> bool:
+        """Return whether a row has what is examined."""
+
+    def trials(self, row: AuditRow) -> Sequence[RowTrial]:
+        """Return what is tried on a row."""
+
+    def flaws(self, reward: Reward[..., Any], row: AuditRow, results: Sequence[RowTrialResult]) -> Sequence[Flaw]:
+        """Return the flaws that the outcomes of a row's trials show."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowFlaw:
+    """A flaw with its row's line and id; the id is the line where the data has no column of ids."""
+
+    line: int
+    row_id: str
+    flaw: Flaw
+
+    def as_json(self) -> dict[str, Any]:
+        return {"line": self.line, "id": self.row_id, "kind": self.flaw.kind, "detail": self.flaw.detail}
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminationResult:
+    """What an examination found with one reward in so many of the data's rows."""
+
+    name: str
+    kinds: Mapping[str, FlawKind]
+    rows: int  # Rows examined
+    total_rows: int  # Rows of the data
+    trials: int  # Completions tried
+    flaws: Sequence[RowFlaw] = field(default=())
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether a row has a flaw that fails the check."""
+        return any(self.kinds[flaw.flaw.kind].is_failure for flaw in self.flaws)
+
+    def by_kind(self) -> dict[str, list[RowFlaw]]:
+        """Return the flaws of each kind, kinds without any left out."""
+        flaws = {kind: [flaw for flaw in self.flaws if flaw.flaw.kind == kind] for kind in self.kinds}
+        return {kind: rows for kind, rows in flaws.items() if rows}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it ready for JSON: the flaws by kind, each kind with its count, its first row and all lines."""
+        kinds = {
+            kind: {
+                "meaning": self.kinds[kind].meaning,
+                "fails": self.kinds[kind].is_failure,
+                "rows": len(flaws),
+                "first": flaws[0].as_json(),
+                "lines": [flaw.line for flaw in flaws],
+            }
+            for kind, flaws in self.by_kind().items()
+        }
+        counts = {"rows": self.rows, "total_rows": self.total_rows, "trials": self.trials}
+        return {"examination": self.name, **counts, "flaws": kinds}
+
+
+def rows_to_examine(
+    examination: Examination, reward: Reward[..., Any], rows: Iterable[AuditRow], most: int
+) -> list[AuditRow]:
+    """Return the first rows, at most so many, to which an examination applies; no row after them is looked at."""
+    return list(islice(filter(examination.applies, rows), most)) if examination.suits(reward) else []
+
+
+def examine(
+    examination: Examination, reward: Reward[..., Any], rows: Sequence[AuditRow], total_rows: int, score: ScoreAll
+) -> ExaminationResult:
+    """Examine rows: score the trials of all of them, and return the flaws that the outcomes show.
+
+    Args:
+        examination: What is tried, and what its outcomes show.
+        reward: The reward that scores it.
+        rows: The rows, as :func:`rows_to_examine` chooses them.
+        total_rows: Rows of the whole data.
+        score: Scores completions by the reward and returns their outcomes in order.
+    """
+    trials = [(row, trial) for row in rows for trial in examination.trials(row)]
+    outcomes = score([rollout_of([reward], row, trial.probe) for row, trial in trials])
+    results: dict[int, list[RowTrialResult]] = {row.line: [] for row in rows}
+    for (row, trial), outcome in zip(trials, outcomes, strict=True):
+        results[row.line].append(RowTrialResult(trial, outcome))
+    flaws = [
+        RowFlaw(row.line, _row_id(row), flaw)
+        for row in rows
+        for flaw in examination.flaws(reward, row, results[row.line])
+    ]
+    return ExaminationResult(examination.name, examination.kinds, len(rows), total_rows, len(trials), flaws)
+
+
+def _row_id(row: AuditRow) -> str:
+    values = (row.columns.get(name) for name in ID_COLUMNS)
+    return next((str(value) for value in values if isinstance(value, str | int) and str(value).strip()), str(row.line))

@@ -1,0 +1,145 @@
+"""The examination of rows of code: can their tests be run, do they accept the reference, and can they fail?
+
+Tried on each row: its reference, an empty program, one whose functions return ``None``, and mutants of the reference.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rewardkit.audit.honest import right_answers
+from rewardkit.audit.probe import Family, Probe
+from rewardkit.audit.programs import code_in, fenced, function_under_test
+from rewardkit.audit.rows import TEST_COLUMNS, AuditRow
+from rewardkit.declare.decorator import Reward
+from rewardkit.declare.spec import Kind
+from rewardkit.examinations.code_mutants import code_mutants, returning_none
+from rewardkit.examinations.examination import Flaw, FlawKind, RowTrial, RowTrialResult
+from rewardkit.types import Outcome, Status
+from sandbox import JAIL_LANGUAGES, language_name, parse, signs_of
+
+MUTANTS = 8  # mutants of a reference that are tried
+_SOLUTIONS = ("solutions", "answers")  # columns with a list of references, or its JSON
+_TESTS = [name for name in TEST_COLUMNS if name != "entry_point"]
+_REFERENCE, _EMPTY, _MUTANT = "reference", "empty", "mutant"
+
+_KINDS = {
+    "other_language": FlawKind("the jail does not run the row's language, so it is skipped", False),
+    "reference_language": FlawKind("the reference is in another language than the row says", True),
+    "cannot_run": FlawKind("the tests cannot be run, so the row is skipped", True),
+    "reference_fails": FlawKind("the reference does not pass the tests", True),
+    "cannot_fail": FlawKind("a program without a solution passes the tests", True),
+    "mutants_live": FlawKind("a reference changed in one place passes the tests", False),
+    "no_reference": FlawKind("there is no reference, so no mutants are tried", False),
+}
+
+
+class ProgramExamination:
+    """The doctor of rows of code; see :class:`~rewardkit.examinations.examination.Examination`."""
+
+    name = "programs"
+    kinds: Mapping[str, FlawKind] = _KINDS
+
+    def suits(self, reward: Reward[..., Any]) -> bool:
+        """Return whether a reward of single completions reads tests."""
+        columns = {parameter.name for parameter in reward.spec.parameters if parameter.column}
+        return reward.spec.kind is not Kind.GROUP and not columns.isdisjoint(_TESTS)
+
+    def applies(self, row: AuditRow) -> bool:
+        """Return whether a row has tests."""
+        return any(row.columns.get(name) for name in _TESTS)
+
+    def trials(self, row: AuditRow) -> Sequence[RowTrial]:
+        """Return the reference, the programs without a solution, and mutants of the reference."""
+        source = _reference(row)
+        if source is None:
+            stub = f"def {function_under_test(row)}(*arguments, **named):\n    return None"
+            return [_trial(_EMPTY, "an empty program", "pass"), _trial(_EMPTY, "a function that returns None", stub)]
+        trials = [_trial(_REFERENCE, "the reference", source), _trial(_EMPTY, "an empty program", "pass")]
+        stub_of_reference = returning_none(source)
+        if stub_of_reference is not None:
+            trials.append(_trial(_EMPTY, "the reference with functions that return None", stub_of_reference))
+        return [*trials, *(_trial(_MUTANT, mutant.label, mutant.source) for mutant in code_mutants(source, MUTANTS))]
+
+    def flaws(self, reward: Reward[..., Any], row: AuditRow, results: Sequence[RowTrialResult]) -> Sequence[Flaw]:
+        """Return what is wrong with a row; where its tests cannot be run or fail, nothing is said of mutants."""
+        mismatch = _language_flaw(reward, row, _reference(row))
+        if mismatch is not None:
+            return [mismatch]
+        scored = {role: [result for result in results if result.trial.role == role] for role in (_EMPTY, _MUTANT)}
+        first = results[0].outcome
+        if any(result.outcome.is_lost for result in results):
+            return []
+        if first.status is not Status.SCORED:
+            return [Flaw("cannot_run", first.reason or first.error or "it was not scored")]
+        reference = next((result.outcome for result in results if result.trial.role == _REFERENCE), None)
+        full = _full_score(reward, reference)
+        flaws = [] if reference is not None else [Flaw("no_reference", "no column holds a solution")]
+        if reference is not None and not _is_paid(reference, full):
+            flaws.append(Flaw("reference_fails", f"it scores {reference.score:g}: {reference.reason or 'no reason'}"))
+        lazy = [result.trial.probe.name for result in scored[_EMPTY] if _is_paid(result.outcome, full)]
+        if lazy:
+            return [*flaws, Flaw("cannot_fail", f"{lazy[0]} scores {full:g}")]
+        living = [result.trial.probe.name for result in scored[_MUTANT] if _is_paid(result.outcome, full)]
+        if living and not flaws:
+            count = f"{len(living)} of {len(scored[_MUTANT])} mutants"
+            flaws.append(Flaw("mutants_live", f"{count} pass, such as {living[0]}"))
+        return flaws
+
+
+def _trial(role: str, label: str, source: str) -> RowTrial:
+    return RowTrial(role, Probe(Family.CODE, label, fenced(source)))
+
+
+def _full_score(reward: Reward[..., Any], reference: Outcome | None) -> float:
+    """Return what a right program earns: the reward's highest score, or else what the reference earns."""
+    if reward.options.score_range is not None:
+        return float(reward.options.score_range[1])
+    return 1.0 if reference is None or not reference.score else reference.score
+
+
+def _is_paid(outcome: Outcome, full: float) -> bool:
+    return outcome.score is not None and outcome.cause is None and outcome.score >= full
+
+
+def _reference(row: AuditRow) -> str | None:
+    """Return the source of a row's reference; of several, the first."""
+    forms = right_answers(row) if row.references and row.is_code else []
+    if forms:
+        return code_in(forms[0].text)
+    texts = [text for name in _SOLUTIONS for text in _listed(row.columns.get(name))]
+    return code_in(texts[0]) if texts else None
+
+
+def _listed(value: object) -> Iterable[str]:
+    """Return the texts of a list, or of JSON that holds one."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return []
+    return [text for text in value if isinstance(text, str) and text.strip()] if isinstance(value, list) else []
+
+
+def _language_flaw(reward: Reward[..., Any], row: AuditRow, source: str | None) -> Flaw | None:
+    """Return what is wrong with a row's language: its reference is in another one, or the jail does not run it."""
+    reads_language = any(parameter.name == "language" for parameter in reward.spec.parameters if parameter.column)
+    named = row.columns.get("language") if reads_language else None
+    language = language_name(str(named or "python"))
+    own = None if source is None else _language_of(source)
+    if own is not None and own != language:
+        return Flaw("reference_language", f"the row says {language}, and its reference is in {own}")
+    if language not in JAIL_LANGUAGES:
+        return Flaw("other_language", f"the row's language is {named!r}")
+    return None
+
+
+def _language_of(source: str) -> str | None:
+    """Return the language of a reference, as far as it shows: Python where it can be read as that."""
+    try:
+        parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return signs_of(source)
+    return "python"

@@ -1,0 +1,86 @@
+"""``rewardkit check`` examines rows: what it prints at 80 columns, its JSON, its file of flaws and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from rewardkit.cli.program import app
+
+ADD = "def add(a, b):\n    return a + b\n"
+SOUND = {"prompt": "Write add.", "solution": ADD, "tests": "assert add(1, 2) == 3\nassert add(0, 5) == 5"}
+WEAK = {**SOUND, "tests": "assert add(0, 0) == 0"}
+WRONG = {**SOUND, "solution": "def add(a, b):\n    return a * b\n"}
+FAULTY = {**SOUND, "tests": "assert add(1, 2) =="}
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    return tmp_path
+
+
+def _check(work: Path, rows: list[dict[str, Any]], *options: str) -> tuple[int, str]:
+    lines = [json.dumps({"task_id": f"T/{number}", **row}) for number, row in enumerate(rows)]
+    (work / "rows.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    command = ["check", "builtin_rewards.code:code_tests", "rows.jsonl", "--workers", "1", "--rows", "0", *options]
+    result = CliRunner().invoke(app, command)
+    return result.exit_code, result.output
+
+
+def test_sound_rows_have_no_flaw(work: Path) -> None:
+    code, out = _check(work, [SOUND])
+    assert 0 == code
+    assert "code_tests: programs of 1 of 1 row, " in out
+    assert "completions: no flaw\n" in out
+
+
+def test_each_kind_is_counted_with_its_first_row(work: Path) -> None:
+    """The worst kinds come first, and no line is wider than the screen."""
+    code, out = _check(work, [SOUND, WEAK, WRONG, WRONG, FAULTY])
+    assert 1 == code
+    assert "completions: flaws in\n" in out
+    lines = out.splitlines()
+    assert "  1 row: the tests cannot be run, so the row is skipped" in lines
+    assert "  2 rows: the reference does not pass the tests" in lines
+    assert "  1 row: a reference changed in one place passes the tests" in lines
+    assert any(line.startswith("    line 3 (T/2): it scores 0: 0 of 2 checks passed") for line in lines)
+    assert 80 >= max(map(len, lines))
+
+
+def test_living_mutants_leave_the_exit_code(work: Path) -> None:
+    """A mutant may be as right as the reference."""
+    code, out = _check(work, [WEAK])
+    assert 0 == code
+    assert "mutants pass, such as line 2: " in out
+
+
+def test_the_json_and_the_file_have_every_flaw(work: Path) -> None:
+    code, out = _check(work, [SOUND, WRONG, FAULTY], "--json", "--out", "flaws.jsonl")
+    assert 1 == code
+    examination = json.loads(out)["rewards"][0]["examinations"][0]
+    assert ("programs", 3, 3) == tuple(examination[name] for name in ("examination", "rows", "total_rows"))
+    assert ["cannot_run", "reference_fails"] == list(examination["flaws"])
+    flaws = [json.loads(line) for line in (work / "flaws.jsonl").read_text().splitlines()]
+    assert [("T/1", "reference_fails"), ("T/2", "cannot_run")] == [(flaw["id"], flaw["kind"]) for flaw in flaws]
+    assert {"reward", "examination", "line", "id", "kind", "detail"} == set(flaws[0])
+
+
+def test_the_number_of_rows_is_an_option(work: Path) -> None:
+    code, out = _check(work, [SOUND, WRONG, WRONG], "--examine", "1")
+    assert 0 == code
+    assert "programs of 1 of 3 rows" in out
+    code, out = _check(work, [WRONG], "--examine", "0")
+    assert 0 == code
+    assert "programs" not in out
+
+
+def test_a_file_that_cannot_be_written_is_a_mistake_of_the_user(work: Path) -> None:
+    code, out = _check(work, [SOUND], "--out", "no/such/folder/flaws.jsonl")
+    assert 2 == code
+    assert "--out 'no/such/folder/flaws.jsonl': No such file or directory" in out
