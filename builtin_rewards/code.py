@@ -35,6 +35,7 @@ from sandbox import (
     check_functions,
     check_programs,
     output_matcher,
+    parse,
     parse_expression,
     signs_of,
 )
@@ -117,8 +118,9 @@ def _score(reports: Sequence[CheckReport], *, all_or_nothing: bool) -> Score:
         raise InfrastructureError(f"the jail failed: {[*faults, 'it reported no check'][0]}")
     failures = [check for check in checks if check.status is not CheckStatus.PASSED]
     passes = len(checks) - len(failures)
+    share = sum(check.credit for check in checks) / len(checks)
     detail = "".join(f"; {check.status}: {check.label}: {check.reason}" for check in failures[:1])
-    score = float(not failures) if all_or_nothing else passes / len(checks)
+    score = float(not failures) if all_or_nothing else share
     metrics = {"passed": float(passes), "checks": float(len(checks))}
     return Score(score, reason=f"{passes} of {len(checks)} checks passed{detail}", metrics=metrics)
 
@@ -129,13 +131,15 @@ class _Matching:
 
     match: str
     tolerance: float | None
+    checker: str | None
 
     def __post_init__(self) -> None:
         output_matcher(self.match, self.tolerance)
 
-    def of_row(self, match: str | None, tolerance: float | None) -> _Matching:
+    def of_row(self, match: str | None, tolerance: float | None, checker: str | None) -> _Matching:
         """Return this with what a row says in its place."""
-        return _Matching(match or self.match, self.tolerance if tolerance is None else tolerance)
+        tolerance = self.tolerance if tolerance is None else tolerance
+        return _Matching(match or self.match, tolerance, checker or (None if match else self.checker))
 
 
 def _check_pairs(
@@ -152,11 +156,22 @@ def _check_pairs(
     if entry_point is None:
         checks = list(map(ProgramCheck, inputs, outputs))
         match, tolerance = matching.match, matching.tolerance
-        return check_programs(sandbox, code, checks, match=match, tolerance=tolerance, limits=limits)
+        return check_programs(
+            sandbox, code, checks, match=match, tolerance=tolerance, checker=matching.checker, limits=limits
+        )
+    if matching.checker is not None:
+        raise CheckError("a checker judges the outputs of programs, and the row has an entry_point")
     rounding = FLOAT_TOLERANCE if matching.tolerance is None else 0.0
     margins = (matching.tolerance or 0.0, matching.tolerance or 0.0, rounding)
     calls = [FunctionCheck(*pair, *margins) for pair in zip(inputs, outputs, strict=True)]
     return check_functions(sandbox, code, entry_point, calls, limits=limits)
+
+
+def _require_python(checker: str) -> None:
+    try:
+        parse(checker)
+    except SyntaxError as error:
+        raise ValueError(f"checker: line {error.lineno}: {error.msg}") from None
 
 
 @adjustable
@@ -165,6 +180,7 @@ def code_tests(
     all_or_nothing: bool = False,
     match: str = OutputMatch.TOKENS,
     tolerance: float | None = None,
+    checker: str | None = None,
     limits: Limits = LIMITS,
 ) -> Reward[..., Score]:
     """Return ``code_tests`` with these settings.
@@ -175,12 +191,15 @@ def code_tests(
             ``"float"``, ``"unordered"`` or ``"yes_no"``.
         tolerance: How far numbers may be off where the row does not say it, absolutely or relative to the expected one,
             0 to below 1; ``None`` for 1e-6 in the outputs of programs, and for 1e-9 in floats that functions return.
+        checker: Source of a checker for the outputs of programs of rows that name neither a checker nor a rule.
         limits: What one completion may use, all its checks together.
 
     Raises:
-        ValueError: There is no such rule, or the tolerance makes no sense.
+        ValueError: There is no such rule, the tolerance makes no sense, or the checker does not compile.
     """
-    setting = _Matching(match, tolerance)
+    setting = _Matching(match, tolerance, checker)
+    if checker is not None:
+        _require_python(checker)
 
     @reward(timeout_s=max(DEADLINE_S, 3 * limits.timeout_s), score_range=(0, 1))
     def code_tests(
@@ -194,6 +213,7 @@ def code_tests(
         prefix: str | None = None,
         match: str | None = None,
         tolerance: float | None = None,
+        checker: str | None = None,
         language: str | None = None,
         prompt: str = "",
     ) -> Score:
@@ -214,6 +234,11 @@ def code_tests(
           yes and no in upper or lower case).
         - ``tolerance``: how far numbers may be off, absolutely or relative to the expected one, 0 to below 1; 1e-6 for
           the outputs of programs, and without it 1e-9 for the floats of functions.
+        - ``checker``: source that judges the outputs of programs in place of ``match``, in a jail of its own. It
+          defines ``check(input, output, expected)``, which returns a bool or a share from 0 to 1; or it is a program
+          with the files ``input.txt``, ``expected.txt`` and ``output.txt`` as arguments, whose last line is yes, no or
+          a share. A share counts as that part of a check. A checker that cannot judge the expected outputs is the row's
+          fault; an output that it cannot judge is wrong.
         - ``entry_point``: the function under test, or ``Class.method``.
         - ``language``: the row's language, by default Python; ``Python 3`` and ``pypy3`` are Python too.
         - ``prefix``: code that the completion continues; by default the prompt, or its last block of Python.
@@ -240,7 +265,7 @@ def code_tests(
         if not tests and inputs is None:
             return Score(None, reason="the row has no tests: neither 'tests' nor 'inputs' and 'outputs'")
         try:
-            matching = setting.of_row(match, tolerance)
+            matching = setting.of_row(match, tolerance, checker)
         except CheckError as error:
             return Score(None, reason=f"the row's tests cannot be run: {error}")
         text, setup = _join_asserts(tests or ""), setup or ""

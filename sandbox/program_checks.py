@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sandbox.errors import CheckError
+from sandbox.matching.checker import CheckedOutput, CheckerAnswer, ask_checker, prove_checker
 from sandbox.matching.outputs import OutputMatch, output_matcher
 from sandbox.reports import CheckReport, CheckResult, CheckStatus, preview, refuse_empty, unfinished_status
 from sandbox.results import ExecutionResult, ExecutionStatus
@@ -44,6 +45,7 @@ def check_programs(
     *,
     match: str = OutputMatch.TOKENS,
     tolerance: float | None = None,
+    checker: str | None = None,
     limits: Limits | None = None,
 ) -> CheckReport:
     """Run a program once for each check and compare its output here, outside the jail.
@@ -59,22 +61,65 @@ def check_programs(
             same tokens, whole numbers exactly and decimals within the tolerance.
         tolerance: How far a number may be off, absolutely or relative to the expected one, from 0 to below 1; 1e-6 if
             ``None``.
-        limits: What all runs may use together; the sandbox's own if ``None``.
+        checker: Python source that judges the outputs in place of ``match``, in a jail of its own: it defines
+            ``check(input, output, expected)``, which returns a bool or a share from 0 to 1, or is a program, as
+            :func:`~sandbox.matching.checker.ask_checker` says. It must be able to judge the expected outputs; then an
+            output that it cannot judge is wrong.
+        limits: What all runs may use together, and the checker again; the sandbox's own if ``None``.
 
     Raises:
-        CheckError: There are no checks, there is no such rule, or the tolerance makes no sense.
+        CheckError: There are no checks, there is no such rule, the tolerance makes no sense, or the checker is at
+            fault, which shows before the program runs.
     """
     refuse_empty(checks)
     matches = output_matcher(match, tolerance)
-    executions = sandbox.run_inputs(source, [check.stdin for check in checks], limits=limits)
+    inputs = [check.stdin for check in checks]
+    if checker is not None:
+        prove_checker(sandbox, checker, inputs, [check.stdout for check in checks], limits)
+    executions = sandbox.run_inputs(source, inputs, limits=limits)
     results = []
     for check, execution, before in zip(checks, executions, [None, *executions[:-1]], strict=True):
         status, reason = _judge_run(check, execution, matches, ended=execution is before)
         results.append(CheckResult(status, reason, f"stdin {preview(check.stdin)}"))
+    if checker is not None:
+        results = _checked_results(sandbox, checker, checks, executions, results, limits)
     # the report shows a failure of the sandbox, else the first run that did not end well
     lost = (execution for execution in executions if execution.status is ExecutionStatus.INFRASTRUCTURE)
     failed = (execution for execution in executions if execution.status is not ExecutionStatus.OK)
     return CheckReport(tuple(results), next(lost, None) or next(failed, None) or executions[-1])
+
+
+def _checked_results(
+    sandbox: Sandbox,
+    checker: str,
+    checks: Sequence[ProgramCheck],
+    executions: Sequence[ExecutionResult],
+    results: Sequence[CheckResult],
+    limits: Limits | None,
+) -> list[CheckResult]:
+    """Return the results with the checker's word on each output that a run wrote to its end."""
+    whole = [execution.status is ExecutionStatus.OK and not execution.truncated for execution in executions]
+    outputs = [
+        CheckedOutput(check.stdin, execution.stdout, check.stdout)
+        for check, execution, is_whole in zip(checks, executions, whole, strict=True)
+        if is_whole
+    ]
+    answers = iter(ask_checker(sandbox, checker, outputs, limits))
+    return [
+        _checked_result(next(answers), result) if is_whole else result
+        for result, is_whole in zip(results, whole, strict=True)
+    ]
+
+
+def _checked_result(answer: CheckerAnswer, result: CheckResult) -> CheckResult:
+    if answer.is_lost:
+        return CheckResult(CheckStatus.INFRASTRUCTURE, answer.fault, result.label)
+    if answer.share is None:
+        reason = f"the checker cannot judge the output: {answer.fault}"
+        return CheckResult(CheckStatus.FAILED, reason, result.label, 0.0)
+    if answer.share == 1:
+        return CheckResult(CheckStatus.PASSED, "", result.label, 1.0)
+    return CheckResult(CheckStatus.FAILED, f"the checker gives {answer.share:g}", result.label, answer.share)
 
 
 def _judge_run(

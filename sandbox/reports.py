@@ -31,11 +31,18 @@ class CheckResult:
         status: Its outcome.
         reason: Why it was not passed, in a sentence; ``""`` if it was.
         label: Which check it is: the call, the input, or the text of the assert, shortened.
+        share: How right the answer is, 0 to 1, where a checker said it; ``None`` where the status says all.
     """
 
     status: CheckStatus
     reason: str
     label: str
+    share: float | None = None
+
+    @property
+    def credit(self) -> float:
+        """The checker's share, or else 1 for a check that was passed and 0 for any other."""
+        return float(self.status is CheckStatus.PASSED) if self.share is None else self.share
 
 
 @dataclass(frozen=True, slots=True)

@@ -450,9 +450,26 @@ def test_a_row_says_how_the_output_of_programs_is_compared(
     )
 
 
-@pytest.mark.parametrize("setting", [{"match": "token"}, {"tolerance": 1.5}])
+HALF = "def check(input, output, expected):\n    return 1.0 if output == expected else 0.5"
+
+
+@pytest.mark.parametrize("as_setting", [False, True])
+def test_a_checker_judges_the_outputs_of_programs(sandbox: Sandbox, as_setting: bool) -> None:
+    """Its share is a part of the check; in a row with a rule of its own a setting's checker is not asked."""
+    pairs = {"completion": fenced("print(1)\n"), "sandbox": sandbox, "inputs": ["", ""], "outputs": ["1\n", "2\n"]}
+    if not as_setting:
+        assert 0.75 == code_tests(**pairs, checker=HALF).value
+        assert 0.0 == code_tests(all_or_nothing=True)(**pairs, checker=HALF).value
+    else:
+        assert 0.75 == code_tests(checker=HALF)(**pairs).value
+        assert 0.5 == code_tests(checker=HALF)(**pairs, match="tokens").value
+
+
+@pytest.mark.parametrize("setting", [{"match": "token"}, {"tolerance": 1.5}, {"checker": "def check("}])
 def test_a_setting_that_makes_no_sense_is_refused(setting: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"code_tests: (match='token'|tolerance=1.5): expected"):
+    with pytest.raises(
+        ValueError, match=r"code_tests: (match='token': expected|tolerance=1.5: expected|checker: line 1: )"
+    ):
         code_tests(**setting)
 
 
@@ -462,6 +479,8 @@ def test_a_setting_that_makes_no_sense_is_refused(setting: dict[str, Any]) -> No
         ({}, "no tests"),
         ({"inputs": ["1"], "outputs": ["1"], "match": "token"}, "match='token': expected one of 'lines', 'tokens'"),
         ({"inputs": ["1"], "outputs": ["1"], "tolerance": 7.0}, "tolerance=7.0: expected a number"),
+        ({"inputs": ["1"], "outputs": ["1"], "checker": "print('so so')"}, "expected output of check 0: it printed"),
+        ({"inputs": [[1]], "outputs": [1], "checker": HALF, "entry_point": "add"}, "the row has an entry_point"),
         ({"tests": "assert add(1, 2) =="}, "cannot be run"),
         ({"tests": "import no_such_module\nassert add(1, 2) == 3", "setup": "1 / 0"}, "cannot be run"),
         ({"inputs": ["1"], "outputs": ["1", "2"]}, "1 inputs and 2 outputs"),

@@ -1,0 +1,141 @@
+"""Checkers: programs of a row that say how right an output is, each asked in a jail of its own.
+
+A checker is the row's and sees input, output and expected output; the completion's process sees none of it. It is first
+asked about the expected outputs themselves: where it cannot judge these, it is at fault, whatever a completion writes.
+After that, an output that it cannot judge is the completion's fault.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from sandbox.errors import CheckError
+from sandbox.results import ExecutionResult, ExecutionStatus
+
+if TYPE_CHECKING:
+    from sandbox.client import Sandbox
+    from sandbox.limits import Limits
+
+_FUNCTION = re.compile(r"^def[ \t]+check[ \t]*\(", re.MULTILINE)
+_FILES = ("input.txt", "expected.txt", "output.txt")  # arguments of a checker that is a program, in this order
+_WORDS = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
+_MAX_PROVED = 4_096
+_PREVIEW_CHARS = 80
+_NO_TIME = "no time was left for it"
+_proved: set[bytes] = set()  # digests of checkers with the expected outputs that they could judge
+
+
+class CheckedOutput(NamedTuple):
+    """What a checker sees."""
+
+    stdin: str
+    output: str
+    expected: str
+
+
+class CheckerAnswer(NamedTuple):
+    """What a checker says of an output: the share that is right, 0 to 1; ``None`` with the fault for no answer."""
+
+    share: float | None
+    fault: str = ""
+    is_lost: bool = False  # whether the sandbox itself failed
+
+
+def prove_checker(
+    sandbox: Sandbox, checker: str, inputs: Sequence[str], expected: Sequence[str], limits: Limits | None
+) -> None:
+    """Ask a checker about the expected outputs themselves, once for each checker and outputs in this process.
+
+    Raises:
+        CheckError: It does not compile, hangs, raises or gives no answer; the message names the check.
+    """
+    digest = hashlib.blake2b(repr((checker, inputs, expected)).encode("utf-8", "surrogatepass")).digest()
+    if digest in _proved:
+        return
+    outputs = [CheckedOutput(stdin, right, right) for stdin, right in zip(inputs, expected, strict=True)]
+    for number, answer in enumerate(ask_checker(sandbox, checker, outputs, limits)):
+        if answer.is_lost:
+            return
+        if answer.share is None:
+            raise CheckError(f"the checker cannot judge the expected output of check {number}: {answer.fault}")
+    if len(_proved) >= _MAX_PROVED:
+        _proved.clear()
+    _proved.add(digest)
+
+
+def ask_checker(
+    sandbox: Sandbox, checker: str, outputs: Sequence[CheckedOutput], limits: Limits | None
+) -> Iterator[CheckerAnswer]:
+    """Yield what a checker says of each output; all together have the limits' time.
+
+    A checker defines ``check(input, output, expected)``, which returns a bool or a share; else it is a program with the
+    arguments ``input.txt``, ``expected.txt`` and ``output.txt``, whose last line is yes, no or a share.
+    """
+    limits = limits or sandbox.limits
+    deadline = time.monotonic() + limits.timeout_s
+    ask = _ask_function if _FUNCTION.search(checker) else _ask_program
+    answered = 0
+    while answered < len(outputs):
+        rest = dataclasses.replace(limits, timeout_s=max(0.001, deadline - time.monotonic()))
+        answers = ask(sandbox, checker, outputs[answered:], rest)
+        yield from answers
+        answered += len(answers)
+        if time.monotonic() >= deadline:
+            yield from [CheckerAnswer(None, _NO_TIME)] * (len(outputs) - answered)
+            return
+
+
+def _ask_function(
+    sandbox: Sandbox, checker: str, outputs: Sequence[CheckedOutput], limits: Limits
+) -> list[CheckerAnswer]:
+    calls = [[output.stdin, output.output, output.expected] for output in outputs]
+    return _answers(sandbox.call(checker, "check", calls, limits=limits), len(outputs))
+
+
+def _answers(execution: ExecutionResult, count: int) -> list[CheckerAnswer]:
+    """Return the answers to calls up to the first without one."""
+    if execution.status is ExecutionStatus.INFRASTRUCTURE:
+        return [CheckerAnswer(None, execution.error, True)] * count
+    answers = []
+    for value in execution.value or []:
+        answers.append(_share(value.value) if value.ok else CheckerAnswer(None, value.error))
+        if not value.ok:  # it may have ended the process
+            break
+    return answers or [CheckerAnswer(None, execution.error)] * count
+
+
+def _ask_program(
+    sandbox: Sandbox, checker: str, outputs: Sequence[CheckedOutput], limits: Limits
+) -> list[CheckerAnswer]:
+    """Return the answer of a checker that is a program to the first output."""
+    output = outputs[0]
+    files = dict(zip(_FILES, (output.stdin, output.expected, output.output), strict=True))
+    execution = sandbox.run(checker, files=files, args=_FILES, limits=limits)
+    if execution.status is not ExecutionStatus.OK:
+        return [CheckerAnswer(None, execution.error, execution.status is ExecutionStatus.INFRASTRUCTURE)]
+    lines = execution.stdout.split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return [_printed_share(last)]
+
+
+def _printed_share(text: str) -> CheckerAnswer:
+    share = _WORDS.get(text.lower())
+    try:
+        return _share(float(text)) if share is None else CheckerAnswer(share)
+    except ValueError:
+        return _nonsense("printed", text)
+
+
+def _share(value: object) -> CheckerAnswer:
+    if isinstance(value, bool | int | float) and 0 <= value <= 1:
+        return CheckerAnswer(float(value))
+    return _nonsense("returned", value)
+
+
+def _nonsense(verb: str, value: object) -> CheckerAnswer:
+    return CheckerAnswer(None, f"it {verb} {repr(value)[:_PREVIEW_CHARS]}: expected yes, no or a share from 0 to 1")
