@@ -44,30 +44,37 @@ def junit(suites: Iterable[Suite]) -> str:
 
 
 def _suite(root: ElementTree.Element, suite: Suite) -> ElementTree.Element:
+    """Add a table's cases to the report; return their element, with its counts and times set."""
     element = ElementTree.SubElement(root, "testsuite", name=_text(suite.name))
     counts, seconds = {"failure": 0, "error": 0}, 0.0
     for verdict in suite.verdicts:
-        took = sum(outcome.duration_s for outcome in verdict.outcomes)
-        seconds += took
-        names = {"classname": _text(suite.reward), "name": _text(verdict.case.id), "time": f"{took:.6f}"}
-        case = ElementTree.SubElement(element, "testcase", names)
+        case_s = sum(outcome.duration_s for outcome in verdict.outcomes)
+        seconds += case_s
+        attributes = {"classname": _text(suite.reward), "name": _text(verdict.case.id), "time": f"{case_s:.6f}"}
+        case = ElementTree.SubElement(element, "testcase", attributes)
         if verdict.passed or verdict.case.id in suite.accepted:
             continue
-        failed = any(outcome.status is Status.FAILED for _, _, outcome in verdict.differences())
-        kind = "error" if failed else "failure"
-        counts[kind] += 1
-        index, expected, outcome = next(verdict.differences())
-        where = f"completion {index}: " if verdict.case.group else ""
-        got = outcome.error if kind == "error" else outcome.score
-        difference = ElementTree.SubElement(case, kind, message=_text(f"{where}expected {expected}, got {got}"))
-        difference.set("type", str(outcome.cause or outcome.status))
-        difference.text = _text(verdict.diff())
+        counts[_add_difference(case, verdict)] += 1
     element.set("tests", str(len(suite.verdicts)))
     element.set("failures", str(counts["failure"]))
     element.set("errors", str(counts["error"]))
     element.set("skipped", "0")
     element.set("time", f"{seconds:.6f}")
     return element
+
+
+def _add_difference(case: ElementTree.Element, verdict: CaseResult) -> str:
+    """Say in a case's element what is not as expected; return ``"error"`` where a call failed, else ``"failure"``."""
+    differences = list(verdict.differences())
+    failed_calls = [difference for difference in differences if difference.outcome.status is Status.FAILED]
+    kind = "error" if failed_calls else "failure"
+    index, expected, outcome = (failed_calls or differences)[0]
+    where = f"completion {index}: " if verdict.case.group else ""
+    got = outcome.error if failed_calls else outcome.score
+    element = ElementTree.SubElement(case, kind, message=_text(f"{where}expected {expected}, got {got}"))
+    element.set("type", str(outcome.cause or outcome.status))
+    element.text = _text(verdict.diff())
+    return kind
 
 
 def _text(text: str) -> str:

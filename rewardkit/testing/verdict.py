@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rewardkit.declare.compose import Composable
 from rewardkit.runtime.runtime import Runtime
@@ -11,6 +12,14 @@ from rewardkit.testing.expectation import Expectation, outcome_words
 from rewardkit.testing.table import Case
 from rewardkit.testing.words import line, log_lines, quoted, row_lines
 from rewardkit.types import Outcome
+
+
+class Difference(NamedTuple):
+    """A completion whose outcome is not as expected."""
+
+    place: int  # in the group; 0 in a case of one completion
+    expected: Expectation
+    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +41,15 @@ class CaseResult:
         """Whether every outcome is as expected."""
         return next(self.differences(), None) is None
 
-    def differences(self) -> Iterator[tuple[int, Expectation, Outcome]]:
-        """Yield index, expectation and outcome of each completion whose outcome is not as expected."""
+    def differences(self) -> Iterator[Difference]:
+        """Yield the completions whose outcomes are not as expected, in order."""
         for index, (expected, outcome) in enumerate(zip(self.case.expected, self.outcomes, strict=True)):
             if not expected.holds(outcome):
-                yield index, expected, outcome
+                yield Difference(index, expected, outcome)
 
     def diff(self) -> str:
         """Return the report of a case that failed: its row, the expected and the actual outcome, reason and logs."""
-        mismatches = {index for index, _, _ in self.differences()}
+        mismatches = {difference.place for difference in self.differences()}
         first = self.case.rollouts[0]
         lines = [f"{self.case.where}: case {self.case.id!r} of reward {self.reward!r}"]
         lines += row_lines(first.prompt, first.example)
@@ -57,6 +66,7 @@ class CaseResult:
 
 
 def _comparison_lines(expected: Expectation, outcome: Outcome) -> Iterator[str]:
+    """Yield the lines of an outcome that is not as expected, with its reason and its traceback."""
     yield line("expected", str(expected), "-")
     yield line("got", outcome_words(outcome), "+")
     if outcome.reason is not None:

@@ -428,6 +428,19 @@ def test_a_junit_report_tells_failures_from_errors(work: Path) -> None:
     assert "case 'raises' of reward 'correct'" in (error.text or "")
 
 
+def test_the_error_of_a_group_names_the_call_that_failed(work: Path) -> None:
+    """Also where an earlier completion of the group has a wrong score."""
+    (work / "group.yaml").write_text(
+        'reward: rewards.py:correct\ncases:\n- {completions: ["5", boom], expect: [1.0, 1.0], prompt: "2 + 2"}\n'
+    )
+    _run("group.yaml", "--junit", "out.xml")
+    error = ElementTree.parse(work / "out.xml").getroot().find(".//error")
+    assert error is not None
+    assert (error.get("message") or "").startswith("completion 1: expected scored 1.0 (within 1e-06), got ")
+    assert "cannot read" in (error.get("message") or "")
+    assert "exception" == error.get("type")
+
+
 def test_a_junit_report_has_a_suite_for_each_table(work: Path) -> None:
     """Beside JSON, which stays alone on stdout; an accepted case passes."""
     (work / "tables").mkdir()
