@@ -60,12 +60,14 @@ def accept(table: Table, verdicts: Iterable[CaseResult]) -> Acceptance:
                 refused[verdict.case.id] = change
             else:
                 wanted.append(change)
-    changes = wanted if _changes_only(table, wanted) else []
-    for change in [] if changes or not wanted else wanted:  # one of them does more than it says: find out which
-        if _changes_only(table, [*changes, change]):
-            changes.append(change)
-        else:
-            refused[change.verdict.case.id] = _BORROWED
+    changes = wanted
+    if not _changes_only(table, wanted):  # one of them changes another value as well: find out which
+        changes = []
+        for change in wanted:
+            if _changes_only(table, [*changes, change]):
+                changes.append(change)
+            else:
+                refused[change.verdict.case.id] = _BORROWED
     return Acceptance(_edit(table.text, changes), changes, refused)
 
 
@@ -85,6 +87,7 @@ def _changes(verdict: CaseResult) -> Iterable[Change | str]:
 
 
 def _steps(verdict: CaseResult, index: int, outcome: Outcome) -> Steps:
+    """Return where the expectation of a completion stands in its case."""
     steps: Steps = ("expect",)
     value = verdict.case.entry.values["expect"]
     if verdict.case.group:
@@ -95,6 +98,7 @@ def _steps(verdict: CaseResult, index: int, outcome: Outcome) -> Steps:
 
 
 def _edit(text: str, changes: Iterable[Change]) -> str:
+    """Return the text with the changes made, the last one first, so that the spans of the others stay right."""
     for change in sorted(changes, key=lambda change: change.span, reverse=True):
         text = text[: change.span.start] + _room(text, change.span) + change.now + text[change.span.end :]
     return text

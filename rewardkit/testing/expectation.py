@@ -94,6 +94,7 @@ def parse_tolerance(value: object, what: str = "") -> float:
 
 
 def _number(value: object) -> float:
+    """Return a score, which may be infinite; ValueError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
         raise ValueError(f"expected {_FORMS}; got {value!r}")
     return float(value)

@@ -30,7 +30,7 @@ class Runtimes:
         request = tuple(rewards[0]) if len(rewards) == 1 and isinstance(rewards[0], list | tuple) else rewards
         for earlier, same, runtime in self._made:
             is_equal = len(earlier) == len(request) and all(map(operator.is_, earlier, request)) and same == options
-            if is_equal and _can_start(runtime):
+            if is_equal and _try_start(runtime):
                 return runtime
         subject = rewards[0] if len(rewards) == 1 else list(rewards)
         runtime = Runtime(subject, **{"workers": 1, "lane": self._lane, **options}).start()
@@ -44,8 +44,8 @@ class Runtimes:
         self._made.clear()
 
 
-def _can_start(runtime: Runtime) -> bool:
-    """Start a runtime; return ``False`` where that is not possible, because a test has closed it."""
+def _try_start(runtime: Runtime) -> bool:
+    """Start a runtime, and return whether that was possible: a test may have closed it."""
     try:
         runtime.start()
     except RuntimeClosedError:

@@ -15,7 +15,7 @@ import pickle
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from random import Random
-from typing import Any
+from typing import Any, NoReturn
 
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.decorator import Reward
@@ -136,6 +136,7 @@ def assert_laws(
 
 
 def _select(laws: Collection[str] | None) -> list[Law]:
+    """Return the laws of these names, or all, in the order of :class:`Law`; ConfigError for a name that no law has."""
     selection = [laws] if isinstance(laws, str) else list(Law) if laws is None else list(laws)
     for name in selection:
         if name not in list(Law):
@@ -173,6 +174,7 @@ def _first_breach(
 
 
 def _pickling_breach(subject: _Subject) -> Found | None:
+    """Return the breach where a plain reward does not survive pickling, else ``None``."""
     for leaf in subject.leaves:
         try:
             pickle.loads(dumps(leaf, leaf))  # noqa: S301 - it was written just now
@@ -196,10 +198,11 @@ class _Subject:
         self.group = any(leaf.spec.kind is Kind.GROUP for leaf in self.leaves)
         self.timeout_s = min(leaf.options.timeout_s for leaf in self.leaves)
         self.rows = self._check_rows(rows)
-        self._messages = any(map(_wants_messages, self.leaves))
-        self._ids = any(leaf.spec.wants_completion_ids for leaf in self.leaves)
+        self._wants_messages = any(map(_wants_messages, self.leaves))
+        self._wants_ids = any(leaf.spec.wants_completion_ids for leaf in self.leaves)
 
     def _check_rows(self, rows: Iterable[Mapping[str, Any]] | None) -> list[Mapping[str, Any]]:
+        """Return the rows, one without columns for ``None``; DataError where one lacks a column that a reward needs."""
         needed = dict.fromkeys(column for leaf in self.leaves for column in leaf.spec.required_columns)
         listed = [{}] if rows is None else list(rows)
         if not listed:
@@ -228,7 +231,10 @@ class _Subject:
         units: list[Unit] = []
         for index, row in enumerate(self.rows):
             own = list(row.get("completions", ())) + ([row["completion"]] if "completion" in row else [])
-            units += ([(index, tuple(own))] if own else []) if self.group else [(index, (text,)) for text in own]
+            if not self.group:
+                units += [(index, (text,)) for text in own]
+            elif own:
+                units.append((index, tuple(own)))
         return units + [self.unit(text) for value in self.tokens() for text in dressed(value)]
 
     def units(self, texts: Any) -> Any:
@@ -251,11 +257,18 @@ class _Subject:
         index, texts = unit
         row = self.rows[index]
         example = {column: value for column, value in row.items() if column not in _NOT_COLUMNS}
-        ids = [[ord(c) % 32_000 for c in completion_text(t)[:_MAX_IDS]] if self._ids else None for t in texts]
-        return [Rollout(row.get("prompt", ""), self._text(t), example, own) for t, own in zip(texts, ids, strict=True)]
+        prompt = row.get("prompt", "")
+        return [Rollout(prompt, self._text(text), example, self._token_ids(text)) for text in texts]
+
+    def _token_ids(self, text: Text) -> list[int] | None:
+        """Return made-up token ids, one a character, if a reward reads them."""
+        if not self._wants_ids:
+            return None
+        return [ord(letter) % 32_000 for letter in completion_text(text)[:_MAX_IDS]]
 
     def _text(self, text: Text) -> Text:
-        if isinstance(text, str) and self._messages:
+        """Return a completion as a message if a reward reads messages."""
+        if isinstance(text, str) and self._wants_messages:
             return [{"role": "assistant", "content": text}]
         return text
 
@@ -294,18 +307,22 @@ class _Trial:
         self.laws = laws
 
     def outcomes(self, *units: Unit) -> list[list[Outcome]]:
-        """Return the outcomes of units scored in one batch, by unit."""
-        subject = self._subject
-        rollouts = [subject.rollouts(unit) for unit in units]
-        batch = self._runtime.score([rollout for part in rollouts for rollout in part])
-        flat = iter(batch[subject.reward.name])
-        outcomes = [[next(flat) for _ in part] for part in rollouts]
-        for unit, part in zip(units, outcomes, strict=True):
-            for outcome in (outcome for outcome in part if outcome.cause is Cause.COERCION):
-                for leaf in subject.leaves:
-                    subject.arguments(leaf, unit)  # names the row by its place in rows, not in the batch
-                raise subject.wrong_row(unit, outcome.error or "")
+        """Return the outcomes of units scored in one batch, by unit; DataError where a row's columns do not coerce."""
+        rollouts = [self._subject.rollouts(unit) for unit in units]
+        batch = self._runtime.score([rollout for unit_rollouts in rollouts for rollout in unit_rollouts])
+        flat = iter(batch[self._subject.reward.name])
+        outcomes = [[next(flat) for _ in unit_rollouts] for unit_rollouts in rollouts]
+        for unit, unit_outcomes in zip(units, outcomes, strict=True):
+            for outcome in unit_outcomes:
+                if outcome.cause is Cause.COERCION:
+                    self._refuse_row(unit, outcome)
         return outcomes
+
+    def _refuse_row(self, unit: Unit, outcome: Outcome) -> NoReturn:
+        """Raise the DataError of a row that does not coerce: binding it again names its place in ``rows``."""
+        for leaf in self._subject.leaves:
+            self._subject.arguments(leaf, unit)
+        raise self._subject.wrong_row(unit, outcome.error or "")
 
     def many(self, units: Sequence[Unit]) -> list[list[Outcome]]:
         """Return the outcomes of units of one row; one batch of groups would be one group."""
@@ -318,7 +335,7 @@ class _Trial:
         (outcomes,) = self.outcomes(unit)
         if breach := self._breach_of(unit, outcomes):
             return breach
-        return self._again(unit, outcomes, self.outcomes(unit)[0]) if Law.DETERMINISTIC in self.laws else None
+        return self._repeat_breach(unit, outcomes, self.outcomes(unit)[0]) if Law.DETERMINISTIC in self.laws else None
 
     def tokens(self) -> Found | None:
         """Score the short completions on the list at once; return the first breach, ``None`` where all laws hold."""
@@ -328,9 +345,10 @@ class _Trial:
             if breach := self._breach_of(unit, outcomes):
                 return breach
         again = self.many(units) if Law.DETERMINISTIC in self.laws else scored
-        return next(filter(None, map(self._again, units, scored, again)), None)
+        return next(filter(None, map(self._repeat_breach, units, scored, again)), None)
 
     def _breach_of(self, unit: Unit, outcomes: Sequence[Outcome]) -> Found | None:
+        """Return the first breach of a law about an outcome alone, else ``None``."""
         for outcome in outcomes:
             for law in self.laws:
                 if _breaks(law, outcome, self._subject.timeout_s):
@@ -339,7 +357,7 @@ class _Trial:
                     return Found(law, (unit,), f"{outcome_words(outcome)}{took}", outcome.traceback, slow)
         return None
 
-    def _again(self, unit: Unit, outcomes: Sequence[Outcome], again: Sequence[Outcome]) -> Found | None:
+    def _repeat_breach(self, unit: Unit, outcomes: Sequence[Outcome], again: Sequence[Outcome]) -> Found | None:
         return _outcome_breach(Law.DETERMINISTIC, (unit,), outcomes, again, "first", "then")
 
     def batch(self, drawn: tuple[list[Unit], Any]) -> Found | None:
@@ -370,6 +388,7 @@ class _Trial:
         return None
 
     def _permutation_breach(self, unit: Unit, outcomes: Sequence[Outcome], random: Random) -> Found | None:
+        """Return the breach where a group's scores do not follow its completions into another order, else ``None``."""
         order = _another_order(len(unit[1]), random)
         (permuted,) = self.outcomes((unit[0], tuple(unit[1][index] for index in order)))
         before = [outcomes[index] for index in order]
@@ -377,6 +396,7 @@ class _Trial:
 
 
 def _another_order(count: int, random: Random) -> list[int]:
+    """Return a random order of indices, another than their own where there is another."""
     order = list(range(count))
     random.shuffle(order)
     return order[::-1] if order == sorted(order) else order
@@ -393,6 +413,7 @@ def _outcome_breach(
 
 
 def _breaks(law: Law, outcome: Outcome, timeout_s: float) -> bool:
+    """Whether an outcome breaks one of the laws that look at an outcome alone."""
     if law is Law.NEVER_RAISES:
         return outcome.cause is not None and outcome.cause.is_breakage and outcome.cause is not Cause.BAD_RETURN
     if law is Law.IN_RANGE:
@@ -433,9 +454,11 @@ def _seems_unchanged(before: object, after: object) -> bool:
 
 
 def _report(subject: _Subject, breach: Found) -> str:
+    """Return the error's text: the law, rows and completions, what happened and the remedy."""
     lines = [f"law {breach.law!s} does not hold for reward {subject.reward.name!r}"]
     for number, (index, texts) in enumerate(breach.units):
-        if not number or index != breach.units[number - 1][0]:
+        is_same_row = number > 0 and index == breach.units[number - 1][0]
+        if not is_same_row:
             row = subject.rows[index]
             lines += row_lines(row.get("prompt"), {k: v for k, v in row.items() if k not in _NOT_COLUMNS})
         lines += [line("completion", quoted(text)) for text in texts]

@@ -67,6 +67,7 @@ def search(values: Any, check: Check, max_examples: int) -> Found | None:
     )
     @hypothesis.given(values)
     def try_value(value: object) -> None:
+        """Note a breach, and raise _Broken so that hypothesis looks for a smaller one of its law, or _Enough to end."""
         nonlocal until
         try:
             breach = check(value)

@@ -44,6 +44,10 @@ class Entry:
     lines: Mapping[str, str] = field(default_factory=dict)  # The line of each key, where they differ from the first
     span: Callable[[Steps], Span | None] = lambda steps: None
 
+    def without_span(self) -> Entry:
+        """Return the entry without places to change it at."""
+        return Entry(self.where, self.values, self.lines)
+
     def refuse(self, key: str | None, what: str) -> NoReturn:
         """Raise :class:`DataError` naming file, line and key."""
         where = self.where if key is None else f"{self.lines.get(key, self.where)}: {key!r}"
@@ -87,6 +91,7 @@ def parse(path: Path, text: str) -> Source:
 
 
 def _from_jsonl(path: Path, text: str) -> Source:
+    """Return the cases of JSON Lines; the first line is the settings if it has a reward and no completion."""
     entries: list[Entry] = []
     start = 1 if text.startswith("\ufeff") else 0
     for number, line in enumerate(text[start:].split("\n"), 1):
@@ -145,6 +150,7 @@ def _loader() -> Any:
 
 
 def _from_yaml(path: Path, text: str) -> Source:
+    """Return the cases and settings of YAML; DataError for anything else, and for a key that a case has twice."""
     import yaml
 
     try:
@@ -196,12 +202,13 @@ def _cases(path: Path, loader: Any, listed: Any) -> list[Entry]:
         entries.append(_yaml_entry(path, loader, node))
     counts = Counter(id(node) for node in expectations if node is not None)  # an alias of YAML is one node
     return [
-        Entry(entry.where, entry.values, entry.lines) if counts[id(node)] > 1 else entry
+        entry.without_span() if counts[id(node)] > 1 else entry
         for entry, node in zip(entries, expectations, strict=True)
     ]
 
 
 def _yaml_entry(path: Path, loader: Any, node: _YamlNode) -> Entry:
+    """Return a mapping as an entry; its prompt and completions are text as written, whatever YAML makes of them."""
     own = _own(path, node)
     lines = {key.value: f"{path}:{_line(key)}" for key, _ in node.value}
     texts = {key: text for key in _TEXTS if key in own and (text := _as_written(own[key])) is not None}
@@ -233,6 +240,7 @@ def _line(node: _YamlNode) -> int:
 
 
 def _yaml_span(own: Mapping[str, Any], steps: Steps) -> Span | None:
+    """Return where the value lies that steps lead to from a mapping's own keys; ``None`` where they lead nowhere."""
     node: Any = own.get(str(steps[0]))
     for step in steps[1:]:
         if node is None:

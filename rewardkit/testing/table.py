@@ -192,6 +192,7 @@ def _free(label: str, taken: Counter[str]) -> str:
 
 
 def _default_id(values: Mapping[str, Any]) -> str:
+    """Return the id of a case without one: its completion, shortened, or words for one of whitespace alone."""
     completion = values.get("completion", values.get("completions", ""))
     if isinstance(completion, str) and not completion.strip():
         return "empty" if not completion else f"whitespace {completion[:8]!a}"
@@ -199,6 +200,7 @@ def _default_id(values: Mapping[str, Any]) -> str:
 
 
 def _case(entry: Entry, label: str, tolerance: float) -> Case:
+    """Return the case that an entry has; DataError, which names place and key, where something in it is wrong."""
     values = entry.values
     if "messages" in values:
         entry.refuse("messages", "made of prompt and completion; give these, as strings or lists of messages")
@@ -226,6 +228,7 @@ def rollouts_of(entry: Entry, example: Mapping[str, Any]) -> tuple[Rollout, ...]
 
 
 def _text(entry: Entry, key: str, value: object) -> Text:
+    """Return a prompt or a completion: a string or a list of messages; DataError for anything else."""
     if isinstance(value, str):
         return value
     if isinstance(value, list | tuple) and not value:
@@ -250,17 +253,19 @@ def _example(entry: Entry) -> dict[str, Any]:
 
 
 def _completion_ids(entry: Entry, completions: int, *, group: bool) -> list[list[int] | None]:
+    """Return the token ids of each completion, ``None`` for each where the case has none."""
     value = entry.values.get("completion_ids")
     if value is None:
         return [None] * completions
     ids = value if group else [value]
-    lists = isinstance(ids, list) and len(ids) == completions
-    if not lists or not all(isinstance(tokens, list) and all(type(x) is int for x in tokens) for tokens in ids):
+    is_whole = isinstance(ids, list) and len(ids) == completions
+    if not is_whole or not all(isinstance(own, list) and all(type(token) is int for token in own) for own in ids):
         entry.refuse("completion_ids", f"expected a list of whole numbers{' a completion' if group else ''}")
     return list(ids)
 
 
 def _expectations(entry: Entry, completions: int, tolerance: float, *, group: bool) -> tuple[Expectation, ...]:
+    """Return the expectation of each completion; DataError where one is missing or cannot be read."""
     if "expect" not in entry.values:
         similar_keys = [key for key in entry.values if key in ("expected", "score", "scores", "reward")]
         hint = f"; {similar_keys[0]!r} would be a column" if similar_keys else ""
