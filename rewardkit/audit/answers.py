@@ -99,14 +99,16 @@ def misplaced(gold: Gold, wrong: Gold, frames: Sequence[Frame]) -> Iterator[Prob
         framed = f"First I wrote {frame.around(right)}, which is wrong.\n{frame.around(other)}"
         if not frame.before.startswith("<think>") and frame.name.startswith(("\\boxed", "<answer>")):
             yield Probe(Family.MISPLACED, "in an earlier frame", framed)
-    before = "7" if right[:1].isdigit() else "un"
-    glued = f"{before}{right}{'3' if before == '7' and right[-1:].isdigit() else 'ish'}"
-    yield from in_frames(Family.MISPLACED, [Wrong("inside a longer word", glued)], frames)
+    longer = f"un{right}ish"
+    if right[:1].isdigit():
+        longer = f"7{right}3" if right[-1:].isdigit() else f"7{right}ish"
+    yield from in_frames(Family.MISPLACED, [Wrong("inside a longer word", longer)], frames)
     taken_back = f"The answer is {right}. Wait, that is wrong. The answer is {other}."
     yield Probe(Family.MISPLACED, "an answer taken back", taken_back, rule="withdrawn")
 
 
 def negated(gold: Gold, frames: Sequence[Frame]) -> Iterator[Probe]:
+    """Yield sentences that deny the gold, and denials of it in the frames."""
     text = gold.text
     for name, denial in (
         ("The answer is not X.", f"The answer is not {text}."),

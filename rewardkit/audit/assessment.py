@@ -67,6 +67,7 @@ class Assessment(ABC, Generic[A]):
         }
 
     def _all_outcomes(self) -> Iterable[Outcome]:
+        """Return every outcome of a completion, apart from the comparisons."""
         yield from (outcome for forms in self._trials.honest for _, outcome in forms)
         yield from (outcome for base in self._trials.base for outcome in base)
         yield from (trial.outcome for trial in self._trials.attacks)
@@ -81,24 +82,24 @@ class Assessment(ABC, Generic[A]):
         """Store a row's level in ``_levels``, or in ``_unaudited`` the reason why it has no level."""
         forms = self._trials.honest[index]
         best = best_of(forms)
-        full = best[1].score if best is not None else None
+        full = best.outcome.score if best is not None else None
         declared = self._reward.leaves[0].options.score_range
         if row.is_code and self._tests and not row.references:
             if declared is None:
                 self._unaudited[index] = "it has tests, but no reference solution whose score could be the full level"
                 return
             full = declared[1]
-        elif full is None or best is None or full <= self._zero or best[1].status is not Status.SCORED:
+        elif full is None or best is None or full <= self._zero or best.outcome.status is not Status.SCORED:
             echo = self._paid_echo(index)
             if echo is None:
                 self._unaudited[index] = self._why_unpaid(index, forms)
             else:
                 self._levels[index] = PayRange(self._zero, echo)
             return
-        low = [outcome.score for outcome in self._trials.base[index]]
-        rival = self._trials.rivals.get(index)
-        low.append(rival.score if rival is not None else None)
-        floor = min((score for score in low if score is not None), default=self._zero)
+        wrong = list(self._trials.base[index])
+        if index in self._trials.rivals:
+            wrong.append(self._trials.rivals[index])
+        floor = min((outcome.score for outcome in wrong if outcome.score is not None), default=self._zero)
         if row.is_code and self._tests:
             lazy = (t.outcome.score for t in self._trials.attacks if t.row == index and t.probe.name in LAZY)
             floor = max(floor, self._zero, *(score for score in lazy if score is not None))
@@ -126,6 +127,7 @@ class Assessment(ABC, Generic[A]):
         return own if other.score - self._zero <= self._settings.accept_share * (own - self._zero) else None
 
     def _why_unpaid(self, index: int, forms: Sequence[Form]) -> str:
+        """Return why no honest form of a row is paid: they failed, were skipped, or earn nothing."""
         failed = next((outcome for _, outcome in forms if outcome.status is Status.FAILED), None)
         if failed is not None and all(outcome.status is not Status.SCORED for _, outcome in forms):
             error = re.sub(r" of example \d+", "", str(failed.error), count=1)  # its place among the completions tried
@@ -153,19 +155,22 @@ class Assessment(ABC, Generic[A]):
         return any(row.is_code for row in self._rows.rows) and (everything or bool(columns & {*TEST_COLUMNS[:4]}))
 
     def _traits(self) -> Traits:
+        """Return what the reward reads: by its parameters, and by what its scores depend on."""
         columns, _ = self._read_columns()
-        swaps = [self._is_full(p, o.score) for p, o in self._trials.swapped.items() if p in self._levels]
-        rivals = [self._is_paid(p, o.score) for p, o in self._trials.rivals.items() if p in self._levels]
+        swapped, rivals = self._trials.swapped.items(), self._trials.rivals.items()
+        swaps_full = [self._is_full(index, outcome.score) for index, outcome in swapped if index in self._levels]
+        rivals_paid = [self._is_paid(index, outcome.score) for index, outcome in rivals if index in self._levels]
         parameters = {p.name for leaf in self._reward.leaves for p in leaf.spec.parameters}
         return Traits(
             declares_gold=self._rows.gold_column in columns,
-            depends=bool(swaps) and swaps.count(False) * 2 > len(swaps),
-            tells_apart=len(rivals) >= _ENOUGH_ROWS and rivals.count(False) >= 0.8 * len(rivals),
+            depends=bool(swaps_full) and swaps_full.count(False) * 2 > len(swaps_full),
+            tells_apart=len(rivals_paid) >= _ENOUGH_ROWS and rivals_paid.count(False) >= 0.8 * len(rivals_paid),
             tests=self._tests,
             prompt=bool(parameters & {"prompt", "messages"}),
         )
 
     def _not_applicable(self, family: Family) -> str | None:
+        """Return why a family says nothing about the reward; ``None`` for a family that does."""
         if family in self._settings.skipped:
             return f"left out: {self._settings.skipped[family]}"
         if not self._levels:
@@ -185,33 +190,35 @@ class Assessment(ABC, Generic[A]):
         return f"it does not read the gold column {self._rows.gold_column!r}"
 
     def _reads_work(self) -> bool:
-        """Return whether references are paid and the bare answer in every frame is not."""
-        telling = 0
+        """Return whether on most rows references are paid and the bare answer in every frame is not."""
+        rows = 0
         for index in self._levels:
-            forms = self._trials.honest[index]
-            references = [o.score for f, o in forms if f.name == "the data's reference" and f.frame is not None]
-            frames = [o.score for f, o in forms if f.frame is not None and f.frame.common]
-            if not any(self._is_paid(index, score) for score in frames):
-                telling += any(self._is_paid(index, score) for score in references)
-        return telling * 2 > len(self._levels)
+            paid = [form for form, outcome in self._trials.honest[index] if self._is_paid(index, outcome.score)]
+            framed = [form for form in paid if form.frame is not None]
+            pays_reference = any(form.name == "the data's reference" for form in framed)
+            pays_answer = any(form.frame.common for form in framed if form.frame is not None)
+            rows += pays_reference and not pays_answer
+        return rows * 2 > len(self._levels)
 
     def _reads_format(self) -> bool:
-        """Return whether it pays a text in tags and not the same text without, or reads the answer in any frame."""
+        """Return whether it reads the answer, or on most rows pays a text in tags and not the same text without."""
         if self.traits.answer:
             return True
-        telling = 0
+        rows = 0
         for index in self._levels:
             forms = self._trials.honest[index]
             paid = {form.name: self._is_paid(index, outcome.score) for form, outcome in forms}
             tagged = [form.name for form, _ in forms if form.frame is not None and form.frame.tags]
-            telling += any(paid[name] and not paid.get(untagged(name)) for name in tagged)
-        return telling * 2 > len(self._levels)
+            rows += any(paid[name] and not paid.get(untagged(name)) for name in tagged)
+        return rows * 2 > len(self._levels)
 
     def _is_paid(self, index: int, score: float | None) -> bool:
+        """Return whether a score on a row is more than the share that counts as paid."""
         progress = self._levels[index].progress(score)
         return progress is not None and (progress > self._settings.accept_share or progress >= 1.0)
 
     def _is_full(self, index: int, score: float | None) -> bool:
+        """Return whether a score on a row is all that a right answer earns, but for rounding."""
         progress = self._levels[index].progress(score)
         return progress is not None and progress >= 1.0 - ROUNDING
 
@@ -235,17 +242,19 @@ class Assessment(ABC, Generic[A]):
         if outcome.cause is Cause.TIMEOUT or outcome.duration_s > self._settings.slow_share * self._timeout_s:
             counts.slow.append(example)
         elif outcome.cause is not None:
-            counts.crashed += [example] * outcome.cause.is_breakage
+            if outcome.cause.is_breakage:
+                counts.crashed.append(example)
             counts.lost += outcome.is_lost
         return example
 
     def _findings(self) -> list[AuditFinding]:
+        """Return the faults of the reward as a whole; none for a group reward, whose scores cannot be compared."""
         findings: list[AuditFinding] = []
         if self._is_of_groups:
             return findings
-        scores = {o.score for o in self._all_outcomes() if o.score is not None}
-        silent = any(base[BASE.index("")].score is not None for base in self._trials.base)
-        if self._levels and len(scores) == 1 and silent:
+        scores = {outcome.score for outcome in self._all_outcomes() if outcome.score is not None}
+        scores_silence = any(base[BASE.index("")].score is not None for base in self._trials.base)
+        if self._levels and len(scores) == 1 and scores_silence:
             reason = f"it pays {scores.pop():g} for everything that was tried, also for ''"
             findings.append(AuditFinding("constant", reason))
         traits = self.traits
@@ -289,8 +298,11 @@ class RewardAssessment(Assessment[RewardAudit]):
 
     def result(self) -> RewardAudit:
         families = {family: FamilyCounts(not_applicable=self._reasons[family]) for family in Family}
-        honest = ((index, *pair) for index, pairs in enumerate(self._trials.honest) for pair in pairs)
-        forms = [ScoredProbe(index, form_probe(form), outcome) for index, form, outcome in honest]
+        forms = [
+            ScoredProbe(index, form_probe(form), outcome)
+            for index, row_forms in enumerate(self._trials.honest)
+            for form, outcome in row_forms
+        ]
         for trial in [*forms, *self._trials.attacks]:
             self._count_trial(families[trial.probe.family], trial)
         for counts in families.values():
@@ -305,6 +317,7 @@ class RewardAssessment(Assessment[RewardAudit]):
         )
 
     def _count_trial(self, counts: FamilyCounts, trial: ScoredProbe) -> None:
+        """Add a trial to the counts of its family, and judge it where its pay says something."""
         index, probe, outcome = trial.row, trial.probe, trial.outcome
         example = self._count(counts, index, probe, outcome)
         if self._pays_failure(index, outcome):
@@ -316,7 +329,8 @@ class RewardAssessment(Assessment[RewardAudit]):
             return
         counts.judged += 1
         if probe.family is Family.FORMS:
-            counts.refused += [example] * (not self._earns(trial))
+            if not self._earns(trial):
+                counts.refused.append(example)
         elif self._earns(trial) and not self._any_words_are_paid(index, probe.family):
             counts.accepted.append(example)
 
@@ -332,6 +346,7 @@ class RewardAssessment(Assessment[RewardAudit]):
         return index in self._levels and (index not in self._unaudited or family not in NEEDS_FRAME)
 
     def _paid_forms(self) -> dict[str, tuple[int, int]]:
+        """Return on how many rows each honest form was paid and tried, the one paid most often first."""
         paid: dict[str, list[bool]] = {}
         for index in self._levels:
             for form, outcome in self._trials.honest[index]:
@@ -348,5 +363,5 @@ def _differ(was: Outcome, now: Outcome) -> bool:
 
 
 def _describe(outcome: Outcome) -> str:
-    failed = outcome.status is Status.FAILED
-    return str(outcome.status) if failed or outcome.score is None else f"{outcome.score:g}"
+    has_own_score = outcome.status is not Status.FAILED and outcome.score is not None
+    return f"{outcome.score:g}" if has_own_score else str(outcome.status)

@@ -31,8 +31,8 @@ class AttackRounds(ProbeRounds):
             for index, row in enumerate(self._rows)
             if row.others and frames[index]
         ]
-        best = [None if (form := best_of(forms)) is None else form[0] for forms in honest]
-        comparisons = self._compare(best, rivals)
+        best = [best_of(forms) for forms in honest]
+        comparisons = self._compare([None if form is None else form.answer for form in best], rivals)
         light = ((index, probe) for index, row in enumerate(self._rows) for probe in attacks_on(row, frames[index]))
         attacks = self._tried(_once(light)) + self._heavy(frames)
         again = self._again(honest[: self._settings.repeated_rows])
@@ -48,7 +48,7 @@ class AttackRounds(ProbeRounds):
         ]
         outcomes = self._score([(index, form_probe(form)) for index, form in tries])
         for (index, form), outcome in zip(tries, outcomes, strict=True):
-            honest[index].append((form, outcome))
+            honest[index].append(Form(form, outcome))
 
     def _heavy(self, frames: Sequence[Sequence[Frame]]) -> list[ScoredProbe]:
         """Try the heavy probes row by row; what was slow on one row is not tried on the next."""
@@ -93,7 +93,7 @@ def paid_frames(forms: Sequence[Form], base: Sequence[Outcome], settings: AuditS
         for form, outcome in forms
         if form.frame is not None and outcome.score is not None and (outcome.score > limit or outcome.score == full)
     ]
-    paid.sort(key=lambda pair: (not pair[0].common, -pair[1]))
+    paid.sort(key=lambda pair: (not pair[0].common, -pair[1]))  # a reference's own frame last
     return tuple(frame for rank, (frame, _) in enumerate(paid) if rank < _PAID_FRAMES or frame.data)
 
 

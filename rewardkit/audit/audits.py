@@ -44,6 +44,7 @@ def _audit(
     scorer: Scorer,
     tick: Tick,
 ) -> A:
+    """Return an audit by these rounds and this assessment, with what the lint says of the reward's source."""
     leaves = reward.leaves
     own = skips_of(leaves[0]) if len(leaves) == 1 else {}
     settings = replace(settings, skipped={**own, **settings.skipped})

@@ -39,6 +39,7 @@ def bombs(gold: Gold | None, frames: Sequence[Frame]) -> Iterator[Probe]:
 
 
 def _for_regexes(frames: Sequence[Frame]) -> Iterator[Probe]:
+    """Yield texts on which a regular expression may try every split."""
     long = {
         "30 letters and a '!'": "a" * 30 + "!",
         "5,000 letters and a '!'": "a" * 5_000 + "!",
@@ -55,6 +56,7 @@ def _for_regexes(frames: Sequence[Frame]) -> Iterator[Probe]:
 
 
 def _nested() -> Iterator[Probe]:
+    """Yield texts nested so deep that a parser may end its process."""
     deep = {
         "JSON lists": "[" * _DEEP + "]" * _DEEP,
         "JSON objects": '{"a":' * _DEEP + "1" + "}" * _DEEP,

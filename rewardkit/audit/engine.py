@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from rewardkit.audit.honest import Honest
 from rewardkit.audit.probe import Family, Probe
@@ -61,7 +61,11 @@ class Repeat(NamedTuple):
     second: Outcome
 
 
-Form: TypeAlias = tuple[Honest, Outcome]  # an honest form with what it earned
+class Form(NamedTuple):
+    """An honest form with what it earned."""
+
+    answer: Honest
+    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +165,10 @@ class ProbeRounds(Rounds, ABC):
 
     def _honest(self, forms: Sequence[Sequence[Honest]]) -> tuple[list[list[Form]], list[list[Outcome]]]:
         """Score the honest forms of each row, and what earns nothing."""
-        tries = [(index, form_probe(form)) for index, listed in enumerate(forms) for form in listed]
+        tries = [(index, form_probe(form)) for index, row_forms in enumerate(forms) for form in row_forms]
         bases = [(index, Probe(Family.FORMS, "base", text)) for index in range(len(self._rows)) for text in BASE]
         outcomes = iter(self._score([*tries, *bases]))
-        honest = [[(form, next(outcomes)) for form in listed] for listed in forms]
+        honest = [[Form(form, next(outcomes)) for form in row_forms] for row_forms in forms]
         return honest, [[next(outcomes) for _ in BASE] for _ in self._rows]
 
     def _compare(
@@ -182,6 +186,7 @@ class ProbeRounds(Rounds, ABC):
         return first, second, third
 
     def _tried(self, tries: Sequence[tuple[int, Probe]]) -> list[ScoredProbe]:
+        """Score probes on rows, and return them with their outcomes."""
         outcomes = self._score(tries)
         return [ScoredProbe(index, probe, outcome) for (index, probe), outcome in zip(tries, outcomes, strict=True)]
 
@@ -194,8 +199,8 @@ class ProbeRounds(Rounds, ABC):
 
 def best_of(forms: Sequence[Form]) -> Form | None:
     """Return the form that is paid best, the first of several; ``None`` where none has a score."""
-    scored = [pair for pair in forms if pair[1].score is not None]
-    return max(scored, key=lambda pair: pair[1].score or 0.0) if scored else None
+    scored = [form for form in forms if form.outcome.score is not None]
+    return max(scored, key=lambda form: form.outcome.score or 0.0, default=None)
 
 
 def form_probe(form: Honest) -> Probe:

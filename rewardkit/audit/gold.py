@@ -53,7 +53,8 @@ class Gold:
     def in_unit(self, number: str) -> str:
         """Return another number with what stands around the gold's own."""
         before, behind = self.unit
-        return f"{before}{number}{' ' if behind and f' {behind}' in self.text else ''}{behind}"
+        space = " " if behind and f" {behind}" in self.text else ""
+        return f"{before}{number}{space}{behind}"
 
     @property
     def key(self) -> object:
@@ -94,6 +95,7 @@ def boxes_in(text: str) -> Iterator[Span]:
 
 
 def _read(text: str) -> Gold:
+    """Return a final answer with its shape, tried from the narrowest to plain text."""
     if len(text) > _MAX_FINAL_CHARS:
         return Gold(text, GoldShape.JSON if _is_json(text) else GoldShape.TEXT)
     if text.lower() in ("yes", "no", "true", "false"):
@@ -153,9 +155,11 @@ def places_of(text: str, gold: Gold) -> list[Span]:
         numbers = _NUMBER.finditer(text)
         places |= {match.span() for match in numbers if Fraction(match[0].replace(",", "")) == gold.number}
     spans: list[Span] = []
-    for span in sorted(places, key=lambda span: (span[0], -span[1])):
-        if not spans or span[0] >= spans[-1][1]:
-            spans.append(span)
+    last_end = 0  # of spans that overlap the first counts, of those that start together the longest
+    for start, end in sorted(places, key=lambda span: (span[0], -span[1])):
+        if start >= last_end:
+            spans.append((start, end))
+            last_end = end
     return spans
 
 

@@ -110,14 +110,15 @@ def right_answers(row: AuditRow) -> list[Honest]:
         name, messages = "the row's own completion", row.conversations.get(row.own)
         forms.append(Honest(name, row.own, _own_words(row), counted=False, messages=messages))
     if row.gold is not None:
-        forms += [Honest(f.name, f.around(row.gold.text), f, _is_honest(f, row.gold)) for f in FRAMES]
-        in_json = json.dumps({"answer": row.gold.text}, ensure_ascii=False)
-        forms.append(Honest(JSON.name, in_json, JSON, _is_honest(JSON, row.gold)))
-        forms += [Honest(f.name, f.around(row.gold.text), f, counted=False) for f in _last_lines(row)]
-        forms += in_calls(row.gold)
+        gold = row.gold
+        forms += [Honest(frame.name, frame.around(gold.text), frame, _is_honest(frame, gold)) for frame in FRAMES]
+        in_json = json.dumps({"answer": gold.text}, ensure_ascii=False)
+        forms.append(Honest(JSON.name, in_json, JSON, _is_honest(JSON, gold)))
+        forms += [Honest(frame.name, frame.around(gold.text), frame, counted=False) for frame in _last_lines(row)]
+        forms += in_calls(gold)
     else:
         # Without a gold there is no right answer; but a reward of form or length may be paid for any.
-        forms += [Honest(f.name, f.around("a short answer"), f, counted=False) for f in FRAMES]
+        forms += [Honest(frame.name, frame.around("a short answer"), frame, counted=False) for frame in FRAMES]
         forms.append(Honest("prose", _PROSE + _PROSE, counted=False))
     return forms + [without_tags(form) for form in forms if form.frame is not None and form.frame.tags]
 
@@ -145,6 +146,7 @@ def spellings_in(gold: Gold, frame: Frame) -> list[Honest]:
 
 
 def _spellings(gold: Gold) -> list[tuple[str, str]]:
+    """Return other honest ways to write the gold, each with its name."""
     text = gold.text
     spellings = [("blanks around", f"  {text} \n")]
     if gold.short:
@@ -178,8 +180,8 @@ def _of_reference(row: AuditRow, text: str) -> Honest:
     messages = row.conversations.get(text)
     turns = messages[:-1] if messages is not None and messages[-1].get("content") == text else ()
     if not places or (not turns and text.strip() == text[start:end]):
-        parts = any(True for _ in objects_in(text))
-        return Honest("the data's reference", text, messages=messages, parts=parts)
+        has_json = next(objects_in(text), None) is not None
+        return Honest("the data's reference", text, messages=messages, parts=has_json)
     frame = Frame("the reference's own words", text[:start], text[end:], common=False, turns=turns)
     return Honest("the data's reference", text, frame, messages=messages)
 
@@ -210,6 +212,7 @@ def _last_lines(row: AuditRow) -> list[Frame]:
 
 
 def _code(row: AuditRow, text: str) -> list[Honest]:
+    """Return a reference program as a reward may be given it: fenced, bare, and behind words."""
     code = code_in(text)
     if "def " in row.prompt_words and code[:1].isspace():  # a body, to be read behind the prompt's head
         code = row.prompt_words + code

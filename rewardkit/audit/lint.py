@@ -48,15 +48,18 @@ def skips_of(reward: Reward[..., Any]) -> dict[str, str]:
     Raises RewardDefinitionError where a comment names neither, or gives no reason.
     """
     reasons: dict[str, str] = {}
-    for piece in pieces_of(reward)[:1]:
-        for comment in piece.comments(1, len(piece.lines)):
-            verb, _, rest = comment.partition(" ")
-            if verb == "skip":
-                names, _, reason = rest.strip().partition(" ")
-                where = f"reward {reward.name!r}: # audit: {comment}"
-                reasons.update((skippable(name, where), reason.strip()) for name in names.split(","))
-                if not reason.strip():
-                    raise RewardDefinitionError(f"{where}: give the reason behind it")
+    pieces = pieces_of(reward)
+    if not pieces:
+        return reasons
+    function = pieces[0]
+    for comment in function.comments(1, len(function.lines)):
+        verb, _, rest = comment.partition(" ")
+        if verb == "skip":
+            names, _, reason = rest.strip().partition(" ")
+            where = f"reward {reward.name!r}: # audit: {comment}"
+            reasons.update((skippable(name, where), reason.strip()) for name in names.split(","))
+            if not reason.strip():
+                raise RewardDefinitionError(f"{where}: give the reason behind it")
     return reasons
 
 

@@ -37,6 +37,8 @@ RULES: list[LintRule] = []  # the rules, in the order in which they are document
 
 
 def _rule(name: str, why: str, fix: str) -> Callable[[Find], Find]:
+    """Return a decorator that adds a function to :data:`RULES`."""
+
     def add(find: Find) -> Find:
         RULES.append(LintRule(name, why, fix, find))
         return find
@@ -60,6 +62,7 @@ def _dotted(node: ast.AST, piece: FunctionSource) -> str:
 
 
 def _meaning(name: str, piece: FunctionSource) -> str:
+    """Return what a name stands for: the full name of a module or a callable, else the name itself."""
     if (target := _imports(piece).get(name)) is not None:
         return target
     value = piece.names.get(name)
@@ -121,16 +124,20 @@ def _silent_except(piece: FunctionSource) -> Iterator[ast.AST]:
     for node in ast.walk(piece.tree):
         if not isinstance(node, ast.ExceptHandler):
             continue
-        kind = "" if node.type is None else getattr(node.type, "id", "another")
-        only = node.body[0] if len(node.body) == 1 else None
-        number = isinstance(only, ast.Return) and _is_number(only.value)
-        silent = isinstance(only, ast.Pass | ast.Continue | ast.Return)
-        broad = kind in ("Exception", "BaseException") and (number or isinstance(only, ast.Pass))
-        if broad or (kind == "" and silent):
+        statement = node.body[0] if len(node.body) == 1 else None
+        if node.type is None:
+            is_silent = isinstance(statement, ast.Pass | ast.Continue | ast.Return)
+        elif getattr(node.type, "id", "") in ("Exception", "BaseException"):
+            scores = isinstance(statement, ast.Return) and _is_number(statement.value)
+            is_silent = scores or isinstance(statement, ast.Pass)
+        else:
+            is_silent = False
+        if is_silent:
             yield node
 
 
 def _is_number(node: ast.AST | None) -> bool:
+    """Return whether a node is a number, with a sign, or in ``Score(...)`` or ``float(...)``."""
     if isinstance(node, ast.UnaryOp):
         node = node.operand
     if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Score", "float") and node.args:
@@ -143,17 +150,17 @@ def _is_number(node: ast.AST | None) -> bool:
     "The pattern of a format also matches where the format is only a part of the text.",
     "Use re.fullmatch, or anchor it with \\A and \\Z.",
 )
-def _unanchored(piece: FunctionSource) -> Iterator[ast.AST]:
+def _unanchored_format(piece: FunctionSource) -> Iterator[ast.AST]:
     parents = {child: node for node in ast.walk(piece.tree) for child in ast.iter_child_nodes(node)}
     for call in _calls(piece):
         match = _pattern(call, piece)
         if match is None:
             continue
         method, pattern = match
-        start = method == "match" or pattern.lstrip("(?sximuaL)").startswith(("^", "\\A"))
-        end = pattern.rstrip(")").endswith(("$", "\\Z"))
+        has_start = method == "match" or pattern.lstrip("(?sximuaL)").startswith(("^", "\\A"))
+        has_end = pattern.rstrip(")").endswith(("$", "\\Z"))
         is_format = bool(_TAG.search(pattern)) or pattern.startswith(("^", "\\A"))
-        if is_format and not (start and end) and _is_only_tested(call, parents, piece):
+        if is_format and not (has_start and has_end) and _is_only_tested(call, parents, piece):
             yield call
 
 
@@ -188,17 +195,21 @@ def _is_only_tested(call: ast.Call, parents: dict[ast.AST, ast.AST], piece: Func
     "'in' finds the answer anywhere: '4' in '14', in a list of guesses, in 'not 4'; '' is in every text.",
     "Take the final answer out of the completion and compare it with ==.",
 )
-def _substring(piece: FunctionSource) -> Iterator[ast.AST]:
+def _substring_answer(piece: FunctionSource) -> Iterator[ast.AST]:
     completions = _derived_names(piece, piece.completions)
-    texts = (name for name, kind in piece.columns.items() if not kind.startswith(("list", "set", "dict", "tu")))
+    containers = ("list", "set", "dict", "tuple")
+    texts = (name for name, annotation in piece.columns.items() if not annotation.startswith(containers))
     golds = _derived_names(piece, frozenset(texts))
+
+    def is_pair(gold: ast.AST, completion: ast.AST) -> bool:
+        return _mentions(gold, golds) and _mentions(completion, completions) and not _mentions(gold, completions)
+
     for node in ast.walk(piece.tree):
         if not isinstance(node, ast.Compare) or not isinstance(node.ops[0], ast.In | ast.NotIn):
             continue
         left, right = node.left, node.comparators[0]
-        forward = _mentions(left, golds) and _mentions(right, completions) and not _mentions(left, completions)
-        backward = _mentions(left, completions) and _mentions(right, golds) and not _mentions(right, completions)
-        if (forward or backward) and not isinstance(right, ast.List | ast.Set | ast.Tuple | ast.Dict):
+        is_search = is_pair(left, right) or is_pair(right, left)
+        if is_search and not isinstance(right, ast.List | ast.Set | ast.Tuple | ast.Dict):
             yield node
 
 
@@ -235,12 +246,12 @@ def _randomness(piece: FunctionSource) -> Iterator[ast.AST]:
     "The score depends on what is outside the rollout: it cannot be repeated, and fails when that does.",
     "Put what is needed in a column; for a server, declare the reward async and raise InfrastructureError.",
 )
-def _outside(piece: FunctionSource) -> Iterator[ast.AST]:
+def _network_or_clock(piece: FunctionSource) -> Iterator[ast.AST]:
     for call in _calls(piece):
         name = _dotted(call.func, piece)
-        network = any(name == module or name.startswith(f"{module}.") for module in _NETWORK)
-        today = name.startswith("datetime.") and name.rpartition(".")[2] in _TODAY
-        if network or today or name in _CLOCK:
+        uses_network = any(name == module or name.startswith(f"{module}.") for module in _NETWORK)
+        reads_date = name.startswith("datetime.") and name.rpartition(".")[2] in _TODAY
+        if uses_network or reads_date or name in _CLOCK:
             yield call
 
 
@@ -249,19 +260,21 @@ def _outside(piece: FunctionSource) -> Iterator[ast.AST]:
     "Calls change each other's scores, and every worker has a state of its own.",
     "Keep all that a score depends on in its parameters; a cache belongs in @reward(cache=True).",
 )
-def _state(piece: FunctionSource) -> Iterator[ast.AST]:
-    own = {n.id for n in ast.walk(piece.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    own |= {n.arg for n in ast.walk(piece.tree) if isinstance(n, ast.arg)}
+def _global_state(piece: FunctionSource) -> Iterator[ast.AST]:
+    nodes = list(ast.walk(piece.tree))
+    local_names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    local_names |= {node.arg for node in nodes if isinstance(node, ast.arg)}
 
-    def shared(node: ast.AST | None) -> bool:
-        return isinstance(node, ast.Name) and node.id not in own and _is_container(piece.names.get(node.id))
+    def is_shared(node: ast.AST | None) -> bool:
+        return isinstance(node, ast.Name) and node.id not in local_names and _is_container(piece.names.get(node.id))
 
-    for node in ast.walk(piece.tree):
+    for node in nodes:
         if isinstance(node, ast.Global):
             yield node
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from (d for d in [*node.args.defaults, *node.args.kw_defaults] if d is not None and _is_mutable(d))
-        elif isinstance(node, ast.Subscript | ast.Call) and shared(_write_target(node)):
+            defaults = [*node.args.defaults, *node.args.kw_defaults]
+            yield from (default for default in defaults if default is not None and _is_mutable(default))
+        elif isinstance(node, ast.Subscript | ast.Call) and is_shared(_write_target(node)):
             yield node
 
 
@@ -274,8 +287,8 @@ def _write_target(node: ast.Subscript | ast.Call) -> ast.AST | None:
 
 
 def _is_mutable(node: ast.AST) -> bool:
-    made = isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("list", "dict", "set")
-    return made or isinstance(node, ast.List | ast.Dict | ast.Set)
+    is_call = isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("list", "dict", "set")
+    return is_call or isinstance(node, ast.List | ast.Dict | ast.Set)
 
 
 def _is_container(value: Any) -> bool:

@@ -128,12 +128,13 @@ def answer_spans(text: str, gold: Gold | None) -> list[Span]:
     hashes = [match.span(1) for match in _HASHES.finditer(end)][-1:]
     outer = [span for span in (*tags, *hashes) if not any(span[0] <= box[0] and box[1] <= span[1] for box in boxes)]
     spans: list[Span] = []
-    for a, b in sorted({*boxes, *outer}):
-        inside = [(a + x, a + y) for x, y in places_of(end[a:b], gold)] if gold is not None else []
-        inner = end[a:b]
-        bare = (a + len(inner) - len(inner.lstrip()), b - len(inner) + len(inner.rstrip()))
-        spans += inside or ([bare] if bare[0] < bare[1] else [])
-    return [(start + a, start + b) for a, b in spans]
+    for first, last in sorted({*boxes, *outer}):
+        inner = end[first:last]
+        golds = places_of(inner, gold) if gold is not None else []
+        if not golds and inner.strip():
+            golds = [(len(inner) - len(inner.lstrip()), len(inner.rstrip()))]
+        spans += [(start + first + a, start + first + b) for a, b in golds]
+    return spans
 
 
 def _put(text: str, spans: Sequence[Span], new: str) -> str:
@@ -200,6 +201,7 @@ def wrong_answers(gold: Gold, alternatives: Sequence[Gold]) -> list[str]:
 
 
 def _with_another_answer(own: str, gold: Gold, other: str, spans: Sequence[Span]) -> Iterator[Probe]:
+    """Yield the completion with another answer in the answer's place, and wherever the gold stands."""
     partial = share_parts(gold, other) or _is_alike(gold, other)
     placed = _put(own, spans, other)
     changed = Probe(Family.MISPLACED, "another answer in its place alone", placed, partial=partial, point=other)
@@ -213,7 +215,7 @@ def _with_another_answer(own: str, gold: Gold, other: str, spans: Sequence[Span]
 
 
 def _with_changed_parts(own: str, gold: Gold) -> Iterator[Probe]:
-    """Yield the completion with one value changed in the object that is the gold."""
+    """Yield the completion with one value changed in its first object that is the gold."""
     right = json.loads(gold.text)
     for start, end, value in objects_in(own):
         if value != right:
@@ -221,8 +223,8 @@ def _with_changed_parts(own: str, gold: Gold) -> Iterator[Probe]:
         parts = [part for part in changes(value) if part.rule in ("value", "call", "item")]
         for part in parts[:_MOST_PARTS]:
             text = own[:start] + json.dumps(part.value, ensure_ascii=False) + own[end:]
-            changed = Probe(Family.NEIGHBOUR, part.name, text, rule=part.rule, partial=True)
-            yield replace(changed, mutation=Mutation.ANSWER_CHANGED)
+            mutation = Mutation.ANSWER_CHANGED
+            yield Probe(Family.NEIGHBOUR, part.name, text, rule=part.rule, partial=True, mutation=mutation)
         return
 
 
@@ -242,10 +244,14 @@ def _frame_around(marks: Sequence[str], inside: str) -> str:
     for mark, following in pairwise([*marks, ""]):
         if mark == "\\boxed{":
             frame += f"\\boxed{{{inside}}}"
-        elif mark.startswith("</") or (mark == "####"):
-            frame += f"{mark}\n" if mark != "####" else f"#### {inside}"
+        elif mark == "####":
+            frame += f"#### {inside}"
+        elif mark.startswith("</"):
+            frame += f"{mark}\n"
+        elif following.startswith("</"):
+            frame += f"{mark}{inside}"
         else:
-            frame += mark + (inside if following.startswith("</") else "\n" if mark.startswith("`") else "")
+            frame += f"{mark}\n" if mark.startswith("`") else mark
     return frame.strip()
 
 
@@ -256,6 +262,7 @@ def _with_filler(own: str) -> str:
 
 
 def _prose_for(text: str) -> str:
+    """Return prose as long as a text, with a box if the text has one; a text without words as it is."""
     if not text.strip():
         return text
     return prose(len(text)) + (" \\boxed{something}" if "\\boxed{" in text else "\n")

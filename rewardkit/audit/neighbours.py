@@ -42,6 +42,7 @@ def _is_gold(text: str, gold: Gold) -> bool:
 
 
 def _near(gold: Gold, number: Fraction) -> Iterator[Wrong]:
+    """Yield wrong numbers near the gold's own, without its unit."""
     digits = numeral(number, gold.text).lstrip("-")
     yield Wrong("one more", numeral(number + 1, gold.text), "tolerance")
     yield Wrong("one less", numeral(number - 1, gold.text), "tolerance")
@@ -53,8 +54,8 @@ def _near(gold: Gold, number: Fraction) -> Iterator[Wrong]:
             yield answer._replace(text=minus + answer.text)
     yield Wrong("a digit before", f"{minus}7{digits}", "digits")
     if "/" not in digits:
-        near = len(digits.partition(".")[2]) > 0 and number
-        yield Wrong("a digit behind", f"{minus}{digits}7", "tolerance" if near else "digits")
+        stays_near = digits.partition(".")[2] != "" and number != 0
+        yield Wrong("a digit behind", f"{minus}{digits}7", "tolerance" if stays_near else "digits")
     if digits.isdigit() and len(digits) > 1:
         yield from (Wrong("its first digit", digits[0], "digits"), Wrong("its last digit", digits[-1], "digits"))
     if number:
@@ -91,6 +92,7 @@ def _other_digits(text: str) -> Iterator[Wrong]:
 
 
 def _digit_changes(number: str) -> Iterator[tuple[str, str]]:
+    """Yield a number with its digits in another order, one changed, doubled or lost, each with a name."""
     places = [index for index, char in enumerate(number) if char.isdigit()]
     digits = [number[index] for index in places]
 
@@ -98,12 +100,12 @@ def _digit_changes(number: str) -> Iterator[tuple[str, str]]:
         new = dict(zip(places, changed, strict=True))
         return "".join(new.get(index, char) for index, char in enumerate(number))
 
-    for at in range(len(digits) - 1):
-        yield "two digits swapped", put([*digits[:at], digits[at + 1], digits[at], *digits[at + 2 :]])
+    for index in range(len(digits) - 1):
+        yield "two digits swapped", put([*digits[:index], digits[index + 1], digits[index], *digits[index + 2 :]])
     yield "its digits reversed", put(digits[::-1])
     yield "its digits sorted", put(sorted(digits))
-    for at in {0, len(digits) - 1}:
-        yield "a digit like another", put([*digits[:at], _ALIKE.get(digits[at], "8"), *digits[at + 1 :]])
+    for index in {0, len(digits) - 1}:
+        yield "a digit like another", put([*digits[:index], _ALIKE.get(digits[index], "8"), *digits[index + 1 :]])
     last = places[-1]
     if number.isdigit():
         yield "a digit twice", number + number[last]

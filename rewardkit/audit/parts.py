@@ -36,6 +36,7 @@ def changes(value: Any) -> list[ChangedPart]:
 
 
 def _changes(value: Any, at: str) -> Iterator[ChangedPart]:
+    """Yield a value with one thing in it changed; ``at`` is the path to it, for the names of the changes."""
     if isinstance(value, dict):
         yield from _of_object(value, at)
     elif isinstance(value, list):
@@ -46,28 +47,30 @@ def _changes(value: Any, at: str) -> Iterator[ChangedPart]:
 
 
 def _of_object(value: dict[str, Any], at: str) -> Iterator[ChangedPart]:
-    call = is_call(value)
-    if not call:
+    """Yield an object with one of its values or keys changed; of a tool call only the name and the arguments."""
+    is_a_call = is_call(value)
+    if not is_a_call:
         yield ChangedPart("key", f"{at or 'it'} has a key too many", {**value, "something_else": 1})
     for key, item in value.items():
         where = f"{at}.{key}" if at else key
         for change in _changes(item, where):
-            is_name = call and key == "name"
+            is_name = is_a_call and key == "name"
             yield change._replace(rule="call" if is_name else change.rule, value={**value, key: change.value})
-        if not call:
+        if not is_a_call:
             rest = {name: member for name, member in value.items() if name != key}
             yield ChangedPart("key", f"{where} is missing", rest)
             yield ChangedPart("key", f"{where} is called {key}_2", {**rest, f"{key}_2": item})
 
 
 def _of_list(value: list[Any], at: str) -> Iterator[ChangedPart]:
-    called = bool(calls_in(value))
-    rule, what, where = ("call", "call", "") if called else ("item", "item", f" of {at}" if at else "")
+    """Yield a list with an item missing, changed, or a call made twice."""
+    are_calls = bool(calls_in(value))
+    rule, what, where = ("call", "call", "") if are_calls else ("item", "item", f" of {at}" if at else "")
     for index, item in enumerate(value):
         yield ChangedPart(rule, f"{what} {index + 1}{where} is missing", value[:index] + value[index + 1 :])
         for change in _changes(item, f"{at}[{index}]"):
             yield change._replace(value=[*value[:index], change.value, *value[index + 1 :]])
-    if called:
+    if are_calls:
         yield ChangedPart("call", "the last call is made twice", [*value, value[-1]])
 
 
@@ -101,6 +104,7 @@ def changed_parts(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
 
 
 def _in_frames_and_calls(change: ChangedPart, frames: Sequence[Frame]) -> Iterator[Probe]:
+    """Yield a changed gold in the common frames, and if it is tool calls, as models and servers write them."""
     text = json.dumps(change.value, ensure_ascii=False)
     for frame in frames:
         if frame.common:

@@ -129,6 +129,7 @@ def _tests(row: AuditRow) -> str:
 
 
 def _prints(row: AuditRow) -> str:
+    """Return code that prints what the tests expect: the row's outputs, else what its tests compare with."""
     outputs = row.columns.get("outputs")
     if isinstance(outputs, str):
         try:
@@ -142,6 +143,7 @@ def _prints(row: AuditRow) -> str:
 
 
 def _as_text(value: Any) -> str:
+    """Return a column as text: lines for a list of texts, JSON for another value, ``""`` for None."""
     if value is None:
         return ""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):

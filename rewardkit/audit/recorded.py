@@ -99,8 +99,8 @@ def best_places(pool: Sequence[PaidCompletion], count: int) -> list[int]:
     """
     scores = [paid.score for paid in pool if paid.score is not None]
     middle = (min(scores) + max(scores)) / 2 if scores else 0.0
-    scored = ((paid.score, index) for index, paid in enumerate(pool) if paid.score is not None)
-    best = [index for _, index in sorted((pair for pair in scored if pair[0] >= middle), reverse=True)]
+    upper = [(paid.score, index) for index, paid in enumerate(pool) if paid.score is not None and paid.score >= middle]
+    best = [index for _, index in sorted(upper, reverse=True)]
     different = first_of_each(best, lambda index: (repr(pool[index].prompt), repr(pool[index].completion)))
     of_new_prompts = first_of_each(different, lambda index: repr(pool[index].prompt))
     return sorted([*dict.fromkeys([*of_new_prompts, *different])][:count])

@@ -162,6 +162,10 @@ def _usual_ending(rows: Sequence[AuditRow]) -> list[tuple[str, str]]:
 
 
 def _with_others(rows: Sequence[AuditRow], index: int, column: str | None, chooser: random.Random) -> AuditRow:
+    """Return a row with what some other rows have to try on it: golds, a reference and completions.
+
+    Where no other row has another gold, one is made up.
+    """
     row = rows[index]
     sample = [rows[other] for other in chooser.sample(range(len(rows)), min(len(rows), 40)) if other != index]
     if row.gold is None or column is None:
@@ -170,17 +174,16 @@ def _with_others(rows: Sequence[AuditRow], index: int, column: str | None, choos
         return replace(row, other_reference=donor.references[0] if donor else None)
     donors = [other for other in sample if other.gold is not None and _differ(row.gold, other.gold)]
     others = list({donor.gold.key: donor.gold for donor in donors if donor.gold}.values())
-    made = other_gold(row.gold)
-    if not others and made is None:
+    if not others and (made := other_gold(row.gold)) is not None:
+        others = [made]
+    if not others:
         return row
     swapped: dict[str, Any] = dict(row.columns)
     if donors:
-        for name in {column, *GOLD_COLUMNS, *REFERENCE_COLUMNS}:
-            if name in swapped:
-                swapped[name] = donors[0].columns[name]
-    elif made is not None:
-        swapped[column] = _like(row.columns[column], made)
-    others = others or [made] if made else others
+        names = {column, *GOLD_COLUMNS, *REFERENCE_COLUMNS} & swapped.keys()
+        swapped |= {name: donors[0].columns[name] for name in names}
+    else:
+        swapped[column] = _like(row.columns[column], others[0])
     reference = next((other.references[0] for other in donors if other.references), None)
     row = _with_completions(row, donors)
     return replace(row, others=tuple(others[:4]), swapped=swapped, other_reference=reference)

@@ -61,6 +61,7 @@ def pieces_of(reward: Reward[..., Any]) -> list[FunctionSource]:
 
 
 def _of_function(function: Callable[..., Any], reward: Reward[..., Any] | None) -> FunctionSource | None:
+    """Return a function's source; ``None`` where it has none, or only a part of a line."""
     try:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError):
@@ -78,6 +79,7 @@ def _of_function(function: Callable[..., Any], reward: Reward[..., Any] | None) 
 def _piece(
     reward: Reward[..., Any] | None, file: str, first: int, text: str, names: Mapping[str, Any]
 ) -> FunctionSource:
+    """Return a source with what it says of the reward's parameters; those of a function that it calls are not read."""
     tree = parse(text)
     columns: dict[str, str] = {}
     completions = frozenset[str]()
@@ -88,6 +90,7 @@ def _piece(
 
 
 def _callees(piece: FunctionSource, module: str) -> Iterator[Callable[..., Any]]:
+    """Yield the functions of a module that a source calls by name."""
     for node in ast.walk(piece.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             function = piece.names.get(node.func.id)

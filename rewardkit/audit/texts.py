@@ -64,10 +64,11 @@ def echo(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     yield from (frame.probe(Family.ECHO, Wrong("the prompt", prompt)) for frame in frames if frame.label)
 
 
-def other_words(row: AuditRow) -> list[Probe]:
-    """Return a text as long as the prompt, tried to learn whether it is the prompt itself that is paid."""
+def other_words(row: AuditRow) -> Iterator[Probe]:
+    """Yield a text as long as the prompt: if it is paid too, it is not the prompt itself that is paid."""
     text = prose(len(row.prompt_words))
-    return [Probe(Family.ECHO, "other words", text, judged=False)] if text else []
+    if text:
+        yield Probe(Family.ECHO, "other words", text, judged=False)
 
 
 def empty_frames(frames: Sequence[Frame]) -> Iterator[Probe]:
