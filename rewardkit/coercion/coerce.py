@@ -176,6 +176,7 @@ class _Builder:
         return coercer
 
     def _class(self, annotation: object) -> Coercer:
+        """Return the coercer of a class; a class that nothing here knows is left to pydantic."""
         if not isinstance(annotation, type) or annotation in _NEVER_IN_A_COLUMN:
             _refuse(annotation, "no column's value can become one")
         if annotation is Step:
@@ -208,6 +209,7 @@ class _Builder:
         return self._container(annotation, None) or self._pydantic(annotation)
 
     def _generic(self, annotation: object, origin: object, args: tuple[Any, ...]) -> Coercer:
+        """Return the coercer of an annotation with an origin: ``int | None``, ``Literal["a"]``, ``list[int]``."""
         if origin is typing.Union or origin is types.UnionType:
             return self._union(args)
         if origin is typing.Literal:
@@ -247,6 +249,7 @@ class _Builder:
         )
 
     def _record(self, annotation: type) -> Coercer:
+        """Return the coercer of a dataclass, a NamedTuple or a TypedDict."""
         expected = annotation_text(annotation)
         try:
             fields = containers.record_fields(annotation, self.part)
@@ -261,6 +264,7 @@ class _Builder:
         return Coercer(expected, convert, TextOrder.STRUCTURED)
 
     def _union(self, args: Sequence[Any]) -> Coercer:
+        """Return the coercer of a union; with a member that takes every value it takes every value, too."""
         members = [self.build(arg) for arg in args if arg is not type(None)]
         if any(member.passthrough for member in members):
             return _ANYTHING
@@ -274,6 +278,7 @@ class _Builder:
         return Coercer(expected, optional_convert(coercer, expected), TextOrder.OTHER)
 
     def _annotated(self, annotation: Any) -> Coercer:
+        """Return the coercer of an ``Annotated``: its own, else the bare type's with pydantic's constraints."""
         bare = annotation.__origin__
         own = next((entry for entry in annotation.__metadata__ if isinstance(entry, Coercer)), None)
         if own is not None:
@@ -292,6 +297,7 @@ class _Builder:
         return Coercer(expected, foreign.array_convert(args, expected), TextOrder.STRUCTURED)
 
     def _pydantic(self, annotation: Any) -> Coercer:
+        """Return the coercer of what only pydantic knows; in a union a model takes texts in brackets alone."""
         expected = annotation_text(
             annotation.__origin__ if typing.get_origin(annotation) is typing.Annotated else annotation
         )
@@ -300,5 +306,5 @@ class _Builder:
         except Exception as error:  # pydantic has many words for an annotation that it cannot read
             raise RewardDefinitionError(f"annotation {expected}: no column's text can become one") from error
         is_model = hasattr(annotation, "__pydantic_validator__")
-        by_brackets = is_model and not getattr(annotation, "__pydantic_root_model__", False)
-        return Coercer(expected, convert, TextOrder.STRUCTURED if by_brackets else TextOrder.OTHER)
+        is_bracketed = is_model and not getattr(annotation, "__pydantic_root_model__", False)
+        return Coercer(expected, convert, TextOrder.STRUCTURED if is_bracketed else TextOrder.OTHER)

@@ -78,7 +78,7 @@ def items_convert(
         if not element.passthrough:
             items = collect(map(element.convert, items), expected, value)
         try:
-            return items if type(items) is make and items is not value else make(items)
+            return items if type(items) is make and items is not value else make(items)  # never the row's own
         except TypeError as error:
             raise ColumnValueError.of(expected, value, str(error)) from error
 
@@ -105,9 +105,9 @@ def dict_convert(key: Coercer, element: Coercer, expected: str) -> Convert:
 
     def convert(value: object) -> object:
         converted: dict[object, object] = {}
-        is_struct = isinstance(value, Mapping)
+        may_be_padded = isinstance(value, Mapping)  # data sets give all rows the keys of all, with None; texts do not
         for name, element_value in mapping_in(value, expected).items():
-            if is_struct and element_value is None and not element.takes_none:
+            if may_be_padded and element_value is None and not element.takes_none:
                 continue
             try:
                 converted[key.convert(name)] = element.convert(element_value)
@@ -197,6 +197,7 @@ def _typed_dict_hints(annotation: type, hints: dict[str, Any]) -> tuple[dict[str
 
 
 def _make(kind: type, fields: Mapping[str, object], expected: str, value: object) -> object:
+    """Return a record made of its fields; ColumnValueError where its constructor raises."""
     try:
         return kind(**fields)
     except Exception as error:  # the user's own constructor

@@ -113,6 +113,7 @@ _JSON = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite_fl
 
 
 def _parse_literal(text: str) -> object:
+    """Return the value of a Python literal; TextError where the text is none, or a number is not finite."""
     if len(text) > MAX_LITERAL_CHARS:
         raise TextError(f"not JSON, and longer than {MAX_LITERAL_CHARS:,} characters for a Python literal")
     if not _LITERAL.fullmatch(text):
@@ -132,6 +133,7 @@ def _without_odd_escapes(text: str) -> str:
 
 
 def _mend_string(match: re.Match[str]) -> str:
+    """Return a string literal with the backslash doubled in each escape that Python does not know."""
     escapes = _BYTES_ESCAPES if match[1] in ("b", "B") else _STR_ESCAPES
     return _ESCAPE.sub(lambda escape: escape[0] if escape[0][1] in escapes else "\\" + escape[0], match[0])
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 
 from rewardkit.coercion.rule import ColumnValueError, Convert, foreign_reason
@@ -133,6 +134,7 @@ def _is_finite(value: float | Decimal | Fraction) -> bool:
 
 
 def _int_of_text(value: str) -> int:
+    """Return the whole number of a text, ``"1e3"`` and ``"4.0"`` among them, exactly."""
     if len(value) < 19 and value.isdigit() and value.isascii():  # by far the most frequent, and no regex
         return int(value)
     text = _number_text(value, "int")
@@ -177,6 +179,7 @@ def to_float(value: object) -> float:
 
 
 def _float_of(value: object) -> float:
+    """Return a number as a float, which may be infinite for a text such as ``"1e999"``."""
     if isinstance(value, str):
         text = _number_text(value, "float")
         if not _DECIMAL.fullmatch(text):
@@ -312,8 +315,7 @@ def _readers(values: Collection[object]) -> list[Convert]:
 
 
 def _readings(value: object, readers: list[Convert]) -> Iterator[object]:
-    """Yield the value as it is, then the result of each reader that accepts it."""
-    yield value
+    """Yield the result of each reader that accepts the value."""
     for reader in readers:
         try:
             yield reader(value)
@@ -329,7 +331,7 @@ def literal_convert(choices: tuple[object, ...], expected: str) -> Convert:
 
     def convert(value: object) -> object:
         scalar = python_scalar(value)
-        for reading in _readings(scalar, readers):
+        for reading in chain((scalar,), _readings(scalar, readers)):
             if type(reading) in kinds and (type(reading), reading) in choices_by_value:
                 return choices_by_value[type(reading), reading]
         raise ColumnValueError.of(expected, value)
@@ -344,21 +346,27 @@ def enum_convert(enum: type[Enum]) -> Convert:
     readers = _readers(values)
     names = ", ".join(map(repr, values[:8])) + (", ..." if len(values) > 8 else "")
 
+    def with_value(reading: object, value: object) -> Enum | None:
+        """Return the member with a value that was read from ``value``; ``None`` where there is none."""
+        try:
+            return enum(reading) if type(reading) in kinds else None
+        except ValueError:
+            return None
+        except Exception as error:  # the user's own _missing_
+            raise ColumnValueError.of(enum.__name__, value, foreign_reason(error)) from error
+
     def convert(value: object) -> object:
         if isinstance(value, enum):
             return value
         scalar = python_scalar(value)
-        by_name = enum.__members__.get(scalar) if isinstance(scalar, str) else None
-        for reading in _readings(scalar, readers):
-            if type(reading) in kinds:
-                try:
-                    return enum(reading)
-                except ValueError:
-                    pass
-                except Exception as error:  # the user's own _missing_
-                    raise ColumnValueError.of(enum.__name__, value, foreign_reason(error)) from error
-            if by_name is not None:
-                return by_name
-        raise ColumnValueError.of(enum.__name__, value, f"one of {names}")
+        member = with_value(scalar, value)
+        if member is None and isinstance(scalar, str):
+            member = enum.__members__.get(scalar)
+        if member is None:
+            members = (with_value(reading, value) for reading in _readings(scalar, readers))
+            member = next((candidate for candidate in members if candidate is not None), None)
+        if member is None:
+            raise ColumnValueError.of(enum.__name__, value, f"one of {names}")
+        return member
 
     return convert

@@ -74,6 +74,7 @@ def _first(converts: Sequence[Convert], value: object) -> tuple[bool, object]:
 
 
 def _read_container(converts: Sequence[Convert], text: str) -> tuple[bool, object]:
+    """Return whether a reader accepts the container in a text, and the result of the one that suits best."""
     try:
         container = parse_container(text)
         return True, _choose(converts, container, "", text)
