@@ -123,6 +123,7 @@ def _body(reward: Composable, about: Description) -> dict[str, Any]:
 
 
 def _value_body(reward: Composable, about: Description) -> dict[str, Any]:
+    """Return a reward that no file defines as its pickled value; a composition cannot travel so."""
     if not isinstance(reward, Reward):
         raise RewardDefinitionError(
             f"{reward.name!r} is a composition that no file defines; define it in a file and name it, as file.py:name"
@@ -136,6 +137,7 @@ def _value_body(reward: Composable, about: Description) -> dict[str, Any]:
 
 
 def _text_body(like: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return a reward given as text; RewardDefinitionError where it has no source, or a secret in it."""
     if not isinstance(like.get("source"), str):
         raise RewardDefinitionError(f"reward {name!r} given as text: expected a mapping with 'source', got {like!r}")
     source = _without_secrets(like["source"], f"reward {name!r}")
@@ -148,6 +150,7 @@ def _text_body(like: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _reward_of(body: Mapping[str, Any], folder: Path) -> Composable:
+    """Return the reward of a body of each kind; a file's text is written below ``folder`` and imported from there."""
     match body["kind"]:
         case "file":
             original, _, attribute = body["reference"].rpartition(":")
@@ -187,6 +190,7 @@ def _options(reward: Composable) -> dict[str, Any] | None:
 
 
 def _read(path: Path) -> str:
+    """Return the text of a reward's file; RewardLoadError where it cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -238,6 +242,7 @@ def carried_files(code: RunCode) -> dict[str, bytes]:
 
 
 def _add(files: dict[str, bytes], path: str, file: Path, text: bytes | None) -> None:
+    """Add a file to those that travel, as the run has it; RewardTransportError where they are too many bytes."""
     try:
         files[path] = file.read_bytes() if text is None else text
     except OSError as error:

@@ -46,8 +46,8 @@ class RewardFunctionsRuntimeConfig:
         if not isinstance(self.env, Mapping):
             raise ConfigError(f"runtime.env: expected a mapping, got {self.env!r}")
         for name, value in self.env.items():
-            strings = isinstance(name, str) and isinstance(value, str)
-            if not strings or not name or "=" in name or "\0" in name + value:
+            are_texts = isinstance(name, str) and isinstance(value, str)
+            if not are_texts or not name or "=" in name or "\0" in name + value:
                 raise ConfigError(f"runtime.env: expected names and values that are strings, got {name!r}: {value!r}")
             if name.startswith(_SEALED):
                 raise ConfigError(
@@ -85,14 +85,7 @@ class RewardFunctionsConfig:
             RewardLoadError: A reference leads nowhere.
             PackageInstallError: pip could not install the packages.
         """
-        rewards = resolve_set(
-            {
-                name: reward_from_source(like["source"], like.get("name") or name, **(like.get("options") or {}))
-                if isinstance(like, Mapping)
-                else like
-                for name, like in self.functions.items()
-            }
-        )
+        rewards = resolve_set({name: _reward_like(name, like) for name, like in self.functions.items()})
         overlay: list[str] = []
         packages: list[Package] = []
         if self.runtime.packages:
@@ -171,12 +164,12 @@ def key_twice(root: Any) -> Any:
 
     ``root`` is composed and not yet constructed, which would put merged keys beside a mapping's own.
     """
-    nodes, met = [root], set()
+    nodes, seen_ids = [root], set()
     while nodes:
         node = nodes.pop()
-        if node is None or node.id == "scalar" or id(node) in met:
+        if node is None or node.id == "scalar" or id(node) in seen_ids:
             continue
-        met.add(id(node))
+        seen_ids.add(id(node))
         if node.id == "sequence":
             nodes.extend(reversed(node.value))
             continue
@@ -187,6 +180,13 @@ def key_twice(root: Any) -> Any:
             keys.add(str(key.value))
         nodes.extend(value for _, value in reversed(node.value))
     return None
+
+
+def _reward_like(name: str, like: RewardLike | Mapping[str, Any]) -> RewardLike:
+    """Return the reward that is given as text; anything else as it is."""
+    if not isinstance(like, Mapping):
+        return like
+    return reward_from_source(like["source"], like.get("name") or name, **(like.get("options") or {}))
 
 
 def _check_text(where: str, entry: Mapping[str, Any]) -> None:
@@ -213,6 +213,7 @@ def _names(kind: type) -> set[str]:
 
 
 def _only(data: object, keys: set[str], where: str) -> dict[str, Any]:
+    """Return data as a dict; ConfigError where it is no mapping, or has another field than these."""
     if not isinstance(data, Mapping):
         raise ConfigError(f"{where}: expected a mapping, got {data!r}")
     for name in data:

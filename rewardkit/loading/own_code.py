@@ -63,6 +63,7 @@ class _Walk:
         return self._locations[name]
 
     def _find(self, name: str) -> Place | None:
+        """Find a module of the user's own and take in its text; ``None`` for another, whose package is noted."""
         if name.startswith(FILE_MODULES):
             loader = getattr(getattr(sys.modules.get(name), "__spec__", None), "loader", None)
             if isinstance(loader, FromText):
@@ -84,6 +85,7 @@ class _Walk:
         return location
 
     def _take(self, name: str, module: RunModule) -> None:
+        """Take in a module's text, unless all of them are too large."""
         self._bytes += len(module.text)
         if self._bytes > MOST_BYTES:
             self._bytes -= len(module.text)

@@ -33,7 +33,7 @@ def cache_folder() -> Path:
 
 
 def absolute(requirement: str, base: Path) -> str:
-    """Return a requirement, whose local path is in full if it has one: as seen from a folder."""
+    """Return a requirement with its local path made absolute, as seen from a folder; any other one as it is."""
     requirement = requirement.strip()
     path, rest = _split(requirement)
     if path is None or requirement.startswith("file:") or _named(requirement):
@@ -52,6 +52,7 @@ def located(requirements: Sequence[str], base: Path | None = None) -> list[Packa
 
 
 def _named(requirement: str) -> bool:
+    """Whether a requirement names its package before what it is installed from: ``mine @ ./mine-1.0.whl``."""
     return re.match(r"[\w.-]+\s*(\[[^]]*\])?\s*@", requirement) is not None
 
 
@@ -67,6 +68,7 @@ def _split(requirement: str) -> tuple[str | None, str]:
 
 
 def _digest(requirement: str) -> str:
+    """Return a digest of a requirement's local file or folder; ``""`` for one that is not local."""
     path, _ = _split(requirement)
     if path is None:
         return ""
@@ -125,6 +127,7 @@ def overlay_for(packages: Sequence[Package]) -> Path:
 
 
 def _check(packages: Sequence[Package]) -> None:
+    """Raise PackageInstallError where a local file is not what it was."""
     for package in packages:
         if _digest(package.requirement) != package.digest:
             raise PackageInstallError(
@@ -153,6 +156,7 @@ def _installer() -> list[str]:
 
 
 def _install(packages: list[str], folder: Path) -> None:
+    """Install packages into a folder; PackageInstallError with the installer's last lines where that fails."""
     command = [*_installer(), "--target", str(folder), "--", *packages]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S)  # noqa: S603

@@ -183,6 +183,7 @@ def rewards_in(module: ModuleType) -> list[Composable]:
 
 
 def _is_own(value: object, module: ModuleType) -> bool:
+    """Whether a value is a reward that counts as the module's: not one imported from elsewhere."""
     if not isinstance(value, Reward):
         return isinstance(value, Composite)
     function = value.spec.function
@@ -197,6 +198,7 @@ def _functions(module: ModuleType) -> list[str]:
 
 
 def _import(name: str, reference: str) -> ModuleType:
+    """Import a module by its name; RewardLoadError, with near names, where there is none or it does not import."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as missing:
@@ -211,6 +213,7 @@ def _import(name: str, reference: str) -> ModuleType:
 
 
 def _member(module: ModuleType, name: str, reference: str) -> Composable:
+    """Return a module's reward by its name, which may have dots; RewardLoadError, with near names, without one."""
     value: Any = module
     for part in name.split("."):
         if not hasattr(value, part):
@@ -223,6 +226,7 @@ def _member(module: ModuleType, name: str, reference: str) -> Composable:
 
 
 def _checked(value: object, reference: str) -> Composable:
+    """Return a value as a reward; RewardLoadError for what is neither a reward nor a function."""
     if isinstance(value, Composable) or callable(value):
         return _resolved(value, "")
     raise RewardLoadError(f"{reference!r} is a {type(value).__name__}, not a reward or a function")
@@ -242,12 +246,12 @@ def resolve_set(rewards: object) -> RewardSet:
         return rewards.resolve()
     if isinstance(rewards, Mapping):
         return RewardSet(
-            {name: as_named(_resolved(like, f"reward {name!r}"), name) for name, like in _some(rewards).items()}
+            {name: as_named(_resolved(like, f"reward {name!r}"), name) for name, like in _not_empty(rewards).items()}
         )
     if isinstance(rewards, Composable | str) or callable(rewards):
         rewards = [rewards]
     named: dict[str, Composable] = {}
-    for index, like in enumerate(_some(rewards)):
+    for index, like in enumerate(_not_empty(rewards)):
         for resolved in resolve_all(like) if isinstance(like, str) else [_resolved(like, f"rewards[{index}]")]:
             if resolved.name in named:
                 renamed = ".named(...)" if isinstance(resolved, Composite) else ".with_options(name=...)"
@@ -269,7 +273,8 @@ def as_named(reward: Composable, name: str) -> Composable:
     return reward.with_options(name=name)
 
 
-def _some(rewards: object) -> Any:
+def _not_empty(rewards: object) -> Any:
+    """Return rewards that are a sequence or a mapping with something in it; RewardDefinitionError for anything else."""
     if not isinstance(rewards, Sequence | Mapping):
         raise RewardDefinitionError(f"expected a list of rewards, got {shorten(rewards)}")
     if not rewards:
