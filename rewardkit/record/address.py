@@ -97,6 +97,7 @@ def run_address(text: str) -> RunAddress:
 
 
 def _check_parts(parts: SplitResult) -> None:
+    """Raise RecordError where a letter that is not encoded makes an address mean something else."""
     port = parts.netloc.rpartition("@")[2].rpartition("]")[2].partition(":")[2]
     ports = re.findall(r":(\d*)", port) if "," in port else [port]
     is_loose = "@" in f"{parts.path}{parts.query}" or parts.fragment or "@" in parts.netloc.rpartition("@")[0]
@@ -106,6 +107,7 @@ def _check_parts(parts: SplitResult) -> None:
 
 
 def _check_name(name: str) -> None:
+    """Raise RecordError where a name cannot be that of a run's schema."""
     is_odd = not name or any(ord(letter) < 32 or letter in '/\\"' for letter in name) or name.startswith(("pg_", "."))
     if is_odd or name == "information_schema" or len(name.encode("utf-8", "replace")) > LONGEST_NAME:
         raise RecordError(

@@ -80,7 +80,7 @@ class RewardSums(NamedTuple):
     causes: str  # JSON of the failed calls' number by cause
     mean: float | None  # Of these numbers; `None` without any
     std: float | None  # Their standard deviation (`ddof=1`); `None` with fewer than two
-    low: float | None  # The lowest score, of those that the trainer was not told too: where it left out the completion
+    low: float | None  # The lowest score; those of completions that the trainer left out count, too
     high: float | None  # The highest
     p50_s: float | None  # Median seconds of the calls that ran
     p95_s: float | None  # 95th percentile of these
@@ -234,12 +234,14 @@ def _columns(rollouts: Sequence[Rollout]) -> list[str]:
 
 
 def _groups(rollouts: Sequence[Rollout], num_generations: int | None, before: int) -> list[int]:
+    """Return the group of each completion, by its place in the trainer's batch or by its prompt and row."""
     if num_generations is not None:
         return [index // num_generations for index in range(before, before + len(rollouts))]
     return group_numbers(rollouts)
 
 
 def _advantages(reward: Floats, groups: Sequence[int]) -> Floats:
+    """Return GRPO's advantages of rewards, in groups that may differ in size."""
     labels = np.asarray(groups, np.int64)
     order = np.argsort(labels, kind="stable")
     sizes = np.bincount(labels)
@@ -263,11 +265,12 @@ def details_of(number: int, column: Sequence[Outcome]) -> list[CallDetails]:
     """Return the details of a reward's outcomes that have any; ``number`` is the reward's index in the batch."""
     rows = []
     for index, values in enumerate(map(_details, column)):
-        if values[1:] != _SILENT[1:]:
+        reason, *rest = values
+        if rest != _SILENT_REST:
             written = [value if value is None else write(value) for write, value in zip(_WRITE, values, strict=True)]
             rows.append(CallDetails._make((index, number, *written)))
-        elif values[0]:  # a reason alone, as most have it
-            rows.append(CallDetails._make((index, number, storable(values[0]), *_WRITTEN_SILENCE)))
+        elif reason:  # alone, as most have it
+            rows.append(CallDetails._make((index, number, storable(reason), *_WRITTEN_SILENCE)))
     return rows
 
 
@@ -281,8 +284,10 @@ _WRITERS: Mapping[str, Callable[[Any], Any]] = {
 }
 _WRITE = [_WRITERS.get(name, storable) for name in DETAILS]
 _details = operator.attrgetter(*DETAILS)
-_SILENT = _details(Outcome(Status.SCORED, None))  # The reason comes first
-_WRITTEN_SILENCE = [value if value is None else write(value) for write, value in zip(_WRITE, _SILENT, strict=True)][1:]
+_, *_SILENT_REST = _details(Outcome(Status.SCORED, None))  # What an outcome has beside its reason if it says nothing
+_WRITTEN_SILENCE = [
+    value if value is None else write(value) for write, value in zip(_WRITE[1:], _SILENT_REST, strict=True)
+]
 
 
 def _floats(scores: Sequence[float | None]) -> Floats:
@@ -290,6 +295,7 @@ def _floats(scores: Sequence[float | None]) -> Floats:
 
 
 def _summary(column: Sequence[Outcome], values: Floats, handed_scores: Floats, groups: Sequence[int]) -> RewardSums:
+    """Return the sums of a reward's outcomes; ``handed_scores`` are the scores that the trainer was told."""
     status = Counter(outcome.status for outcome in column)
     causes = Counter(outcome.cause.value for outcome in column if outcome.cause is not None)
     counted, own_scores = handed_scores[~np.isnan(handed_scores)], values[~np.isnan(values)]

@@ -16,7 +16,7 @@ class BatchPrompts(NamedTuple):
     """The prompts of a batch: the digest of each completion's, and what is to be stored of those not seen before."""
 
     of_rows: Sequence[int]
-    new: Mapping[int, tuple[str, str]]
+    new: Mapping[int, tuple[str, str]]  # Prompt and columns as text, by digest
     texts: Packed
 
 
@@ -35,9 +35,9 @@ def _known_prompts(connection: RecordConnection, digests: Sequence[int]) -> dict
     numbers: dict[int, int] = connection.cache.setdefault("prompts", {})
     lacking = [digest for digest in digests if digest not in numbers]
     for start in range(0, len(lacking), _MOST_ASKED):
-        some = lacking[start : start + _MOST_ASKED]
-        query = f"SELECT digest, id FROM prompt WHERE digest IN ({','.join('?' * len(some))})"  # noqa: S608 - ours
-        numbers.update(connection.tuples(query, some))
+        chunk = lacking[start : start + _MOST_ASKED]
+        query = f"SELECT digest, id FROM prompt WHERE digest IN ({','.join('?' * len(chunk))})"  # noqa: S608 - ours
+        numbers.update(connection.tuples(query, chunk))
     return numbers
 
 
@@ -46,12 +46,13 @@ def prompt_ids(connection: RecordConnection, prompts: BatchPrompts) -> list[int]
     numbers = _known_prompts(connection, list(prompts.new))
     new = {digest: pair for digest, pair in prompts.new.items() if digest not in numbers}
     if new:
-        places = dict(zip(prompts.texts.digests, Texts(connection).store(prompts.texts), strict=True))
+        text_ids = dict(zip(prompts.texts.digests, Texts(connection).store(prompts.texts), strict=True))
         (first,) = connection.execute("SELECT coalesce(max(id) + 1, 0) FROM prompt").fetchone()
-        numbered = list(enumerate(new.items(), first))
-        rows = [(number, digest, *(places[digest_of(text)] for text in pair)) for number, (digest, pair) in numbered]
+        rows = []
+        for number, (digest, (prompt, columns)) in enumerate(new.items(), first):
+            numbers[digest] = number
+            rows.append((number, digest, text_ids[digest_of(prompt)], text_ids[digest_of(columns)]))
         connection.insert_all("prompt", rows)
-        numbers.update((digest, number) for number, (digest, _) in numbered)
     return [numbers[digest] for digest in prompts.of_rows]
 
 
@@ -63,14 +64,14 @@ def rewind(connection: RecordConnection, step: int, before: float, last: int) ->
     done_again = "(split = 'train' AND step >= :step) OR (split != 'train' AND step > :step)"
     batches = f"SELECT id FROM batch WHERE (scored < :before OR id <= :last) AND ({done_again})"  # noqa: S608 - words of ours
     completions = f"SELECT id FROM completion WHERE batch IN ({batches})"  # noqa: S608 - words of ours
-    for table, column, those in (
+    for table, column, ids in (
         ("said", "completion", completions),
         ("rescored", "completion", completions),
         ("completion", "batch", batches),
         ("summary", "batch", batches),
         ("batch", "id", batches),
     ):
-        statement = f"DELETE FROM {table} WHERE {column} IN ({those})"  # noqa: S608 - words of ours
+        statement = f"DELETE FROM {table} WHERE {column} IN ({ids})"  # noqa: S608 - words of ours
         connection.execute(statement, {"step": step, "before": before, "last": last})
     connection.execute("DELETE FROM metric WHERE step > ?", (step,))  # the trainer logs a step after it, as one more
     connection.execute("DELETE FROM event WHERE kind = 'flag' AND step >= ? AND time < ?", (step, before))

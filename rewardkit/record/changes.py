@@ -234,14 +234,14 @@ def _decide(connection: RecordConnection, change: int) -> None:
         " ON vote.process = process.id AND vote.change = ? WHERE process.ended IS NULL ORDER BY rank",
         (change,),
     ).fetchall()
-    there = [row for row in rows if not _trainer(row).gone]
-    against = [(row["rank"], row["said"]) for row in there if row["voted"] is not None and row["said"] is not None]
-    ranks = there[0]["ranks"] if there else 0
+    present = [row for row in rows if not _trainer(row).gone]
+    against = [row for row in present if row["voted"] is not None and row["said"] is not None]
+    ranks = present[0]["ranks"] if present else 0
     if against:
-        rank, problem = against[0]
+        rank, problem = against[0]["rank"], against[0]["said"]
         _refuse(connection, change, problem if ranks == 1 else f"rank {rank}: {problem}")
-    elif ranks and {row["rank"] for row in there} == set(range(ranks)) and all(row["voted"] for row in there):
-        step = max(row["step"] for row in there) + 1
+    elif ranks and {row["rank"] for row in present} == set(range(ranks)) and all(row["voted"] for row in present):
+        step = max(row["step"] for row in present) + 1
         connection.execute("UPDATE change SET state = 'accepted', step = ? WHERE id = ?", (step, change))
         _record_decision(connection, change)
 

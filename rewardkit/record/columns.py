@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -55,9 +56,9 @@ def read_table(
     conditions = {bound: value for bound, value in bounds.items() if value is not None}  # what is None stops no index
     where, values = " AND ".join(conditions) or "TRUE", list(conditions.values())
     rows = tuples_of(f"{_ROWS} WHERE {where}", *values)
-    batches = _batches(tuples_of, sorted({row[1] for row in rows}))
+    batches = _batches(tuples_of, sorted({batch for _, batch, *_ in rows}))
     # Sorted here, where they come in stretches; without those whose batch was taken away between the two queries.
-    rows = sorted(row for row in rows if row[1] in batches)
+    rows = sorted(row for row in rows if row[1] in batches)  # the second column is the batch
     columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * _COLUMNS
     ids, of_batch, prompts, groups, tokens, truncated, totals, rewards, advantages, status, scores, seconds = columns
     cells = _Cells.of(len(rows), batches, of_batch, named)
@@ -97,34 +98,36 @@ def score_sums(tuples_of: Tuples, named: Named, reward: str, after: int, until: 
     All its versions count together. What it skipped or failed at counts as a completion, and is in no sum.
     """
     rows = tuples_of(_SCORES, after, until)
-    batches = _batches(tuples_of, sorted({row[0] for row in rows}))
-    columns: Sequence[Sequence[Any]] = list(zip(*[row for row in rows if row[0] in batches], strict=True)) or [()] * 5
+    batches = _batches(tuples_of, sorted({batch for batch, *_ in rows}))
+    rows = [row for row in rows if row[0] in batches]  # without those whose batch was taken away in between
+    columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * 5
     of_batch, prompts, epochs, status, packed_scores = columns
     scores = np.full(len(of_batch), np.nan)
     for layout in _layouts(batches, of_batch):
         names = [name for name, _, _ in named(layout.versions)]
         if reward not in names:
             continue
-        column, those = names.index(reward), layout.places.tolist()
-        packed = b"".join([packed_scores[index] for index in those])
-        scored = np.array([status[index][column] in "sS" for index in those])
-        scores[layout.places[scored]] = np.frombuffer(packed, "<f8").reshape(len(those), -1)[scored, column]
+        column, indices = names.index(reward), layout.places.tolist()
+        packed = b"".join([packed_scores[index] for index in indices])
+        scored = np.array([status[index][column] in "sS" for index in indices])
+        scores[layout.places[scored]] = np.frombuffer(packed, "<f8").reshape(len(indices), -1)[scored, column]
     scores_of: dict[tuple[int, int | None], list[float]] = {}
     for prompt, epoch, score in zip(prompts, epochs, scores.tolist(), strict=True):
         scores_of.setdefault((prompt, epoch), []).append(score)
     sums = []
     for (prompt, epoch), values in scores_of.items():
-        numbers = [value for value in values if value == value]  # nan stands for no score
+        numbers = [value for value in values if not math.isnan(value)]  # it stands for no score
         best, total = (max(numbers), sum(numbers)) if numbers else (None, None)
         sums.append(PromptSums(prompt, epoch, len(values), len(numbers), best, total))
     return sums
 
 
 def _batches(tuples_of: Tuples, ids: Sequence[int]) -> dict[int, _Batch]:
+    """Return batches by number; one that was taken away is not among them."""
     batches: dict[int, _Batch] = {}
     for start in range(0, len(ids), _MOST_ASKED):
-        some = ids[start : start + _MOST_ASKED]
-        for number, step, versions, weights in tuples_of(_BATCHES.format(",".join("?" * len(some))), *some):
+        chunk = ids[start : start + _MOST_ASKED]
+        for number, step, versions, weights in tuples_of(_BATCHES.format(",".join("?" * len(chunk))), *chunk):
             batches[number] = _Batch(-1 if step is None else step, versions, weights)
     return batches
 
@@ -160,19 +163,21 @@ class _Cells(NamedTuple):
     def fill(self, status: Sequence[str], scores: Sequence[bytes], seconds: Sequence[bytes]) -> None:
         """Unpack the columns of the completions."""
         for layout in self.layouts:
-            those = layout.places.tolist()
-            packed = np.frombuffer(b"".join([scores[index] for index in those]), "<f8").reshape(len(those), -1)
-            took = np.frombuffer(b"".join([seconds[index] for index in those]), "<f4").reshape(len(those), -1)
-            letters = np.array(list("".join([status[index] for index in those]).lower()), "<U1").reshape(len(those), -1)
+            indices = layout.places.tolist()
+            shape = (len(indices), -1)  # a row for each completion, a column for each reward
+            layout_scores = np.frombuffer(b"".join([scores[index] for index in indices]), "<f8").reshape(shape)
+            layout_seconds = np.frombuffer(b"".join([seconds[index] for index in indices]), "<f4").reshape(shape)
+            letters = np.array(list("".join([status[index] for index in indices]).lower()), "<U1").reshape(shape)
             for column, (name, number, _) in enumerate(self.named(layout.versions)):
-                self.scores[name][layout.places] = packed[:, column]
-                self.seconds[name][layout.places] = took[:, column]
+                self.scores[name][layout.places] = layout_scores[:, column]
+                self.seconds[name][layout.places] = layout_seconds[:, column]
                 self.status[name][layout.places] = letters[:, column]
                 self.versions[name][layout.places] = number
                 self.weights[name][layout.places] = layout.weights[column]
 
 
 def _layouts(batches: Mapping[int, _Batch], of_batch: Sequence[int]) -> list[_Layout]:
+    """Return the layouts of completions: those whose batches have the same versions and weights share one."""
     kinds: dict[tuple[str, str], int] = {}
     kind_of = {key: kinds.setdefault((batch.versions, batch.weights), len(kinds)) for key, batch in batches.items()}
     kind = np.array([kind_of[number] for number in of_batch], np.int64)

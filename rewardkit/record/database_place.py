@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -246,7 +247,8 @@ class RunsDatabase:
     def __init__(self, address: RunAddress) -> None:
         self._address = address
         self._lock = threading.Lock()
-        self._cached: tuple[float, dict[str, RunInDatabase]] | None = None
+        self._read_s = -math.inf  # When the runs were last read
+        self._by_name: dict[str, RunInDatabase] = {}
 
     def __str__(self) -> str:
         return self._address.label
@@ -311,10 +313,11 @@ class RunsDatabase:
         """Return the runs of the database by name, read at most once a second."""
         with self._lock:
             now = time.monotonic()
-            if self._cached is None or now - self._cached[0] > LISTED_S:
+            if now - self._read_s > LISTED_S:
                 runs, own = runs_of(self._address), self._address.name
-                self._cached = (now, {name: run for name, run in runs.items() if own in (None, name)})
-            return self._cached[1]
+                self._by_name = {name: run for name, run in runs.items() if own in (None, name)}
+                self._read_s = now
+            return self._by_name
 
 
 def runs_of(database: RunAddress) -> dict[str, RunInDatabase]:

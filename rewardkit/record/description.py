@@ -73,7 +73,7 @@ def _same_as(reward: Composable) -> Callable[[Any], bool]:
     """Return a test of whether a value is the reward, or the reward under another name or with other options."""
     function = reward.spec.function if isinstance(reward, Reward) else None
     inner = None if isinstance(reward, Reward) else getattr(reward, "inner", None)  # a composition's own name
-    objects = {id(each): each for each in (reward, function, inner) if each is not None}  # kept: no other has its id
+    objects = {id(part): part for part in (reward, function, inner) if part is not None}  # held: their ids stay theirs
 
     def is_same(value: Any) -> bool:
         # isinstance() would ask the value for its class, which other packages' deprecated names answer with a warning.
@@ -99,6 +99,7 @@ def _text(module: ModuleType, reward: Composable) -> str | None:
 
 
 def _source(leaf: Reward[..., Any]) -> str | None:
+    """Return the source of a reward's function or object; ``None`` where it is not known."""
     function = inspect.unwrap(without_partials(leaf.spec.function))
     source_text = described(function).source_text
     if source_text is not None:

@@ -104,6 +104,8 @@ def _score(reward: str) -> Callable[[Completion], float | None]:
 
 
 def _detail(reward: str, name: str) -> Callable[[Completion], Any]:
+    """Return what reads a detail of a reward's outcome, or its version; ``None`` where there is no outcome."""
+
     def value(completion: Completion) -> Any:
         outcome = completion.outcomes.get(reward)
         if outcome is None:
@@ -117,6 +119,8 @@ def _detail(reward: str, name: str) -> Callable[[Completion], Any]:
 
 
 def _of_data(name: str, kind: str) -> Callable[[Completion], Any]:
+    """Return what reads a column of the data, as a value of the kind that the column has in all rows."""
+
     def value(completion: Completion) -> Any:
         cell = completion.columns.get(name)
         if cell is None:

@@ -98,6 +98,7 @@ class FilePlace:
             return FilePlace(target)
 
     def remove(self) -> bool:
+        """Remove the file, and the run's folder if nothing else is in it; return whether the folder is gone."""
         for file in reversed(self.files):
             file.unlink(missing_ok=True)
         if self.file.name != FILE or any(self.home.iterdir()):

@@ -10,6 +10,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from rewardkit.errors import RecordError
 from rewardkit.record.sqlite_file import BESIDE, Connection, code_of, explain, is_lock, is_record, sound
@@ -36,7 +37,7 @@ class FileTarget:
         self._deleted: Connection | None = None
         self._identity: tuple[int, int] | None = None
         self._size = 0
-        self._spoiled: tuple[int, int] | None = None
+        self._spoiled: tuple[int, int] | None = None  # The identity of a file that something else was written over
 
     def was_committed(self) -> bool:
         """Return ``False``: with a file the outcome of a transaction is always known."""
@@ -56,13 +57,14 @@ class FileTarget:
             self._connection.commit()
 
     def in_place(self) -> bool:
+        """Return whether the open file is the one at the path; one that shrinks is looked at, and may be spoiled."""
         if self._connection is None:
             return True
-        identity, size = _identity(self._path)
-        if identity == self._identity and size < self._size and not sound(self._connection):
-            self._spoiled = identity
-        self._size = size
-        return identity == self._identity != self._spoiled
+        file = _state_of(self._path)
+        if file.identity == self._identity and file.size < self._size and not sound(self._connection):
+            self._spoiled = file.identity
+        self._size = file.size
+        return file.identity == self._identity != self._spoiled
 
     def _ready(self) -> Connection:
         """Return a connection to the file: open, put back or make it; RecordError where another was written over it."""
@@ -73,17 +75,20 @@ class FileTarget:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._deleted))  # never closed: see put_back
         if self._deleted is not None and not self._path.exists():
             self._put_back(self._deleted)
-        elif self._deleted is not None and (not is_record(self._path) or _identity(self._path)[0] == self._spoiled):
+        elif self._deleted is not None and (
+            not is_record(self._path) or _state_of(self._path).identity == self._spoiled
+        ):
             raise RecordError(
                 "the file was overwritten or cut short; take it away, and the record goes on in a new one"
             )
         connection = self._connect()
         connection.wait_at_most(LOCKED_S)
         self._connection, self._deleted, self._spoiled = connection, None, None
-        self._identity, self._size = _identity(self._path)
+        self._identity, self._size = _state_of(self._path)
         return connection
 
     def _put_back(self, deleted: Connection) -> None:
+        """Put a deleted file back in its place, unless it was only moved; log what became of it."""
         moved = _moved_to(self._path, self._identity)
         if moved is not None:
             _log.error("%s: was moved to %s; the record goes on in a new file", self._path, moved.name)
@@ -169,13 +174,17 @@ def _link(copy: Path, path: Path) -> bool:
     return True
 
 
-def _identity(path: Path) -> tuple[tuple[int, int] | None, int]:
-    """Return a file's device and inode, and its size; ``None`` and 0 where there is no file."""
+class _FileState(NamedTuple):
+    identity: tuple[int, int] | None  # Device and inode; `None` where there is no file
+    size: int
+
+
+def _state_of(path: Path) -> _FileState:
     try:
         about = os.stat(path)
     except OSError:
-        return None, 0
-    return (about.st_dev, about.st_ino), about.st_size
+        return _FileState(None, 0)
+    return _FileState((about.st_dev, about.st_ino), about.st_size)
 
 
 def _moved_to(path: Path, identity: tuple[int, int] | None) -> Path | None:
@@ -184,4 +193,4 @@ def _moved_to(path: Path, identity: tuple[int, int] | None) -> Path | None:
         names = list(path.parent.iterdir())
     except OSError:
         return None
-    return next((name for name in names if identity is not None and _identity(name)[0] == identity), None)
+    return next((name for name in names if identity is not None and _state_of(name).identity == identity), None)

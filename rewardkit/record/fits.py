@@ -27,17 +27,25 @@ class Fits(NamedTuple):
         return self.status is Status.FAILED and self.low is None and self.high is None
 
     @property
-    def column(self) -> str:
-        """The columns of a completion that decide whether it fits, as SQL."""
-        if self.low is None and self.high is None and self.status is None:
+    def takes_all(self) -> bool:
+        """Whether every completion of a batch that has the reward fits."""
+        return self.low is None and self.high is None and self.status is None
+
+    @property
+    def columns_sql(self) -> str:
+        """What to select behind the id so that :meth:`ids` can decide, as SQL; the id again where all fit."""
+        if self.takes_all:
             return "completion.id"
         return "completion.total" if self.reward is None else "completion.scores, completion.status"
 
     def ids(self, rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> list[int]:
-        """Return the ids of those that fit, among rows of id and :attr:`column` whose scores are of these rewards."""
+        """Return the ids of the completions that fit, of one batch with these rewards.
+
+        A row holds an id and :attr:`columns_sql`, or the id alone of a completion that is known to fit.
+        """
         if self.reward is not None and self.reward not in names:
             return []
-        if not rows or len(rows[0]) == 1 or self.column == "completion.id":
+        if not rows or len(rows[0]) == 1 or self.takes_all:
             return [row[0] for row in rows]
         fitting = np.ones(len(rows), bool)
         if self.reward is None:

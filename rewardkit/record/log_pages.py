@@ -108,6 +108,8 @@ def read_page(
 
 @dataclass(frozen=True, slots=True)
 class _Search:
+    """A search for the entries of a page, in windows of completions."""
+
     ask: Ask
     named: Named
     wanted: Wanted
@@ -193,8 +195,8 @@ class _Search:
             high = min(high, position.completion)
         else:
             low = max(low, position.completion)
-        picky = self.wanted.text is not None or self.wanted.status in (Status.SCORED, Status.SKIPPED)
-        most = _CHUNK if picky else limit
+        is_filtered = self.wanted.text is not None or self.wanted.status in (Status.SCORED, Status.SKIPPED)
+        most = _CHUNK if is_filtered else limit
         where = f"(said.completion, said.version) {self._beyond} (:completion, :version)"
         causes = " AND said.cause IS NOT NULL" if self.wanted.status is Status.FAILED else ""
         causes += "" if self.wanted.cause is None else " AND said.cause = :cause"
@@ -228,6 +230,7 @@ class _Search:
         return fitting, False, LogPlace(rows[-1]["completion"], rows[-1]["version"])
 
     def _filter(self, rows: list[Any]) -> list[Any]:
+        """Return the rows whose call has the wanted status, and the wanted text in what it said."""
         status, text = self.wanted.status, self.wanted.text
         if status is not None and status is not Status.FAILED:
             rows = [row for row in rows if _letter(row).lower() == LETTERS[status]]
@@ -271,15 +274,16 @@ def entry_of(row: RecordRow, named: Named, unpack: Callable[[bytes], str] = unpa
     The row has the columns of ``said`` with ``trace_body`` and ``log_body``, and ``letters``, ``scores``, ``seconds``,
     ``step``, ``epoch``, ``split``, ``versions`` and ``rank``.
     """
-    at = json.loads(row["versions"]).index(row["version"])
+    index = json.loads(row["versions"]).index(row["version"])
     ((name, number, digits),) = named([row["version"]])
-    (score,) = struct.unpack_from("<d", row["scores"], 8 * at)
-    (took,) = struct.unpack_from("<f", row["seconds"], 4 * at)
-    outcome = outcome_of(row["letters"][at], score, took, digits, row, unpack)
+    (score,) = struct.unpack_from("<d", row["scores"], 8 * index)
+    (seconds,) = struct.unpack_from("<f", row["seconds"], 4 * index)
+    outcome = outcome_of(row["letters"][index], score, seconds, digits, row, unpack)
     return LogEntry(row["completion"], row["step"], row["epoch"], row["split"], row["rank"], name, number, outcome)
 
 
 def _letter(row: RecordRow) -> str:
+    """Return the letter of a call's status among those of its completion."""
     letters: str = row["status"]
     return letters[_versions(row["versions"]).index(row["version"])]
 
@@ -292,23 +296,21 @@ def _versions(text: str) -> list[int]:
 
 def _merge(spans: Sequence[tuple[int, int]], backwards: bool) -> Iterator[tuple[int, int]]:
     """Yield spans in their order, and join those that touch, up to the largest window."""
-    current: tuple[int, int] | None = None
-    for low, high in spans:
-        if current is None:
-            current = (low, high)
-            continue
-        joined = (low, current[1]) if backwards else (current[0], high)
-        touch = high + 1 == current[0] if backwards else current[1] + 1 == low
-        if touch and joined[1] - joined[0] < _LARGEST_WINDOW:
-            current = joined
+    if not spans:
+        return
+    first, last = spans[0]
+    for low, high in spans[1:]:
+        touch = high + 1 == first if backwards else last + 1 == low
+        if touch and max(high, last) - min(low, first) < _LARGEST_WINDOW:
+            first, last = min(low, first), max(high, last)
         else:
-            yield current
-            current = (low, high)
-    if current is not None:
-        yield current
+            yield first, last
+            first, last = low, high
+    yield first, last
 
 
 def _listed(column: str, numbers: tuple[int, ...] | None) -> str:
+    """Return a condition that a column has one of these numbers; none for ``None``."""
     return "" if numbers is None else f" AND {column} IN ({','.join(str(int(number)) for number in numbers)})"
 
 

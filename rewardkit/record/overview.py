@@ -37,6 +37,7 @@ def overviews(summaries: Sequence[StepSummary]) -> list[RewardOverview]:
 
 
 def _overview(reward: str, steps: Sequence[StepSummary]) -> RewardOverview:
+    """Return one reward's numbers, from its steps in their order."""
     with_mean = [step for step in steps if step.mean is not None]
     groups = sum(step.groups for step in steps)
     causes = sum((Counter(step.failed) for step in steps), Counter[str]())

@@ -121,10 +121,10 @@ def second_scores(table: CompletionTable, passes: Sequence[tuple[Pass, PassColum
         if scoring.reward not in table.versions:
             continue
         places = np.searchsorted(table.ids, columns.ids)
-        there = (places < len(table)) & (columns.status == "s")
-        there[there] = table.ids[places[there]] == columns.ids[there]
-        there[there] = table.versions[scoring.reward][places[there]] == scoring.version
-        if there.any():
+        is_second = (places < len(table)) & (columns.status == "s")
+        is_second[is_second] = table.ids[places[is_second]] == columns.ids[is_second]
+        is_second[is_second] = table.versions[scoring.reward][places[is_second]] == scoring.version
+        if is_second.any():
             second = scores.setdefault(scoring.reward, np.full(len(table), np.nan))
-            second[places[there]] = columns.scores[there]
+            second[places[is_second]] = columns.scores[is_second]
     return scores

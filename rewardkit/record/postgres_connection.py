@@ -248,6 +248,7 @@ class ServerConnection:
         """Do nothing: the server remembers."""
 
     def unsound(self) -> str | None:
+        """Return the column in which no recorder has written what stands there; ``None`` where all is sound."""
         kinds = {"object": dict, "array": list}
         for (table, column), shape in SHAPES.items():
             for (text,) in self.tuples(f"SELECT DISTINCT {column} FROM {table} WHERE {column} IS NOT NULL"):  # noqa: S608 - names of ours
@@ -276,6 +277,7 @@ class ServerConnection:
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:
+        """Raise what the server says as ServerErrors within the block, and one where the time to ask is over."""
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise ServerError(f"{self._address}: {_EXPLANATIONS['57014']}", "57014")
         with server_errors(self._address):
@@ -307,6 +309,7 @@ def _row_type(names: tuple[str, ...]) -> type[_Row]:
 
 
 def _named_rows(cursor: Any) -> Any:
+    """Return what makes rows of a cursor's results, read by position and by name."""
     columns = cursor.description
     return tuple if columns is None else _row_type(tuple(column.name for column in columns))
 

@@ -201,8 +201,8 @@ class RunReader(RecordedSums):
             else self._of_prompt(prompt, step, split, fits, after)
         )
         ids = itertools.islice(itertools.chain.from_iterable(parts), limit)
-        while some := list(itertools.islice(ids, PAGE)):
-            yield from self.by_id(some)
+        while page := list(itertools.islice(ids, PAGE)):
+            yield from self.by_id(page)
 
     def by_id(self, ids: Sequence[int]) -> list[Completion]:
         """Return completions by their numbers in the record, in that order; those that are not there are left out."""
@@ -219,12 +219,9 @@ class RunReader(RecordedSums):
         query = (
             "SELECT versions, weights FROM batch JOIN completion ON batch.id = completion.batch WHERE completion.id = ?"
         )
-        rows = self._tuples(query, completion)
-        return {
-            name: float(weight)
-            for row in rows
-            for name, weight in zip(self._names(row[0]), json.loads(row[1]), strict=True)
-        }
+        for versions, weights in self._tuples(query, completion):
+            return dict(zip(self._names(versions), map(float, json.loads(weights)), strict=True))
+        return {}
 
     def ranked(self, step: int | None, limit: int, *, best: bool, split: str = "train") -> list[int]:
         """Return the ids of the completions with the best or worst rewards of a step, the best or worst first.
@@ -271,13 +268,12 @@ class RunReader(RecordedSums):
 
     def rollouts(self, ids: Sequence[int]) -> list[Rollout | None]:
         """Return completions as they can be scored again; ``None`` for one whose text was left out, or that is gone."""
-        completions = {completion.id: completion for completion in self.by_id(ids)}
-        return [
-            None
-            if (row := completions.get(number)) is None or row.completion is None
-            else Rollout(row.prompt, row.completion, row.columns)
-            for number in ids
-        ]
+        rollouts = {
+            row.id: Rollout(row.prompt, row.completion, row.columns)
+            for row in self.by_id(ids)
+            if row.completion is not None
+        }
+        return [rollouts.get(number) for number in ids]
 
     def texts(self, ids: Sequence[int]) -> list[str | None]:
         """Return completions' texts, messages as the text of the last one; ``None`` for one that was left out."""
@@ -344,27 +340,27 @@ class RunReader(RecordedSums):
         """
         check_split(split)
         self._fits(reward, None, None, None)
-        wanted = None if status is None else status_of(status)
+        wanted_status = None if status is None else status_of(status)
         try:
             pattern = None if grep is None else re.compile(grep)
         except re.error as wrong:
             raise RecordError(f"grep={grep!r}: not a regular expression: {wrong}") from None
         while True:
             rows = self._rows(questions.LOGS, after=after, reward=reward, step=step, split=split, most=PAGE)
-            whole = len(rows) < PAGE
-            if not whole:  # a completion's last calls may lie on the next page
+            is_last = len(rows) < PAGE
+            if not is_last:  # a completion's last calls may lie on the next page
                 last = rows[-1]["completion"]
                 rows = [row for row in rows if row["completion"] < last] or rows
             with self._decoding():
                 entries = [entry_of(row, self._named) for row in rows]
             for entry in entries:
                 outcome = entry.outcome
-                if wanted not in (None, outcome.status):
+                if wanted_status not in (None, outcome.status):
                     continue
                 texts = (outcome.logs, outcome.error, outcome.traceback, outcome.reason)
                 if pattern is None or any(pattern.search(text) for text in texts if text):
                     yield entry
-            if whole:
+            if is_last:
                 return
             after = rows[-1]["completion"]
 
@@ -392,6 +388,7 @@ class RunReader(RecordedSums):
             )
 
     def _fits(self, reward: str | None, low: float | None, high: float | None, status: str | Status | None) -> Fits:
+        """Return which completions a search wants; RecordError for a reward that the run has not, or a status alone."""
         if reward is not None and reward not in (names := self.rewards):
             raise RecordError(f"{self.name}: no reward {reward!r}; it has {', '.join(names) or 'none yet'}")
         if status is not None and reward is None:
@@ -402,12 +399,13 @@ class RunReader(RecordedSums):
         self, prompt: int, step: int | None, split: str | None, fits: Fits, after: int
     ) -> Iterator[list[int]]:
         """Yield the ids of a prompt's completions that fit, some at a time."""
-        query = questions.OF_PROMPT.format(fits.column)
+        query = questions.OF_PROMPT.format(fits.columns_sql)
         while rows := self._tuples(query, prompt=prompt, after=after, step=step, split=split, most=PAGE):
-            keyed = itertools.groupby(rows, lambda row: str(row[-1]))
+            fitting: list[int] = []
             with self._decoding():
-                numbers = [number for versions, some in keyed for number in fits.ids(list(some), self._names(versions))]
-            yield numbers
+                for versions, group in itertools.groupby(rows, lambda row: str(row[-1])):
+                    fitting += fits.ids(list(group), self._names(versions))
+            yield fitting
             after = rows[-1][0]
 
     def _of_batches(self, step: int | None, split: str | None, fits: Fits, after: int) -> Iterator[list[int]]:
@@ -415,10 +413,10 @@ class RunReader(RecordedSums):
         rows = self._tuples("SELECT batch FROM completion WHERE id > ? ORDER BY id LIMIT 1", after)
         if not rows:
             return
-        query = questions.FAILED_OF_BATCH if fits.only_failed else questions.OF_BATCH.format(fits.column)
+        query = questions.FAILED_OF_BATCH if fits.only_failed else questions.OF_BATCH.format(fits.columns_sql)
         first, count = rows[0][0], 1
-        wanted = {"step": step, "split": split, **fits._asdict()}
-        while batches := self._tuples(questions.BATCHES, first=first, most=count, **wanted):
+        bounds = {"step": step, "split": split, **fits._asdict()}
+        while batches := self._tuples(questions.BATCHES, first=first, most=count, **bounds):
             for batch, versions in batches:
                 rows = self._tuples(query, batch=batch, after=after, reward=fits.reward)
                 with self._decoding():
@@ -439,13 +437,14 @@ class RunReader(RecordedSums):
     def _completion(
         self, row: RecordRow, details: Mapping[tuple[int, int], RecordRow], unpack: Callable[[bytes], str]
     ) -> Completion:
+        """Return a completion from its row and the details of its calls, by completion and version."""
         versions = json.loads(row["versions"])
         named = self._named(versions)
         scores = struct.unpack(f"<{len(named)}d", row["scores"])
         seconds = struct.unpack(f"<{len(named)}f", row["seconds"])
         outcomes = {
-            name: outcome_of(letter, score, took, digits, details.get((row["id"], version)))
-            for (name, _, digits), version, letter, score, took in zip(
+            name: outcome_of(letter, score, duration_s, digits, details.get((row["id"], version)))
+            for (name, _, digits), version, letter, score, duration_s in zip(
                 named, versions, row["status"], scores, seconds, strict=True
             )
         }

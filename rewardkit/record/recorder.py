@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import RecordError
@@ -38,6 +38,15 @@ PACKAGES = ("rewardkit", "numpy", "torch", "transformers", "trl", "datasets", "a
 RANK_S = 30.0
 """Seconds that a rank other than 0 leaves the making of the file to rank 0; its rows wait meanwhile, in memory."""
 _log = logging.getLogger("rewardkit")
+
+
+class _Moment(NamedTuple):
+    """When a batch was scored."""
+
+    step: int | None
+    epoch: float | None
+    split: str
+    scored: float  # In seconds since 1970
 
 
 class Recorder:
@@ -148,8 +157,8 @@ class Recorder:
                 self.left_out += count
                 text_bytes, rows = 0, rows.lean()
             self._waits = False
-            where = _whole(step), None if epoch is None else float(epoch), split, time.time()
-            job = functools.partial(self._write, rows=rows, where=where, texts=texts)
+            moment = _Moment(_whole(step), None if epoch is None else float(epoch), split, time.time())
+            job = functools.partial(self._write, rows=rows, moment=moment, texts=texts)
             self._writer.put(job, text_bytes, number_bytes, count)
 
     @contextlib.contextmanager
@@ -171,11 +180,11 @@ class Recorder:
     def metrics(self, step: int, values: Mapping[str, object], split: str = "train") -> None:
         """Hand over a step's metrics, under the trainer's names; values that are not numbers are left out."""
         with self._counting_losses():
-            at, rows = operator.index(step), []
+            number, rows = operator.index(step), []
             for name, value in values.items():
                 if isinstance(value, numbers.Real) and not isinstance(value, bool):
                     with contextlib.suppress(OverflowError):  # a whole number beyond all floats
-                        rows.append((split, storable(name), at, float(value)))
+                        rows.append((split, storable(name), number, float(value)))
             self._writer.put(_with_lock(lambda connection: connection.change_all(_METRIC, rows)))
 
     def advantages(self, step: int | None, split: str, values: Sequence[float | None]) -> None:
@@ -188,6 +197,7 @@ class Recorder:
         """
 
         def write(connection: RecordConnection) -> None:
+            """Store the advantages where the last batch at the step has as many completions."""
             query = "SELECT max(id) FROM batch WHERE session = ? AND step IS ? AND split = ?"
             (batch,) = connection.execute(query, (self._session, _whole(step), split)).fetchone()
             query = "SELECT id FROM completion WHERE batch = ? ORDER BY id"
@@ -235,8 +245,8 @@ class Recorder:
             step: Optimizer steps that the checkpoint has. Evaluations at this very step were before it, and stay.
         """
         with self._counting_losses():
-            at, before, last = operator.index(step), time.time(), self._last_before
-            self._writer.put(_with_lock(lambda connection: rewind(connection, at, before, last)))
+            number, before, last = operator.index(step), time.time(), self._last_before
+            self._writer.put(_with_lock(lambda connection: rewind(connection, number, before, last)))
 
     def flush(self, timeout_s: float = 60.0) -> bool:
         """Wait until all that was handed over is in the file; ``False`` where something is not."""
@@ -292,14 +302,14 @@ class Recorder:
         self,
         connection: RecordConnection,
         rows: BatchRows,
-        where: tuple[int | None, float | None, str, float],
+        moment: _Moment,
         texts: Callable[[], Packed] | None,
     ) -> None:
         """Write one batch in the transaction that is open; ``texts`` is ``None`` where they are left out.
 
         The texts, which take long, are written before other writers are locked out.
         """
-        step, epoch, split, scored = where
+        step, epoch, split, scored = moment
         store = Texts(connection)
         completions = [None] * len(rows.completions) if texts is None else store.store(texts())
         details = self._store_details(store, rows.details)
@@ -433,7 +443,8 @@ def _detail_rows(
     versions: Sequence[int],
     number: int,
 ) -> list[tuple[Any, ...]]:
-    return [(ids[call.row], versions[call.column], number, *each) for call, each in zip(calls, details, strict=True)]
+    """Return rows of the table ``said``: the key of each call, and the columns behind it."""
+    return [(ids[call.row], versions[call.column], number, *rest) for call, rest in zip(calls, details, strict=True)]
 
 
 def _whole(step: int | None) -> int | None:

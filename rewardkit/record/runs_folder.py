@@ -7,6 +7,7 @@ import os
 import time
 from collections import deque
 from pathlib import Path
+from typing import NamedTuple
 
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.file_place import FilePlace
@@ -19,12 +20,20 @@ MOST_ENTRIES = 5_000  # Entries of folders that are looked at
 BELOW_S = 10.0  # Seconds for which is remembered which runs lie in subfolders
 
 
+class RunsBelow(NamedTuple):
+    """The runs in the subfolders of a folder of runs."""
+
+    names: list[str]  # Their names, as `sweep/one`
+    is_complete: bool  # Whether all subfolders were looked at
+
+
 class RunsFolder:
     """A folder of runs, or a run's own, which need not be there: see :class:`~rewardkit.record.place.RunsPlace`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._below: tuple[float, tuple[list[str], bool]] | None = None
+        self._below: RunsBelow | None = None
+        self._below_read_s = 0.0  # When they were looked for
 
     def __str__(self) -> str:
         return str(self.path)
@@ -41,7 +50,7 @@ class RunsFolder:
 
     @property
     def is_complete(self) -> bool:
-        return self._below is None or self._below[1][1]
+        return self._below is None or self._below.is_complete
 
     def describe(self) -> str:
         return self.label if self.path.exists() else f"{self.label}, which is not there yet,"
@@ -89,9 +98,9 @@ class RunsFolder:
 
     def _names_below(self) -> list[str]:
         now = time.monotonic()
-        if self._below is None or now - self._below[0] > BELOW_S:
-            self._below = (now, runs_below(self.path))
-        return self._below[1][0]
+        if self._below is None or now - self._below_read_s > BELOW_S:
+            self._below, self._below_read_s = runs_below(self.path), now
+        return self._below.names
 
 
 def named_run(name: str, folder: Path = RUNS) -> Path:
@@ -123,8 +132,8 @@ def run_below(name: str, folder: Path) -> Path:
     return named_run(last, folder)
 
 
-def runs_below(folder: Path) -> tuple[list[str], bool]:
-    """Return the names of the runs in the subfolders of a folder of runs, and whether all of these were looked at.
+def runs_below(folder: Path) -> RunsBelow:
+    """Return the runs in the subfolders of a folder of runs.
 
     A run's own folder, a hidden one and a link to a folder are not looked into.
     """
@@ -145,8 +154,8 @@ def runs_below(folder: Path) -> tuple[list[str], bool]:
             elif depth:
                 names.append(path)
         if count >= MOST_ENTRIES:
-            return names, False
-    return names, True
+            return RunsBelow(names, is_complete=False)
+    return RunsBelow(names, is_complete=True)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -40,11 +40,15 @@ def _works(settings: Mapping[str, Any], process: int) -> bool:
             row = other.execute(_WORKS_ON, (process,)).fetchone()
     except psycopg.Error as error:
         return error.sqlstate is not None  # it lives, and tells no more, for example where connections are too many
-    return row is not None and row[0] not in _IDLE and row[1] != "ClientRead"
+    if row is None:
+        return False
+    state, wait_event = row
+    return state not in _IDLE and wait_event != "ClientRead"
 
 
 @functools.cache
 def _watched_type() -> Any:
+    """Return the class of connections that are closed after too long a silence; psycopg is imported for it."""
     import psycopg
 
     class WatchedConnection(psycopg.Connection[Any]):  # type: ignore[misc]  # types of psycopg are not asked

@@ -34,8 +34,8 @@ def unsound(connection: sqlite3.Connection) -> str | None:
     It reads the whole file, so call it only after reading has failed. Raises sqlite3.Error where it is damaged
     otherwise.
     """
-    for table, column, fits in _claims():
-        if connection.execute(f'SELECT 1 FROM "{table}" WHERE NOT ({fits}) LIMIT 1').fetchone():  # noqa: S608 - ours
+    for table, column, claim in _claims():
+        if connection.execute(f'SELECT 1 FROM "{table}" WHERE NOT ({claim}) LIMIT 1').fetchone():  # noqa: S608 - ours
             return f"{table}.{column}"
     return None
 
@@ -48,11 +48,11 @@ def _claims() -> Iterator[tuple[str, str, str]]:
         for (table,) in tables.fetchall():
             for _, column, kind, needed, _, key in empty.execute(f"PRAGMA table_info({table})"):
                 kinds = _STORED[kind] + ("" if needed or key else ", 'null'")
-                fits = f'typeof("{column}") IN ({kinds})'
+                claim = f'typeof("{column}") IN ({kinds})'
                 shape = SHAPES.get((table, column))
                 if shape is not None:
                     test = f'CASE WHEN json_valid("{column}") THEN json_type("{column}") = \'{shape}\' ELSE FALSE END'
-                    fits = f'{fits} AND ("{column}" IS NULL OR {test})'
+                    claim = f'{claim} AND ("{column}" IS NULL OR {test})'
                 if (table, column) == ("completion", "status"):
-                    fits = f"{fits} AND status NOT GLOB '*[^{STATUS}]*'"
-                yield table, column, fits
+                    claim = f"{claim} AND status NOT GLOB '*[^{STATUS}]*'"
+                yield table, column, claim

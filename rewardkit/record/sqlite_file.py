@@ -266,6 +266,7 @@ def _run(connection: sqlite3.Connection, script: str) -> None:
 
 
 def _verify(connection: Connection, path: Path) -> Connection:
+    """Return a connection to what this release can read as a record; else close it and raise RecordError."""
     try:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]

@@ -51,10 +51,8 @@ class CompletionTable:
         parts: dict[str, Any] = {}
         for part in fields(self):
             value = getattr(self, part.name)
-            taken = (
-                {name: column[chosen] for name, column in value.items()}
-                if isinstance(value, Mapping)
-                else value[chosen]
-            )
-            parts[part.name] = taken
+            if isinstance(value, Mapping):
+                parts[part.name] = {name: column[chosen] for name, column in value.items()}
+            else:
+                parts[part.name] = value[chosen]
         return CompletionTable(**parts)

@@ -33,6 +33,7 @@ def unpacked(body: bytes) -> str:
 
 
 def _decompress(body: bytes) -> bytes:
+    """Return the bytes of a text that claims to be large; zlib.error where it is larger than any text."""
     unpacker = zlib.decompressobj()
     raw = unpacker.decompress(body, LARGEST_TEXT)
     if not unpacker.eof:
@@ -68,11 +69,16 @@ def pack_all(texts: Sequence[str]) -> Packed:
     return Packed(digests, bodies)
 
 
+class _DigestRun(NamedTuple):
+    digests: Whole  # In order
+    ids: Whole  # The ids of their texts
+
+
 class KnownDigests:
     """The digests of all texts in a file, in memory, 16 bytes each: a few sorted runs, which double in size."""
 
     def __init__(self) -> None:
-        self._runs: list[tuple[Whole, Whole]] = []
+        self._runs: list[_DigestRun] = []
         self._last = 0
 
     def refresh(self, connection: RecordConnection) -> None:
@@ -86,17 +92,18 @@ class KnownDigests:
     def find(self, digests: Whole) -> Whole:
         """Return the texts' ids; 0 where a text is new."""
         ids_of = np.zeros(len(digests), np.int64)
-        for run, ids in self._runs:
-            places = np.minimum(np.searchsorted(run, digests), len(run) - 1)
-            ids_of = np.where(run[places] == digests, ids[places], ids_of)
+        for run in self._runs:
+            places = np.minimum(np.searchsorted(run.digests, digests), len(run.digests) - 1)
+            ids_of = np.where(run.digests[places] == digests, run.ids[places], ids_of)
         return ids_of
 
     def _add(self, digests: Whole, ids: Whole) -> None:
-        while self._runs and len(self._runs[-1][0]) <= len(digests):
-            more, those = self._runs.pop()
-            digests, ids = np.concatenate((more, digests)), np.concatenate((those, ids))
+        """Add a run, joined with those before it that are no longer."""
+        while self._runs and len(self._runs[-1].digests) <= len(digests):
+            last = self._runs.pop()
+            digests, ids = np.concatenate((last.digests, digests)), np.concatenate((last.ids, ids))
         order = np.argsort(digests, kind="stable")
-        self._runs.append((digests[order], ids[order]))
+        self._runs.append(_DigestRun(digests[order], ids[order]))
 
 
 class Texts:
@@ -109,7 +116,7 @@ class Texts:
     def __init__(self, connection: RecordConnection) -> None:
         self._connection = connection
         self._known: KnownDigests = connection.cache.setdefault("texts", KnownDigests())
-        self._unnoted: dict[int, int] = connection.cache.setdefault("unnoted", {})
+        self._unnoted: dict[int, int] = connection.cache.setdefault("unnoted", {})  # Ids of added texts by digest
 
     def ids(self, texts: Sequence[str]) -> list[int]:
         """Return the ids of texts, which are stored where they are new."""
@@ -130,8 +137,8 @@ class Texts:
             self._unnoted.update(zip(wanted[new].tolist(), ids[new].tolist(), strict=True))
             if self._connection.is_alone:
                 self.note()
-        places = dict(zip(wanted.tolist(), ids.tolist(), strict=True))
-        return [places[digest] for digest in texts.digests]
+        ids_of = dict(zip(wanted.tolist(), ids.tolist(), strict=True))
+        return [ids_of[digest] for digest in texts.digests]
 
     def note(self) -> None:
         """Publish the digests of the added texts to other writers, who read in order: only while nobody else writes."""

@@ -238,6 +238,7 @@ class Writer:
                 self.drop(why, completions)
 
     def _try(self, job: Job) -> bool:
+        """Write one job in a transaction; return ``False`` where that is to be tried again."""
         connection = self._target.begin()
         if connection is None:
             return False
