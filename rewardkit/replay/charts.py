@@ -42,7 +42,7 @@ def reward_charts(part: Part, rewards: Sequence[str], markers: Sequence[Marker])
     """Yield the total reward and each reward: the mean of each step, with a band of one standard deviation."""
     total = _lines(part, "total_reward")
     if total.get("weighted") == {VALUES: total.get("total", {}).get(VALUES)}:
-        del total["weighted"]
+        del total["weighted"]  # all weights are 1
     if _has_values(total):
         curves = _curves(total, total="plain sum", weighted="weighted sum")
         yield Chart("total_reward", part.steps, curves, [*markers, *_gaps(part, "total_reward")])
@@ -88,6 +88,7 @@ def _gaps(part: Part, graph: str) -> Iterator[Marker]:
 
 
 def _lines(part: Part, graph: str) -> _Lines:
+    """Return a graph's lines by name."""
     lines: _Lines = {}
     for (key, line, which), column in part.columns.items():
         if key == graph:
@@ -105,6 +106,7 @@ def _has_values(lines: _Lines) -> bool:
 
 
 def _curves(lines: Mapping[str, Mapping[str, Sequence[float | None]]], **names: str) -> list[Curve]:
+    """Return lines as curves, under the titles in ``names`` or their own names."""
     return [
         Curve(names.get(name, name), line.get(VALUES, ()), line.get(LOW, ()), line.get(HIGH, ()))
         for name, line in lines.items()

@@ -83,9 +83,9 @@ class Setting:
     def rewards(self, column: Column) -> Floats:
         """Return the weighted sums of a version of the reward and the others; ``nan`` where there is no reward."""
         columns, weights = self._beside(column)
-        weighted = np.stack([weight * each.scores for each, weight in zip(columns, weights, strict=True)])
+        weighted = np.stack([weight * part.scores for part, weight in zip(columns, weights, strict=True)])
         total: Floats = np.nansum(weighted, axis=0)
-        total[np.isnan([each.scores for each in columns]).all(axis=0)] = np.nan
+        total[np.isnan([part.scores for part in columns]).all(axis=0)] = np.nan
         if self.partial == "leave_out":
             total[self._left_out(columns, weights)] = np.nan
         return total
@@ -96,7 +96,7 @@ class Setting:
         if self.formula == "gdpo":
             columns, weights = self._beside(column)
             has_reward = ~np.isnan(rewards)
-            parts = [np.where(has_reward, each.scores, np.nan) for each in columns]
+            parts = [np.where(has_reward, part.scores, np.nan) for part in columns]
             return _by_batch(self, lambda places, shape: _gdpo(parts, weights, places, shape))
         if self.formula == "batch":
             return _by_batch(
@@ -112,14 +112,15 @@ class Setting:
         return advantages
 
     def _beside(self, column: Column) -> tuple[list[Column], list[Floats]]:
-        names = list(self.others)
-        return [column, *self.others.values()], [self.weights, *(self.other_weights[name] for name in names)]
+        """Return the columns of all rewards, the compared one first, and their weights."""
+        other_weights = [self.other_weights[name] for name in self.others]
+        return [column, *self.others.values()], [self.weights, *other_weights]
 
     def _left_out(self, columns: Sequence[Column], weights: Sequence[Floats]) -> Places:
         """Return a mask: where a reward with weight failed without a default, or no reward with weight scored."""
         counts = np.stack(weights) != 0
-        lost = (counts & np.stack([each.lost for each in columns])).any(axis=0)
-        silent = (np.isnan([each.scores for each in columns]) | ~counts).all(axis=0) & counts.any(axis=0)
+        lost = (counts & np.stack([part.lost for part in columns])).any(axis=0)
+        silent = (np.isnan([part.scores for part in columns]) | ~counts).all(axis=0) & counts.any(axis=0)
         return np.asarray(lost | silent)
 
 
@@ -235,6 +236,7 @@ def formula_of(rewards: Setting, column: Column, advantages: Floats) -> str | No
 
 
 def _side(column: Column, signal: Places) -> Side:
+    """Return one version's numbers; ``signal`` says which groups have an advantage that is not 0."""
     own_scores = column.own[~np.isnan(column.own)]
     failed = column.status == "f"
     return Side(
@@ -249,11 +251,13 @@ def _side(column: Column, signal: Places) -> Side:
 
 
 def _sign(advantages: Floats) -> Floats:
+    """Return -1, 0 or 1 for each advantage; 0 for an unknown one, too."""
     values = np.nan_to_num(np.asarray(advantages, dtype=float))
     return np.where(np.abs(values) < ZERO, 0.0, np.sign(values))
 
 
 def _with_signal(advantages: Floats, numbers: Whole, count: int) -> Places:
+    """Return which groups have an advantage that is not 0."""
     return np.asarray(np.bincount(numbers, np.abs(_sign(advantages)), minlength=count) > 0)
 
 
@@ -270,6 +274,7 @@ def _ranks(values: Floats, numbers: Whole) -> Floats:
 
 
 def _centre(values: Floats, numbers: Whole, sizes: Whole) -> Floats:
+    """Return the values less the mean of their group."""
     return np.asarray(values - (np.bincount(numbers, values) / sizes)[numbers])
 
 
@@ -283,7 +288,10 @@ def _places_by_size(groups: Whole) -> list[Whole]:
 
 
 def _by_batch(setting: Setting, make: Callable[[Whole, tuple[int, int]], Floats]) -> Floats:
-    """Return advantages made batch by batch; groups of unlike sizes are filled up with completions without a reward."""
+    """Return advantages made batch by batch; groups of unlike sizes are filled up with completions without a reward.
+
+    ``make`` gets the places of a batch's completions, group by group with -1 for those filled in, and their shape.
+    """
     advantages = np.zeros(len(setting.groups))
     for batch in np.unique(setting.batches):
         inside = np.flatnonzero(setting.batches == batch)
@@ -291,19 +299,20 @@ def _by_batch(setting: Setting, make: Callable[[Whole, tuple[int, int]], Floats]
         order = np.argsort(numbers, kind="stable")
         sizes = np.bincount(numbers)
         column = np.arange(len(inside)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        laid = np.full((len(sizes), sizes.max()), -1)
-        laid[numbers[order], column] = inside[order]
-        made = make(laid.reshape(-1), laid.shape)
-        there = laid.reshape(-1) >= 0
-        advantages[laid.reshape(-1)[there]] = made[there]
+        table = np.full((len(sizes), sizes.max()), -1)
+        table[numbers[order], column] = inside[order]
+        places = table.reshape(-1)
+        advantages[places[places >= 0]] = make(places, table.shape)[places >= 0]
     return advantages
 
 
 def _lay_out(values: Floats, places: Whole) -> Floats:
+    """Return the values at places; ``nan`` at the place -1."""
     return np.where(places >= 0, values[places], np.nan)
 
 
 def _gdpo(parts: Sequence[Floats], weights: Sequence[Floats], places: Whole, shape: tuple[int, int]) -> Floats:
+    """Return GDPO's advantages of a batch, with the weights of its first completion."""
     columns = [_lay_out(part, places) for part in parts]
     first = places[places >= 0][0]
     advantages: Floats = gdpo_advantages(columns, [float(weight[first]) for weight in weights], shape[1])

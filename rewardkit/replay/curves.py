@@ -47,6 +47,11 @@ class Part(NamedTuple):
     unread: int  # Batches whose totals were not read yet
 
 
+class _Change(NamedTuple):
+    mark: int
+    first_step: int  # The first step at which a curve changed
+
+
 class Curves:
     """The curves of one split of a run, ``"train"`` or ``"eval"``. Threads may share it."""
 
@@ -69,7 +74,7 @@ class Curves:
             return Part(
                 first,
                 steps,
-                {key: column[first:] for key, column in self._columns.items() if key != WEIGHTED or self._weighs},
+                {key: column[first:] for key, column in self._columns.items() if key != WEIGHTED or self._are_weighted},
                 [step for step in steps if step not in self._summaries],
                 {name: [note for note in notes.items() if note[0] >= since] for name, notes in self._notes.items()},
                 {name: [self._metrics[name].get(step) for step in steps] for name in metrics},
@@ -80,7 +85,7 @@ class Curves:
     def _forget(self) -> None:
         """Forget all curves, because the run was taken back to an earlier step."""
         self._base = self._mark = self._mark + 1
-        self._changes: list[tuple[int, int]] = []
+        self._changes: list[_Change] = []
         self._count = self._last_batch = 0
         self._step_of: dict[int, int] = {}
         self._waiting: list[int] = []
@@ -88,7 +93,7 @@ class Curves:
         self._columns: dict[Place, list[Number]] = {}
         self._summaries: dict[int, list[StepSummary]] = {}
         self._sums: dict[int, list[BatchSums]] = defaultdict(list)
-        self._weighs = False
+        self._are_weighted = False  # Whether the weighted sums are others than the totals, and so are told
         self._notes: dict[str, dict[int, str]] = defaultdict(dict)
         self._metrics: dict[str, dict[int, Number]] = {}
 
@@ -96,8 +101,8 @@ class Curves:
         """Return the index of the first step that has changed since a mark; 0 for an unknown mark."""
         if after is None or not self._base <= after <= self._mark:
             return 0
-        new = itertools.takewhile(lambda change: change[0] > after, reversed(self._changes))
-        first = min((step for _, step in new), default=None)
+        new = itertools.takewhile(lambda change: change.mark > after, reversed(self._changes))
+        first = min((change.first_step for change in new), default=None)
         return len(self._steps) if first is None else bisect.bisect_left(self._steps, first)
 
     def _update(self, run: RunReader, metrics: Sequence[str]) -> None:
@@ -117,11 +122,13 @@ class Curves:
         if changed:
             self._mark += 1
             self._fill(min(changed))
-            weighs = self._columns.get(WEIGHTED) != self._columns.get(TOTAL)
-            self._changes.append((self._mark, min(changed) if weighs == self._weighs else self._steps[0]))
-            self._weighs = weighs
+            are_weighted = self._columns.get(WEIGHTED) != self._columns.get(TOTAL)
+            is_same_set = are_weighted == self._are_weighted  # else a curve came or went, at all steps
+            self._changes.append(_Change(self._mark, min(changed) if is_same_set else self._steps[0]))
+            self._are_weighted = are_weighted
 
     def _read_summaries(self, run: RunReader, steps: Iterable[int]) -> Iterator[int]:
+        """Read the summaries from the first new step on; yield the steps that were read."""
         since = min(steps, default=None)
         if since is None:
             return
@@ -135,8 +142,8 @@ class Curves:
         """Read the totals of waiting batches, as many as one answer may take; yield their steps."""
         read, most = 0, AT_ONCE if self._sums else AT_FIRST
         while self._waiting and read < most:
-            some, self._waiting = self._waiting[:_BATCHES], self._waiting[_BATCHES:]
-            for sums in run.batch_sums(some[0], some[-1], self._split):
+            batches, self._waiting = self._waiting[:_BATCHES], self._waiting[_BATCHES:]
+            for sums in run.batch_sums(batches[0], batches[-1], self._split):
                 if sums.batch in self._step_of:
                     self._sums[self._step_of[sums.batch]].append(sums)
                     read += sums.completions
@@ -180,12 +187,12 @@ class Curves:
             cells = dict(_total_cells(self._sums[step]))
             yield from cells.items()
             if cells[TOTAL] is None:
-                some = any(sums.scored for sums in self._sums[step])
-                note = "no completion has a total" if some else "no reward that counts gave a score"
+                has_scores = any(sums.scored for sums in self._sums[step])
+                note = "no completion has a total" if has_scores else "no reward that counts gave a score"
                 self._notes["total_reward"][step] = note
         parts = sorted(self._summaries.get(step, ()), key=lambda summary: summary.reward)
-        for name, those in itertools.groupby(parts, lambda summary: summary.reward):
-            of_reward = list(those)
+        for name, summaries in itertools.groupby(parts, lambda summary: summary.reward):
+            of_reward = list(summaries)
             yield from _reward_cells(name, of_reward)
             counted = sum(part.counted for part in of_reward if part.mean is not None)
             if note := _stand_in_note(of_reward, counted) if counted else _missing_note(of_reward):
@@ -193,6 +200,7 @@ class Curves:
 
 
 def _total_cells(batches: Sequence[BatchSums]) -> Iterator[tuple[Place, Number]]:
+    """Yield the values of the totals, the lengths and the truncation at a step, from its batches."""
     scored = batches if any(batch.scored for batch in batches) else ()  # defaults alone are no total
     total = _mean((batch.totals, batch.total) for batch in scored)
     std = _std(scored, total)
@@ -213,6 +221,7 @@ def _total_cells(batches: Sequence[BatchSums]) -> Iterator[tuple[Place, Number]]
 
 
 def _reward_cells(name: str, parts: Sequence[StepSummary]) -> Iterator[tuple[Place, Number]]:
+    """Yield a reward's values at a step, from the summaries of its versions there."""
     mean = _mean((part.counted, part.mean) for part in parts)
     std = parts[0].std if len(parts) == 1 else None  # over two versions it is unknown
     lowest = min((part.low for part in parts if part.low is not None), default=None)
@@ -266,6 +275,7 @@ def _missing_note(parts: Sequence[StepSummary]) -> str:
 
 
 def _mean(parts: Iterable[tuple[int, Number]]) -> Number:
+    """Return the mean of all values, from the size and mean of each part; ``None`` without a value."""
     pairs = [(size, value) for size, value in parts if size and value is not None]
     return sum(size * value for size, value in pairs) / sum(size for size, _ in pairs) if pairs else None
 

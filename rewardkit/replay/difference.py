@@ -93,7 +93,7 @@ class Both:
         self._limit = limit
         self._columns: tuple[list[Column], list[Column]] = [], []
         self._ids: list[int] = []
-        self._examples: list[tuple[float, int, ChangedCompletion]] = []
+        self._examples: list[tuple[float, int, ChangedCompletion]] = []  # A heap by change and number
 
     @property
     def ids(self) -> list[int]:
@@ -103,7 +103,7 @@ class Both:
     @property
     def examples(self) -> list[ChangedCompletion]:
         """The completions that change most, the largest change first."""
-        return [example for *_, example in sorted(self._examples, key=lambda entry: (-entry[0], -entry[1]))]
+        return [example for *_, example in sorted(self._examples, reverse=True)]
 
     @property
     def columns(self) -> tuple[Column, Column]:

@@ -87,7 +87,7 @@ class Run(RunReader):
         pandas = _library("pandas")
         kinds, values = self._columns()
         return pandas.DataFrame(
-            {name: pandas.Series(those, dtype=_pandas_type(kinds[name], those)) for name, those in values.items()}
+            {name: pandas.Series(column, dtype=_pandas_type(kinds[name], column)) for name, column in values.items()}
         )
 
     def to_polars(self) -> Any:
@@ -105,9 +105,8 @@ class Run(RunReader):
         """Return the kinds and the values of all columns, by name."""
         last = self.last_id
         columns = export_columns(self)
-        return {column.name: column.kind for column in columns}, lists_by_column(
-            columns, export_rows(self, columns, last)
-        )
+        kinds = {column.name: column.kind for column in columns}
+        return kinds, lists_by_column(columns, export_rows(self, columns, last))
 
     def _repr_html_(self) -> str:
         """Return the run's graphs and its rewards as a table, for notebooks."""
@@ -138,8 +137,9 @@ class Run(RunReader):
 
 
 def _library(name: str) -> Any:
+    """Import a library that is heavy and needed for nothing else; RecordError where it is not installed."""
     try:
-        return importlib.import_module(name)  # heavy, and not needed for anything else
+        return importlib.import_module(name)
     except ImportError as missing:
         raise RecordError(f"to_{name} needs the library {name}: pip install {name}") from missing
 

@@ -64,12 +64,12 @@ def rescore(
         writer: PassWriter | None = None
         for read, answers in score_portions(run, scorer, stored, numbers, left_out, tick):
             if writer is None:  # not before something was scored: what does not load leaves no pass
-                made = PassWriter(run.path, name, scorer.reward, about=about, env=rewards.env)
-                writer = stack.enter_context(made)
+                writer = stack.enter_context(PassWriter(run.path, name, scorer.reward, about=about, env=rewards.env))
             writer.add([completion.id for completion in read], answers)
             outcomes.add([completion.outcomes.get(name) for completion in read], answers)
         if writer is None:
-            why = "; ".join(f"{count:,}: {why}" for why, count in left_out.items()) or "it has no completions there"
+            reasons = [f"{count:,}: {reason}" for reason, count in left_out.items()]
+            why = "; ".join(reasons) or "it has no completions there"
             raise RecordError(f"{run.name}: no completions to score with {name!r}: {why}")
         return outcomes.total(writer.id, f"{name}@{writer.version}", scorer.cost.total(), left_out)
 
@@ -88,14 +88,14 @@ def score_portions(
         raise RecordError(f"{run.name}: {wrong}")
     needs = needs_of(scorer.reward)
     chosen = with_their_groups(stored, wanted) if needs.groups else stored.of(wanted)
-    keep = set(wanted.tolist())
+    wanted_ids = set(wanted.tolist())
     count = Count(tick, len(chosen))
     for read in portions(run, chosen, needs, left_out):
         outcomes = score(run, scorer, read.portion, count)
         pairs = [
             (completion, answer)
             for completion, answer in zip(read.completions, outcomes, strict=True)
-            if completion.id in keep
+            if completion.id in wanted_ids
         ]
         if pairs:
             yield [completion for completion, _ in pairs], [answer for _, answer in pairs]
@@ -120,9 +120,9 @@ def unanswered_completions(run: RunReader, stored: Stored, name: str, version: i
     answered = np.zeros(len(ids), dtype=bool)
     for scoring in (scoring for scoring in run.passes if scoring.reward == name):
         answers = run.rescored(scoring.id, ids.tolist())
-        by_this = lost.table.versions[name] == scoring.version if version is None else version == scoring.version
+        counts = lost.table.versions[name] == scoring.version if version is None else version == scoring.version
         has_answer = [key in answers and not answers[key].is_lost for key in ids.tolist()]
-        answered |= np.array(has_answer, dtype=bool) & by_this
+        answered |= np.array(has_answer, dtype=bool) & counts
     return lost.where(~answered)
 
 
@@ -166,19 +166,16 @@ class _Outcomes:
     def __init__(self) -> None:
         self._status: Counter[Status] = Counter()
         self._causes: Counter[str] = Counter()
-        self._sums = [0.0, 0.0]
-        self._counts = [0, 0]
+        self._before, self._now = _OwnScores(), _OwnScores()
 
     def add(self, before: Sequence[Outcome | None], now: Sequence[Outcome]) -> None:
+        """Add a portion's recorded outcomes, ``None`` without one, and those of this pass."""
         self._status.update(outcome.status for outcome in now)
         self._causes.update(outcome.cause.value for outcome in now if outcome.cause is not None)
-        for side, column in enumerate((before, now)):
-            own = [outcome.score for outcome in column if outcome is not None and outcome.status is Status.SCORED]
-            self._sums[side] += sum(score for score in own if score is not None)
-            self._counts[side] += len(own)
+        self._before.add(before)
+        self._now.add(now)
 
     def total(self, number: int, label: str, cost: UnitCost, left_out: Mapping[str, int]) -> Rescored:
-        before, mean = (total / count if count else None for total, count in zip(self._sums, self._counts, strict=True))
         return Rescored(
             number=number,
             label=label,
@@ -186,8 +183,24 @@ class _Outcomes:
             scored=self._status[Status.SCORED],
             skipped=self._status[Status.SKIPPED],
             failed=dict(self._causes),
-            mean=mean,
-            before=before,
+            mean=self._now.mean,
+            before=self._before.mean,
             cost=cost,
             left_out=dict(left_out),
         )
+
+
+class _OwnScores:
+    """Sum and number of the scores that a reward gave itself."""
+
+    def __init__(self) -> None:
+        self._sum, self._count = 0.0, 0
+
+    def add(self, outcomes: Sequence[Outcome | None]) -> None:
+        scored = [outcome for outcome in outcomes if outcome is not None and outcome.status is Status.SCORED]
+        self._sum += sum(outcome.score or 0.0 for outcome in scored)
+        self._count += len(scored)
+
+    @property
+    def mean(self) -> float | None:
+        return self._sum / self._count if self._count else None

@@ -11,7 +11,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class _VersionSide:
     """One side while it is being read: what the record has of it, and what scores the rest."""
 
     subject: Subject
-    passes: Sequence[int] = ()
+    passes: Sequence[int] = ()  # The passes that rescored with the version, the newest first
     has_outcome: Places = field(default_factory=lambda: np.zeros(0, bool))  # Where the record has an outcome
     rewards: RewardSet | None = None  # What scores completions without a recorded outcome; `None` where nothing can
     why: str = ""  # Why nothing can
@@ -93,29 +93,30 @@ class _VersionSide:
         outcomes = self._recorded_outcomes(run, read)
         lacking = [index for index, outcome in enumerate(outcomes) if outcome is None]
         if lacking and self.scorer is not None:
-            places = range(len(outcomes)) if self.scorer.grouped else lacking
-            for index, outcome in zip(places, score(run, self.scorer, _part(read, places), count), strict=True):
+            indices = range(len(outcomes)) if self.scorer.grouped else lacking
+            for index, outcome in zip(indices, score(run, self.scorer, _part(read, indices), count), strict=True):
                 outcomes[index] = outcomes[index] or outcome
-        there = [outcome for outcome in outcomes if outcome is not None]
-        if len(there) == len(outcomes):
-            self.cost.add(there, group_sizes(read.portion.rollouts) if self.grouped else None)
+        available = [outcome for outcome in outcomes if outcome is not None]
+        if len(available) == len(outcomes):
+            self.cost.add(available, group_sizes(read.portion.rollouts) if self.grouped else None)
         return outcomes
 
     def _recorded_outcomes(self, run: RunReader, read: Read) -> list[Outcome | None]:
+        """Return the version's outcomes of a portion, of the training or of the newest pass that has one, or None."""
         version = self.subject.version
         if version is None:
             return [None] * len(read.completions)
-        name, number = version.reward, version.number
-        outcomes = [
-            completion.outcomes[name] if completion.versions.get(name) == number else None
+        by_id = {
+            completion.id: completion.outcomes[version.reward]
             for completion in read.completions
-        ]
+            if completion.versions.get(version.reward) == version.number
+        }
         ids = [completion.id for completion in read.completions]
-        for number in self.passes:
-            lacking = [key for key, outcome in zip(ids, outcomes, strict=True) if outcome is None]
-            rescored = run.rescored(number, lacking) if lacking else {}
-            outcomes = [outcome or rescored.get(key) for key, outcome in zip(ids, outcomes, strict=True)]
-        return outcomes
+        for rescoring in self.passes:
+            lacking = [key for key in ids if key not in by_id]
+            if lacking:
+                by_id.update(run.rescored(rescoring, lacking))
+        return [by_id.get(key) for key in ids]
 
 
 def of_run(
@@ -189,8 +190,8 @@ def _side(run: RunReader, subject: Subject, stored: Stored, finder: VersionFinde
     passes = [
         scoring.id for scoring in run.passes if (scoring.reward, scoring.version) == (version.reward, version.number)
     ][::-1]
-    for number in passes:
-        has_outcome = has_outcome | np.isin(table.ids, run.pass_columns(number).ids)
+    for rescoring in passes:
+        has_outcome = has_outcome | np.isin(table.ids, run.pass_columns(rescoring).ids)
     if has_outcome.all():
         return _VersionSide(subject, passes, has_outcome)
     reward, why = finder.find(version)
@@ -230,10 +231,10 @@ def _read(
 ) -> None:
     """Add both versions' outcomes of the wanted completions, recorded or scored now, to ``both``."""
     scorers = [side.scorer for side in sides if side.scorer is not None]
-    every = [needs_of(scorer.reward) for scorer in scorers]
-    needs = Needs(any(need.position for need in every), any(need.groups for need in every))
+    all_needs = [needs_of(scorer.reward) for scorer in scorers]
+    needs = Needs(any(need.position for need in all_needs), any(need.groups for need in all_needs))
     chosen = with_their_groups(stored, wanted) if needs.groups else stored.of(wanted)
-    keep = set(wanted.tolist())
+    wanted_ids = set(wanted.tolist())
     for read in portions(run, chosen, needs, left_out):
         old, new = (side.outcomes(run, read, count) for side in sides)
         rows = [
@@ -241,7 +242,7 @@ def _read(
             for completion, rollout, before, after in zip(
                 read.completions, read.portion.rollouts, old, new, strict=True
             )
-            if completion.id in keep and before is not None and after is not None
+            if completion.id in wanted_ids and before is not None and after is not None
         ]
         if rows:
             completions, rollouts, befores, afters = zip(*rows, strict=True)
@@ -264,7 +265,7 @@ def _setting(stored: Stored, compared: Stored, name: str, weight: float | None) 
 
 
 def _of_table(stored: Stored, name: str, weights: Floats, *, over_ranks: bool = False) -> Setting:
-    """Return the setting of completions; where groups lie over several ranks, those of a step and prompt are one."""
+    """Return the setting of completions; where groups span several ranks, a step and a prompt make one group."""
     table = stored.table
     others = {other: Column(table.scores[other], table.status[other]) for other in table.scores if other != name}
     groups, batches = table.groups, stored.batches
@@ -275,29 +276,35 @@ def _of_table(stored: Stored, name: str, weights: Floats, *, over_ranks: bool = 
     return Setting(groups, batches, weights, others, {other: table.weights[other] for other in others})
 
 
-def _recorded_rule(stored: Stored) -> tuple[str | None, str, bool]:
-    """Return the recorded advantages' formula and rule for partial scores, and whether groups span several ranks."""
+class _Rule(NamedTuple):
+    """How recorded advantages were made."""
+
+    formula: str | None  # `None` where none of `FORMULAS` gives them
+    partial: str  # What became of completions that some reward could not score
+    over_ranks: bool  # Whether groups span several ranks
+
+
+def _recorded_rule(stored: Stored) -> _Rule:
+    """Return how the recorded advantages were made, judged by the first batches in which one is not 0."""
     table = stored.table
-    telling = ~np.isnan(table.advantages) & (np.abs(np.nan_to_num(table.advantages)) > 0)
-    if not table.scores or not telling.any():
-        return "group", PARTIAL[0], False
-    name = next(iter(table.scores))
+    has_advantage = np.nan_to_num(table.advantages) != 0
+    if not table.scores or not has_advantage.any():
+        return _Rule("group", PARTIAL[0], over_ranks=False)
+    name = next(iter(table.scores))  # any reward will do: all of them make up the same total
     whole = _of_table(stored, name, table.weights[name])
-    every = Column(table.scores[name], table.status[name])
-    partial = next(
-        (rule for rule in PARTIAL if _alike(dataclasses.replace(whole, partial=rule).rewards(every), table.rewards)),
-        PARTIAL[0],
-    )
-    first = np.unique(stored.batches[telling])[:_BATCHES]
+    column = Column(table.scores[name], table.status[name])
+    totals = {rule: dataclasses.replace(whole, partial=rule).rewards(column) for rule in PARTIAL}
+    partial = next((rule for rule, total in totals.items() if _alike(total, table.rewards)), PARTIAL[0])
+    first_batches = np.unique(stored.batches[has_advantage])[:_BATCHES]
     for over_ranks in (False, True):
-        inside = np.isin(stored.batches, first)
-        some = stored.where(np.isin(table.steps, table.steps[inside]) if over_ranks else inside)
-        column = Column(some.table.scores[name], some.table.status[name])
-        setting = _of_table(some, name, some.table.weights[name], over_ranks=over_ranks)
-        formula = formula_of(dataclasses.replace(setting, partial=partial), column, some.table.advantages)
+        inside = np.isin(stored.batches, first_batches)
+        sample = stored.where(np.isin(table.steps, table.steps[inside]) if over_ranks else inside)
+        column = Column(sample.table.scores[name], sample.table.status[name])
+        setting = _of_table(sample, name, sample.table.weights[name], over_ranks=over_ranks)
+        formula = formula_of(dataclasses.replace(setting, partial=partial), column, sample.table.advantages)
         if formula is not None:
-            return formula, partial, over_ranks
-    return None, partial, False
+            return _Rule(formula, partial, over_ranks)
+    return _Rule(None, partial, over_ranks=False)
 
 
 def _alike(left: Floats, right: Floats) -> bool:
@@ -314,8 +321,8 @@ def _parts(run: RunReader, name: str, setting: Setting) -> Iterator[str]:
             yield f"{version.reward} has {name} as a part, and keeps its scores here: compare {version.reward} itself"
 
 
-def _part(read: Read, places: Sequence[int]) -> Portion:
+def _part(read: Read, indices: Sequence[int]) -> Portion:
     portion = read.portion
     return portion._replace(
-        ids=[portion.ids[index] for index in places], rollouts=[portion.rollouts[index] for index in places]
+        ids=[portion.ids[index] for index in indices], rollouts=[portion.rollouts[index] for index in indices]
     )

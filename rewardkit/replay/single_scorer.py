@@ -43,7 +43,7 @@ class CostSum:
     def __init__(self) -> None:
         self._seconds = 0.0
         self._timed = 0
-        self._asked: list[tuple[int, Mapping[str, float]]] = []
+        self._server_costs: list[tuple[int, Mapping[str, float]]] = []  # Rows and costs of 1,000, by portion
         self._rows = 0
 
     def add(self, outcomes: Sequence[Outcome], shares: Sequence[int] | None = None) -> None:
@@ -55,13 +55,13 @@ class CostSum:
         self._rows += len(outcomes)
         costs = per_1000(outcomes)
         if costs or any(outcome.metrics.get("requests") for outcome in outcomes):
-            self._asked.append((len(outcomes), costs))
+            self._server_costs.append((len(outcomes), costs))
 
     def total(self) -> UnitCost:
         """Return the cost of 1,000 completions, without metrics that only some portions have."""
-        shared = set.intersection(*(set(costs) for _, costs in self._asked)) if self._asked else set()
-        names = [name for name in (self._asked[0][1] if self._asked else ()) if name in shared]
-        metrics = {name: sum(rows * costs[name] for rows, costs in self._asked) / self._rows for name in names}
+        by_portion = [costs for _, costs in self._server_costs]
+        shared = [name for name in by_portion[0] if all(name in costs for costs in by_portion)] if by_portion else []
+        metrics = {name: sum(rows * costs[name] for rows, costs in self._server_costs) / self._rows for name in shared}
         return UnitCost(1000 * self._seconds / self._timed if self._timed else None, metrics)
 
 

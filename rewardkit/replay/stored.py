@@ -108,10 +108,10 @@ def is_label(run: RunReader, text: str) -> bool:
 
 def needs_of(reward: Composable) -> Needs:
     """Return what scoring a reward needs; a composition may have a schedule, whose weight depends on the step."""
-    every = [part for leaf in reward.leaves for part in (leaf, *leaf.inner)]
-    asks = any(parameter.name in ("step", "epoch") for part in every for parameter in part.spec.parameters)
+    parts = [part for leaf in reward.leaves for part in (leaf, *leaf.inner)]
+    reads_position = any(parameter.name in ("step", "epoch") for part in parts for parameter in part.spec.parameters)
     groups = any(leaf.spec.kind is Kind.GROUP for leaf in reward.leaves)
-    return Needs(asks or isinstance(reward, Composite), groups)
+    return Needs(reads_position or isinstance(reward, Composite), groups)
 
 
 def with_their_groups(stored: Stored, ids: Whole) -> Stored:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.decorator import reward
@@ -163,23 +163,23 @@ def wishes(config: RunConfig, now: RunConfig, *, shadow: bool = False) -> list[W
     before, after, weights = now.reward_fns.functions, config.reward_fns.functions, config.reward_weights
     if config.reward_fns.runtime != now.reward_fns.runtime:
         raise RewardDefinitionError("reward_fns.runtime: packages and variables of workers that run cannot be changed")
-    strange = [name for name in weights if name not in after and name not in before]
-    if strange:
-        raise RewardDefinitionError(f"reward_weights name {strange[0]!r}, but the rewards are {', '.join(after)}")
+    unknown = [name for name in weights if name not in after and name not in before]
+    if unknown:
+        raise RewardDefinitionError(f"reward_weights name {unknown[0]!r}, but the rewards are {', '.join(after)}")
     changes = []
     for name, like in after.items():
         weight = weights.get(name)
-        is_kept = weight is None or weight == now.reward_weights.get(name)
+        same_weight = weight is None or weight == now.reward_weights.get(name)
         if isinstance(like, RunningReward):
             if like.name != name:
                 raise RewardDefinitionError(f"functions[{name!r}] is the running {like.name!r}; give a function")
-            if not is_kept:
+            if not same_weight:
                 changes.append(Wish(name, Action.WEIGHT, None, weight))
         elif name not in before:
             changes.append(Wish(name, Action.ADD, like, weight))
         else:
             action = Action.SHADOW if shadow else Action.REPLACE
-            changes.append(Wish(name, action, like, None if is_kept else weight))
+            changes.append(Wish(name, action, like, None if same_weight else weight))
     return [*changes, *(Wish(name, Action.REMOVE) for name in before if name not in after)]
 
 
@@ -224,9 +224,14 @@ def update(
     ]  # fmt: skip
 
 
-def _standing(run: RunReader, trainer: Trainer) -> dict[str, tuple[float, bool]]:
+class _Standing(NamedTuple):
+    weight: float
+    shadow: bool
+
+
+def _standing(run: RunReader, trainer: Trainer) -> dict[str, _Standing]:
     """Return each reward's weight and whether it is a shadow, as after all requested changes."""
-    standing = {name: (reward.weight, reward.shadow) for name, reward in trainer.rewards.items()}
+    standing = {name: _Standing(reward.weight, reward.shadow) for name, reward in trainer.rewards.items()}
     for change in _pending_changes(run, trainer):
         _apply_change(standing, change.action, change.reward, change.body.get("weight"))
     return standing
@@ -252,26 +257,27 @@ def _pending_changes(run: RunReader, trainer: Trainer) -> list[RewardChange]:
     ]
 
 
-def _apply_change(standing: dict[str, tuple[float, bool]], action: Action, name: str, weight: float | None) -> None:
+def _apply_change(standing: dict[str, _Standing], action: Action, name: str, weight: float | None) -> None:
     """Change ``standing``, the weight and shadow of each reward, as a change will do."""
+    shadow = standing.get(shadow_of(name))
     if action is Action.SHADOW:
-        standing[shadow_of(name)] = 0.0, True
+        standing[shadow_of(name)] = _Standing(0.0, shadow=True)
         return
-    if action in (Action.REPLACE, Action.REMOVE) and standing.get(shadow_of(name), (0.0, False))[1]:
+    if action in (Action.REPLACE, Action.REMOVE) and shadow is not None and shadow.shadow:
         del standing[shadow_of(name)]
     if action is Action.REMOVE:
         standing.pop(name, None)
     else:
-        weight_before = standing.get(name, (1.0, False))[0]
-        standing[name] = weight_before if weight is None else weight, False
+        weight_before = standing[name].weight if name in standing else 1.0
+        standing[name] = _Standing(weight_before if weight is None else weight, shadow=False)
 
 
-def _check_fit(wish: Wish, trainer: Trainer, standing: Mapping[str, tuple[float, bool]]) -> None:
+def _check_fit(wish: Wish, trainer: Trainer, standing: Mapping[str, _Standing]) -> None:
     """Raise RewardDefinitionError where a change does not fit the rewards, UpdateRefusedError where it is not taken."""
-    shadows = frozenset(name for name, (_, shadow) in standing.items() if shadow)
+    shadows = frozenset(name for name, reward in standing.items() if reward.shadow)
     check_change(wish.action, wish.name, standing, shadows)
-    weighed = wish.weight is not None and wish.action is not Action.ADD
-    for action in (wish.action, *([Action.WEIGHT] if weighed else [])):
+    changes_weight = wish.weight is not None and wish.action is not Action.ADD
+    for action in (wish.action, *([Action.WEIGHT] if changes_weight else [])):
         if not is_taken(action, wish.name, trainer.actions, shadows):
             raise UpdateRefusedError(untaken_reason(action))
     if wish.weight is not None and not abs(wish.weight) < math.inf:
@@ -310,7 +316,8 @@ def _trial(
         return None, ["not tried: nothing is recorded yet"]
     stored = choose(run, (steps[-1], steps[-1]))
     new = Subject("new", rewards=RewardSet({wish.name: as_named(coming, wish.name)}))
-    difference = of_run(run, _old(run, wish, stored), new, stored, weight=wish.weight, limit=tried, workers=workers)
+    old = _current_subject(run, wish, stored)
+    difference = of_run(run, old, new, stored, weight=wish.weight, limit=tried, workers=workers)
     numbers = difference.comparison
     if numbers.new.failed == numbers.completions:
         raise UpdateRefusedError(
@@ -323,17 +330,17 @@ def _trial(
     return difference, notes
 
 
-def _old(run: RunReader, wish: Wish, stored: Stored) -> Subject:
+def _current_subject(run: RunReader, wish: Wish, stored: Stored) -> Subject:
     """Return the version that the training has, or one that skips everything for a reward that is new."""
     numbers = stored.table.versions.get(wish.name)
     last = 0 if numbers is None else int(numbers[-1])
     recorded = [version for version in run.versions if (version.reward, version.number) == (wish.name, last)]
     if recorded:
         return Subject(recorded[-1].label, version=recorded[-1])
-    return Subject("none", rewards=RewardSet({wish.name: reward(_nothing).with_options(name=wish.name)}))
+    return Subject("none", rewards=RewardSet({wish.name: reward(_skip).with_options(name=wish.name)}))
 
 
-def _nothing(completion: str) -> float | None:
+def _skip(completion: str) -> float | None:
     """Skip every completion, in place of a reward that does not exist."""
     return None
 
@@ -351,8 +358,8 @@ def _answers(connection: RecordConnection, numbers: Sequence[int], wait_s: float
     end = time.monotonic() + wait_s
     while True:
         answers = [change for change in (change_of(connection, number) for number in numbers) if change is not None]
-        open_ones = [change for change in answers if change.state is ChangeState.ASKED]
-        if not open_ones or time.monotonic() >= end or any(trainer.gone for trainer in trainers_of(connection)):
+        is_open = any(change.state is ChangeState.ASKED for change in answers)
+        if not is_open or time.monotonic() >= end or any(trainer.gone for trainer in trainers_of(connection)):
             return answers
         time.sleep(_POLL_S)
 

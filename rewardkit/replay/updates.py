@@ -185,13 +185,14 @@ class Updates:
     # The thread.
 
     def _listen(self, stop: threading.Event) -> None:
+        """Look for changes until the end, which is what the thread does; while the record fails it looks again."""
         while not stop.is_set():
             try:
                 self._turn(stop)
                 self._busy_since = None
                 self._tell(None)
             except (sqlite3.Error, RecordError, OSError) as error:
-                if not self._briefly_busy(error):
+                if not self._note_lock(error):
                     self._tell(str(error))
                     with self._asking:
                         self._shut()
@@ -218,8 +219,8 @@ class Updates:
         if change is None:
             return
         with self._lock:
-            base = self._base(), self._last_runtime()
-        ready = self._prepare(change, *base)
+            base, runtime = self._base(), self._last_runtime()
+        ready = self._prepare(change, base, runtime)
         with self._lock:
             if stop.is_set():
                 self._drop(ready.runtime)
@@ -280,8 +281,8 @@ class Updates:
     def _load(self, body: Mapping[str, Any], name: str) -> Composable:
         return load(body, name, self.path.home / FOLDER)
 
-    def _briefly_busy(self, error: Exception) -> bool:
-        """Return whether an error is a lock, as others take at each step, that has lasted for less than ``BUSY_S``."""
+    def _note_lock(self, error: Exception) -> bool:
+        """Note since when others lock the record; return whether it is so, and for less than ``BUSY_S``."""
         if not self.path.is_lock(error):
             return False
         now = time.monotonic()
@@ -350,6 +351,7 @@ class Updates:
             time.sleep(0.1)
 
     def _open(self, busy_ms: int = BUSY_MS) -> RecordConnection:
+        """Return the connection to the record, opened anew where there is none, with the time to wait for locks."""
         if self._connection is None:
             self._connection = self.path.connect_to_write(threads=True)
         self._connection.wait_at_most(busy_ms / 1000)

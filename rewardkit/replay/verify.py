@@ -93,23 +93,26 @@ def verify(
         raise RecordError(f"{run.name}: no reward {unknown[0]!r}; it has {', '.join(run.rewards)}")
     with VersionFinder() as finder:
         for version in run.versions:
-            mine = _of_version(stored, version)
-            if not len(mine) or (rewards and version.reward not in rewards):
+            scored = _of_version(stored, version)
+            if not len(scored) or (rewards and version.reward not in rewards):
                 continue
             reward, why = finder.find(version)
             if reward is None:
-                yield VersionCheck(version.label, Holds.NOT_REPRODUCIBLE, len(mine), why=why)
+                yield VersionCheck(version.label, Holds.NOT_REPRODUCIBLE, len(scored), why=why)
                 continue
-            completions, not_judged = _choose_completions(mine, version.reward, sample, seed)
+            completions, not_judged = _choose_completions(scored, version.reward, sample, seed)
             try:
                 reward_set = RewardSet({version.reward: reward})
-                yield _check_version(run, version, reward_set, stored, completions, not_judged, len(mine), tick, lane)
+                yield _check_version(run, version, reward_set, stored, completions, not_judged, len(scored), tick, lane)
             except (RewardLoadError, RewardTransportError, RewardDefinitionError, DataError) as fault:
                 message = str(fault).strip().splitlines()[-1]
-                yield VersionCheck(version.label, Holds.NOT_REPRODUCIBLE, len(mine), why=f"it cannot be run: {message}")
+                yield VersionCheck(
+                    version.label, Holds.NOT_REPRODUCIBLE, len(scored), why=f"it cannot be run: {message}"
+                )
 
 
 def _of_version(stored: Stored, version: Version) -> Stored:
+    """Return the completions that a version scored in the run."""
     numbers = stored.table.versions.get(version.reward)
     return stored.where(np.zeros(len(stored), bool) if numbers is None else numbers == version.number)
 
@@ -153,7 +156,7 @@ def _check_version(
                     same += 1
                 else:
                     different += 1
-                    if len(differing) < TRIED_TWICE:
+                    if len(differing) < TRIED_TWICE:  # all of them are counted, and some are tried again
                         differing.append(Differing(completion, recorded, now))
         if differing:
             steady = _is_steady(run, scorer, stored, differing, tick)

@@ -107,6 +107,7 @@ class VersionFinder:
         return self._originals.get(file, file)
 
     def _search(self, version: Described) -> FoundVersion:
+        """Look for a version where its reference leads now, then in its recorded text."""
         if not version.digits:
             return FoundVersion(None, "its fingerprint was not recorded")
         if version.reference is None:
@@ -169,6 +170,7 @@ def _with_recorded_options(reward: Composable, version: Described) -> Composable
 
 
 def _options(version: Described) -> dict[str, Any]:
+    """Return the options of a reward that the record has, without those that this release does not know."""
     options = version.settings.get("options")
     names = RewardOptions.__dataclass_fields__
     return {key: value for key, value in options.items() if key in names} if isinstance(options, Mapping) else {}
