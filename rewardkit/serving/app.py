@@ -92,8 +92,8 @@ class RewardApp:
         }
         self._openapi = description(self._description)
         self._description["signatures"] = {name: signature_of(reward) for name, reward in runtime.rewards.items()}
-        self._bytes = 0
-        self._log_times: dict[tuple[str, int], float] = {}
+        self._bytes = 0  # Of the bodies that are inside
+        self._log_times: dict[tuple[str, int], float] = {}  # When an address and status was last logged
         self.active = 0  # Requests whose body was read and that are not answered yet
         self.draining = False  # Whether no more requests are taken
 
@@ -124,7 +124,7 @@ class RewardApp:
             route = self._route_of(request)
             answer = await self._answer(route, request)
         except RefusedError as error:
-            if self._is_to_log((route, error.status)):  # of many alike one is logged, without its token
+            if self._claim_log_line((route, error.status)):  # of many alike one is logged, without its token
                 _log.warning("%s: %d: %s", route, error.status, error)
             answer = _json({"error": str(error)}, error.status, error.headers)
         except ClientDisconnect:
@@ -133,15 +133,16 @@ class RewardApp:
             _log.exception("%s: a fault of rewardkit's own", route)
             message = f"a fault of rewardkit's own, {type(error).__name__}; the server's log says more"
             answer = _json({"error": message}, 500)
-        if answer.status >= 400 and not request.is_read and _goes_on(request, answer):
+        if answer.status >= 400 and not request.is_read and _may_send_on(request, answer):
             await _answer_early(answer, request.receive, send)
         else:
             await answer.send(send)
         self.metrics.count_request(route, answer.status, time.monotonic() - start)
 
-    def _is_to_log(self, topic: tuple[str, int]) -> bool:
+    def _claim_log_line(self, topic: tuple[str, int]) -> bool:
+        """Return whether an address's refusals with a status may be logged now; if so, not again in LOG_EVERY_S."""
         now = time.monotonic()
-        is_due = now - self._log_times.get(topic, -LOG_EVERY_S) >= LOG_EVERY_S
+        is_due = now - self._log_times.get(topic, -math.inf) >= LOG_EVERY_S
         if is_due:
             self._log_times[topic] = now
         return is_due
@@ -172,6 +173,7 @@ class RewardApp:
         return path
 
     async def _answer(self, route: str, request: _Request) -> _Answer:
+        """Return the answer of an address; the body is read where the address takes one."""
         if route == "/metrics":
             return _Answer(self.metrics.text(), kind=KIND)
         if route == "/readyz":
@@ -216,7 +218,7 @@ class RewardApp:
         rows = told_rows(await self._batch(wish, request))
         self.metrics.count_rows(rows)
         lost = [row for row in rows if row.fate is RowFate.UNKNOWN]
-        if lost and route != "/v1/score" and self._is_to_log((route, 0)):
+        if lost and route != "/v1/score" and self._claim_log_line((route, 0)):
             _log.warning("%s: no score is known of %d of %d rollouts: %s", route, len(lost), len(rows), lost[0].why)
         if route == "/v1/score" and NDJSON in request.header(b"accept"):
             lines = b"".join(dumps({"row": number, **native_row(row)}) + b"\n" for number, row in enumerate(rows))
@@ -225,6 +227,7 @@ class RewardApp:
         return _json({**reply, "versions": self._description["versions"]} if route == "/v1/score" else reply)
 
     async def _batch(self, wish: ScoreRequest, request: _Request) -> ScoreBatch:
+        """Score rollouts, alone or with their groups; every error becomes a refusal with its status."""
         try:
             if self._gathering is None or not wish.gather:
                 return await self._joining.score(wish.rollouts, step=wish.step, epoch=wish.epoch, within_s=ANSWER_S)
@@ -285,6 +288,8 @@ class RewardApp:
 
 
 class _Request:
+    """A request, how much of it was read, and whether it is counted as active."""
+
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope, self.receive = scope, receive
         self._headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -355,7 +360,7 @@ def _too_large() -> RefusedError:
     return RefusedError(413, f"the body has more than {BODY_BYTES:,} bytes; send fewer rows at once")
 
 
-def _goes_on(request: _Request, answer: _Answer) -> bool:
+def _may_send_on(request: _Request, answer: _Answer) -> bool:
     """Whether a refused client may send for long, and its connection is not closed anyway."""
     return request.announced_bytes > SHORT_BYTES and (b"connection", b"close") not in answer.headers
 
@@ -390,5 +395,6 @@ def _names_this_machine(host: str) -> bool:
 
 
 async def _hang_up(request: _Request) -> None:
+    """Return when the client hangs up."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -113,7 +113,7 @@ class ToldRow(NamedTuple):
 def told_rows(batch: ScoreBatch) -> list[ToldRow]:
     """Return each rollout of a batch with its fate, its total, its outcomes and the reward that failed."""
     names = list(batch.outcomes)
-    failing = [
+    failing = [  # only their outcomes are looked at, row by row
         name
         for name, column in batch.outcomes.items()
         if batch.weights[name] != 0 and Status.FAILED in [outcome.status for outcome in column]

@@ -41,6 +41,8 @@ class Seat:
 
 @dataclass(slots=True, eq=False)
 class _Group:
+    """The rows of a prompt and an example that have come so far."""
+
     key: tuple[bytes, Context]
     rollouts: list[Rollout] = field(default_factory=list)
     seats: list[Seat] = field(default_factory=list)
@@ -66,9 +68,9 @@ class Gathering:
             raise RewardDefinitionError(f"group_wait_s={wait_s!r}: expected a number of seconds above 0")
         self._joining, self._size, self._wait_s = joining, size, wait_s
         self._open: dict[tuple[bytes, Context], _Group] = {}
-        self._by_sample: dict[bytes, Seat] = {}
-        self._left: defaultdict[bytes, list[Seat]] = defaultdict(list)
-        self._answered: deque[Seat] = deque()
+        self._by_sample: dict[bytes, Seat] = {}  # By digest, of the rows that have a sample
+        self._left: defaultdict[bytes, list[Seat]] = defaultdict(list)  # By digest, of those whose callers hung up
+        self._answered: deque[Seat] = deque()  # Those that are remembered, the oldest first
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -142,6 +144,7 @@ class Gathering:
         return seat
 
     def _new_seat(self, rollout: Rollout, digest: bytes, context: Context) -> Seat:
+        """Return the next seat of a row's group, which is scored once it is whole; the first row begins one."""
         loop = asyncio.get_running_loop()
         key = group_key(rollout), context
         group = self._open.get(key)
@@ -164,10 +167,12 @@ class Gathering:
             self._left[seat.digest].append(seat)
 
     def _give_up(self, group: _Group) -> None:
+        """Score a group that is not whole in time."""
         count = f"{len(group.seats)} of the {self._size} completions of the prompt"
         self._close(group, f"the group is not whole: {count} came within {self._wait_s:g} s")
 
     def _close(self, group: _Group, late: str | None) -> None:
+        """Take no more rows into a group and score it; ``late`` says why it is not whole."""
         assert group.timer is not None
         group.timer.cancel()
         del self._open[group.key]
@@ -176,8 +181,10 @@ class Gathering:
         task.add_done_callback(self._tasks.discard)
 
     async def _score(self, group: _Group, late: str | None) -> None:
+        """Score a group, and give each of its seats its outcomes or the error."""
         try:
-            batch = await self._joining.score_admitted(CallerRows(group.rollouts, late), *group.key[1])
+            _, (step, epoch) = group.key
+            batch = await self._joining.score_admitted(CallerRows(group.rollouts, late), step, epoch)
         except Exception as error:
             for seat in group.seats:
                 seat.answer.set_exception(error)
@@ -203,6 +210,7 @@ class Gathering:
             self._forget(self._answered.popleft())
 
     def _forget(self, seat: Seat) -> None:
+        """Forget a seat, so that a row that is sent again is a new one."""
         if self._by_sample.get(seat.digest) is seat:
             del self._by_sample[seat.digest]
         left = self._left.get(seat.digest, [])

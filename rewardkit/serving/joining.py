@@ -38,8 +38,10 @@ class PartsScorer(Scorer, Protocol):
 
 @dataclass(slots=True, eq=False)
 class _Caller:
+    """A call that waits, and the batch that it is scored in; ``None`` before that begins."""
+
     part: CallerRows
-    context: tuple[int | None, float | None]
+    context: tuple[int | None, float | None]  # Step and epoch
     answer: asyncio.Future[ScoreBatch]
     batch: _Batch | None = None
 
@@ -77,11 +79,11 @@ class Joining:
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise RewardDefinitionError(f"{name}={value!r}: expected a whole number, 1 or more")
         self.runtime, self._most_rows, self._batch_rows, self._on_batch = runtime, most_rows, batch_rows, on_batch
-        self._inside = 0
+        self._inside = 0  # Rows
         self._waiting: deque[_Caller] = deque()
         self._running: set[_Batch] = set()
-        self._start_s = -math.inf
-        self._handle: asyncio.Handle | None = None
+        self._start_s = -math.inf  # When the last batch began, on the loop's clock
+        self._handle: asyncio.Handle | None = None  # Of the next call of `_next`
         self._end_reason: str | None = None
         self._empty = asyncio.Event()
 
@@ -191,6 +193,7 @@ class Joining:
         return callers
 
     def _begin(self, callers: list[_Caller]) -> None:
+        """Begin a batch of these callers."""
         self._start_s = asyncio.get_running_loop().time()
         batch = _Batch(callers, len(callers))
         for caller in callers:
@@ -200,6 +203,7 @@ class Joining:
         batch.task = asyncio.create_task(self._run(batch))
 
     async def _run(self, batch: _Batch) -> None:
+        """Score a batch, begin those that are due, and give each caller its scores or its error."""
         try:
             answers = await self._answers(batch.callers)
         finally:

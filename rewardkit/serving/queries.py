@@ -30,16 +30,17 @@ def completion_in(query: str, prompt: str) -> str:
 
 
 def _text_behind(query: str, prompt: str) -> str:
+    """Return the text behind the prompt, which may stand behind a special token or be cut at its beginning."""
     if query.startswith(prompt):
         return query[len(prompt) :]
-    at = query.find(prompt, 0, len(prompt) + _END_CHARS)
-    if at >= 0:
-        return query[at + len(prompt) :]
-    head, at = query[:_HEAD], -1
+    start = query.find(prompt, 0, len(prompt) + _END_CHARS)
+    if start >= 0:
+        return query[start + len(prompt) :]
+    head, cut = query[:_HEAD], -1  # where in the prompt the query may begin
     for _ in range(_MAX_TRIES if len(head) == _HEAD else 0):
-        at = prompt.find(head, at + 1)
-        if at < 0:
+        cut = prompt.find(head, cut + 1)
+        if cut < 0:
             break
-        if query.startswith(prompt[at:]):
-            return query[len(prompt) - at :]
+        if query.startswith(prompt[cut:]):
+            return query[len(prompt) - cut :]
     return query

@@ -52,6 +52,8 @@ _jitter = random.SystemRandom()  # a training's seed would have all of its proce
 
 
 class _Row(NamedTuple):
+    """Which row it is: the caller's index, and the row's among the caller's."""
+
     part: int
     row: int
 
@@ -251,6 +253,7 @@ class RemoteRuntime:
         return _remade, (self.urls, self._settings)
 
     def _score(self, parts: Sequence[CallerRows], step: int | None, epoch: float | None) -> list[ScoreBatch]:
+        """Return each caller's scores; calls that no server answered are failed, however many they are."""
         columns: list[list[_RowOutcomes]] = [[{}] * len(part.rollouts) for part in parts]
         for row, outcomes in self._answers(parts, step, epoch):
             columns[row.part][row.row] = outcomes
@@ -287,11 +290,13 @@ class RemoteRuntime:
                 future.cancel()
 
     def _check_lost(self, batch: ScoreBatch) -> None:
+        """Warn of what a batch shows; InfrastructureError where too many calls of a reward were lost."""
         self._alarms.look_at(batch)
         for name, column in batch.items():
             check_lost(name, column, self._most_lost)
 
     def _batch(self, part: CallerRows, rows: Sequence[_RowOutcomes]) -> ScoreBatch:
+        """Return a caller's scores; the rewards of groups were not run on a group that came late."""
         outcomes = {name: [row[name] for row in rows] for name in self._rewards}
         if part.late is not None:
             groups = [name for name, reward in self._rewards.items() if reward.scores_groups]
@@ -378,12 +383,14 @@ def _object_in(reply: object) -> Mapping[str, Any]:
 
 
 def _introduction_in(reply: object) -> Mapping[str, Any]:
+    """Return a server's description of its rewards; AgainError where it is none."""
     if not isinstance(reply, dict) or not reply.keys() >= {*_PARTS}:
         raise AgainError("is not a reward server: it answers /v1/rewards with something else")
     return reply
 
 
 def _misfits_in(reply: object) -> list[ColumnMisfit]:
+    """Return the misfits in a server's answer; AgainError where it is no such answer."""
     with _odd_replies():
         return [ColumnMisfit(int(row), str(column), str(error)) for row, column, error in _object_in(reply)["misfits"]]
 
@@ -410,21 +417,22 @@ def _requests(parts: Sequence[CallerRows], encoded: Sequence[Sequence[bytes]], m
     """Return which rows go into which request: groups whole, and never two groups of one prompt in one request."""
     requests: list[_Request] = []
     for number, part in enumerate(parts):
-        for places in group_places(part.rollouts):
-            key = group_key(part.rollouts[places[0]], places[0])
-            size = sum(len(encoded[number][index]) for index in places)
+        for group in group_places(part.rollouts):
+            key = group_key(part.rollouts[group[0]], group[0])
+            size = sum(len(encoded[number][index]) for index in group)
             candidates = requests[-_OPEN_REQUESTS:]
-            fitting = (request for request in candidates if _fits(request, key, len(places), size, most_rows))
+            fitting = (request for request in candidates if _fits(request, key, len(group), size, most_rows))
             request = next(fitting, None)
             if request is None:
                 requests.append(request := _Request())
-            request.rows += [_Row(number, index) for index in places]
+            request.rows += [_Row(number, index) for index in group]
             request.keys.add(key)
             request.size_bytes += size
     return requests
 
 
 def _fits(request: _Request, key: bytes, rows: int, size_bytes: int, most_rows: int) -> bool:
+    """Whether there is room in a request for a group, and none of its prompt is in it."""
     has_room = len(request.rows) + rows <= most_rows and request.size_bytes + size_bytes <= ROWS_BYTES
     return has_room and key not in request.keys
 

@@ -41,7 +41,7 @@ def signature_of(reward: Composable) -> dict[str, Any]:
         "options": {**options, "name": reward.name.replace("/", ":")},  # a composition's name may have what none can
         "is_async": any(spec.is_async for spec in specs),
         "columns": {name: {"required": columns[name], "annotated": name in hints} for name in columns},
-        "texts": {name: min((form for key, form in forms if key == name), key=_FORMS.index) for name, _ in forms},
+        "texts": {name: next(form for form in _FORMS if (name, form) in forms) for name, _ in forms},
         "others": any(spec.rest is not None for spec in specs),
     }
 

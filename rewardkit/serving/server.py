@@ -44,6 +44,7 @@ class RewardServer(PatientServer):
         self.stopped_by, self._signal_s = sig, time.monotonic()
 
     async def on_tick(self, counter: int) -> bool:
+        """Drain once a signal came, and end when all requests are answered or have had their time."""
         if self.stopped_by is not None and not self._drains:
             self._drains = True
             self._app.drain()

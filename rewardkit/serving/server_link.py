@@ -96,6 +96,7 @@ class ServerLink:
         raise AgainError(message)
 
     def _connection(self) -> http.client.HTTPConnection:
+        """Return this thread's connection, which opens when something is asked."""
         connection: http.client.HTTPConnection | None = getattr(self._of_thread, "connection", None)
         if connection is None:
             kind = http.client.HTTPSConnection if self._is_tls else http.client.HTTPConnection
@@ -104,6 +105,7 @@ class ServerLink:
         return connection
 
     def drop(self) -> None:
+        """Close this thread's connection."""
         connection = getattr(self._of_thread, "connection", None)
         if connection is not None:
             connection.close()
@@ -133,6 +135,7 @@ def _shut(connection: http.client.HTTPConnection) -> None:
 
 
 def _error_in(answer: bytes) -> str:
+    """Return the error in a server's answer, or the beginning of what else it is."""
     try:
         return str(json.loads(answer)["error"])
     except (ValueError, KeyError, TypeError):

@@ -197,6 +197,7 @@ def gym_metrics(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _statistics(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the mean and the deviation of each field that has numbers."""
     values: defaultdict[str, list[float]] = defaultdict(list)
     for row in rows:
         for name, value in row.items():
@@ -215,7 +216,7 @@ def read_evaluate(body: dict[str, Any], query: Query, max_rows: int) -> ScoreReq
     messages = a_text(body.get("messages"), "messages")
     if isinstance(messages, str):
         raise RefusedError(422, f"messages: expected a list of messages, got {preview(messages)}")
-    first = next((at for at, turn in enumerate(messages) if turn["role"] == "assistant"), len(messages))
+    first = next((index for index, turn in enumerate(messages) if turn["role"] == "assistant"), len(messages))
     if first == len(messages):
         raise RefusedError(422, "messages: no message of the assistant's is in them")
     keywords = an_object(body.get("kwargs") or {}, "kwargs")
