@@ -48,27 +48,30 @@ class Dependencies:
         returned.
         """
         self._note(module, node)
-        in_file = module.file is not None
-        mentioned = module.fragment(node).uses
-        unknown = [use.name for use in mentioned if not ((in_file or use.target) and self._follow(module, use))]
-        self._run()
+        unknown = []
+        for use in module.fragment(node).uses:
+            is_followed = module.file is not None or use.target is not None
+            if not (is_followed and self._follow(module, use)):
+                unknown.append(use.name)
+        self._follow_waiting()
         return unknown
 
     def start_module(self, module: Module) -> None:
         """Take in a whole module, and all that it uses."""
         self._take_whole(module)
-        self._run()
+        self._follow_waiting()
 
-    def _run(self) -> None:
+    def _follow_waiting(self) -> None:
+        """Follow what the definitions use that wait; a name that nothing binds is noted as unknown."""
         while self._waiting:
             module, node = self._waiting.popleft()
             for use in module.fragment(node).uses:
                 if not self._follow(module, use) and not hasattr(builtins, use.name):
-                    self._once("unknown", self._number(module), use.name)
+                    self._add_once("unknown", self._number(module), use.name)
 
     def _follow(self, module: Module, use: Use) -> bool:
         """Take in what a name of a module leads to; return whether the module's source tells."""
-        if not self._new("use", id(module), use):
+        if not self._first_time("use", id(module), use):
             return True  # it was followed before, and packages may take a name from each other in a circle
         self._modules.append(module)
         if use.target is not None:
@@ -86,23 +89,26 @@ class Dependencies:
         return self._through_stars(module, use)
 
     def _through_stars(self, module: Module, use: Use) -> bool:
-        sources = [self._through_star(module, star, use) for star in module.stars]  # all, for the last one binds it
-        return any(sources)
+        """Follow a name through the module's ``from … import *``; return whether one of them has it."""
+        found = [self._through_star(module, star, use) for star in module.stars]  # all, for the last one binds it
+        return any(found)
 
     def _through_star(self, module: Module, star: ImportTarget, use: Use) -> bool:
+        """Follow a name through one ``from … import *``; return whether the module that it names has it."""
         origin = find_from(module.file, star)
-        source = self._own(origin)
+        source = self._own_module(origin)
         if source is None:
-            self._once("foreign", star.module, star.level, use.name)
+            self._add_once("foreign", star.module, star.level, use.name)
             return False
-        if not self._new("star", id(source), use):
+        if not self._first_time("star", id(source), use):
             return False  # two modules that take all of each other
         return self._follow(source, use)
 
     def _import(self, module: Module, target: ImportTarget, attributes: tuple[str, ...]) -> None:
+        """Take in what an import leads to; one that leads to a module of others is noted by its name."""
         origin = find_from(module.file, target)
-        if origin is None or (self._own(origin) is None and origin.file is not None):
-            self._once("foreign", target.module, target.level, target.name)
+        if origin is None or (self._own_module(origin) is None and origin.file is not None):
+            self._add_once("foreign", target.module, target.level, target.name)
         elif target.name is None:
             self._take_from(origin, attributes, target)
         else:
@@ -110,7 +116,7 @@ class Dependencies:
 
     def _take_from(self, origin: Place, names: tuple[str, ...], target: ImportTarget) -> None:
         """Take in what a dotted name means below a module: one of its names, a submodule, or the whole."""
-        source = self._own(origin)
+        source = self._own_module(origin)
         if not names:
             if source is not None:
                 self._take_whole(source)
@@ -122,9 +128,10 @@ class Dependencies:
         if below is not None:
             self._take_from(below, names[1:], target)
         elif source is None or not self._through_stars(source, Use(names[0], names[1:])):
-            self._once("foreign", target.module, target.level, names)
+            self._add_once("foreign", target.module, target.level, names)
 
-    def _own(self, origin: Place | None) -> Module | None:
+    def _own_module(self, origin: Place | None) -> Module | None:
+        """Return a place's module if it is the user's own and parsed; past :data:`MOST_BYTES` its bytes count alone."""
         if origin is None or origin.file is None or not is_own(origin.file, self._home):
             return None
         if origin.file not in self._bytes:
@@ -139,7 +146,7 @@ class Dependencies:
 
     def _take_bytes(self, file: Path) -> None:
         """Take in a file without looking into it."""
-        if self._new("bytes", file):
+        if self._first_time("bytes", file):
             self.entries.append(("bytes", hashlib.sha256(self._sources.data(file) or b"").hexdigest()))
 
     def _take_whole(self, module: Module) -> None:
@@ -153,21 +160,24 @@ class Dependencies:
 
     def _note(self, module: Module, node: ast.AST) -> bool:
         """Add a piece of source to the entries, once; return whether it is new."""
-        if not self._new("source", id(node)):
+        if not self._first_time("source", id(node)):
             return False
         self._modules.append(module)
         self.entries.append((self._number(module), module.fragment(node).digest))
         return True
 
     def _number(self, module: Module) -> int:
+        """Return a module's number, in the order in which modules were met: entries bear no paths."""
         return self._numbers.setdefault(id(module), len(self._numbers))
 
-    def _new(self, *key: object) -> bool:
+    def _first_time(self, *key: object) -> bool:
+        """Return whether a key was not met before, and remember it."""
         if key in self._seen:
             return False
         self._seen.add(key)
         return True
 
-    def _once(self, *entry: object) -> None:
-        if self._new(*entry):
+    def _add_once(self, *entry: object) -> None:
+        """Add an entry unless it is there already."""
+        if self._first_time(*entry):
             self.entries.append(entry)

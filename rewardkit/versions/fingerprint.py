@@ -83,6 +83,7 @@ class Fingerprint:
         return fingerprint
 
     def _read_from(self, sources: Sources) -> Fingerprint:
+        """Return the fingerprint that reads its source from these files: this one where they have not changed."""
         if not self._parts:
             return self
         if file_of(innermost(self._root)) is None:

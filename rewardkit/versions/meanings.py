@@ -24,14 +24,13 @@ from rewardkit.transport import FILE_MODULES
 
 PLAIN = (str, int, float, complex, bool, bytes, type(None), type(Ellipsis), range)
 """Types of the values that stand for themselves."""
-_BY_WORDS = frozenset({"datetime", "decimal", "fractions", "uuid"})
+_BY_REPR = frozenset({"datetime", "decimal", "fractions", "uuid"})
 """Modules whose values say by their ``repr`` what they are."""
 _DEPTH = 6  # Settings nested deeper count by their type alone; it also ends circles
 _MOST = 10_000  # Containers of more entries count by their type and size alone
 _MOST_SOURCES = 1_000  # Functions, classes and modules listed for one fingerprint
 
-_Inner: TypeAlias = Callable[[Any], object]
-
+_Inner: TypeAlias = Callable[[Any], object]  # the meaning of a value that another one holds
 
 Sourced: TypeAlias = types.FunctionType | type | types.ModuleType | Versioned
 """What has source, or states its version itself."""
@@ -71,6 +70,7 @@ class Normaliser:
         return self._object(value, inner)
 
     def _function(self, function: types.FunctionType, inner: _Inner) -> object:
+        """Return the meaning of a function: its place in :attr:`sourced`, its defaults and what it closes over."""
         is_repeat = any(sourced is function for sourced in self.sourced)  # it closes over itself, or two hold it
         number = self._source(function)
         if is_repeat:
@@ -89,7 +89,7 @@ class Normaliser:
 
     def _object(self, value: object, inner: _Inner) -> object:
         """Return the meaning of a value that holds others."""
-        if type(value).__module__ in _BY_WORDS:
+        if type(value).__module__ in _BY_REPR:
             return _kind(value), repr(value)
         if isinstance(value, re.Pattern):
             return "pattern", value.pattern, value.flags
@@ -150,6 +150,7 @@ def _settings(value: object, inner: _Inner) -> Iterable[object]:
 
 
 def _closure(function: types.FunctionType, inner: _Inner) -> object:
+    """Return the names that a function closes over, with the meanings of their values."""
     values: dict[str, Any] = dict.fromkeys(function.__code__.co_freevars)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         with contextlib.suppress(ValueError):  # not bound yet
@@ -174,6 +175,7 @@ def _order(value: object) -> str:
 
 
 def _kind(value: object) -> str:
+    """Return the name of a value's type."""
     return f"{_anywhere(type(value).__module__)}.{type(value).__qualname__}"
 
 

@@ -41,12 +41,11 @@ def imported(node: ast.Import | ast.ImportFrom) -> dict[str, ImportTarget]:
         return {
             alias.asname or alias.name: ImportTarget(node.module or "", node.level, alias.name) for alias in node.names
         }
-    return {
-        alias.asname or alias.name.partition(".")[0]: ImportTarget(
-            alias.name if alias.asname else alias.name.partition(".")[0]
-        )
-        for alias in node.names
-    }
+    targets: dict[str, ImportTarget] = {}
+    for alias in node.names:
+        top = alias.name.partition(".")[0]  # all that `import a.b` binds
+        targets[alias.asname or top] = ImportTarget(alias.name if alias.asname else top)
+    return targets
 
 
 def uses(node: ast.AST) -> list[Use]:
@@ -57,19 +56,19 @@ def uses(node: ast.AST) -> list[Use]:
     """
     hidden = _local_names(node) if isinstance(node, FUNCTIONS) else frozenset()
     targets: dict[str, ImportTarget] = {}
-    found_uses: list[Use] = []
+    mentions: list[Use] = []
     waiting: list[ast.AST] = [node]
     while waiting:  # not by recursion: a sum of a thousand terms is a thousand levels deep
         part = waiting.pop()
         if isinstance(part, FUNCTIONS) and part is not node:
-            found_uses += uses(part)
+            mentions += uses(part)
             continue
         waiting += reversed([*ast.iter_child_nodes(part), *_quoted(part)])
         match part:
             case ast.Import() | ast.ImportFrom():
                 targets |= imported(part)
             case ast.Name(id=name):
-                found_uses.append(Use(name))
+                mentions.append(Use(name))
             case ast.Attribute():
                 chain = [part.attr]
                 while isinstance(part.value, ast.Attribute):
@@ -77,30 +76,31 @@ def uses(node: ast.AST) -> list[Use]:
                     chain.append(part.attr)
                 if isinstance(part.value, ast.Name):
                     waiting.pop()
-                    found_uses.append(Use(part.value.id, tuple(reversed(chain))))
+                    mentions.append(Use(part.value.id, tuple(reversed(chain))))
                 else:
                     waiting[-1] = part.value
             case ast.Global(names=names):
-                found_uses += map(Use, names)
+                mentions += map(Use, names)
             case ast.Call(func=func, args=[ast.Constant(value=str(module)), *_]) if _name(func) in _DYNAMIC:
-                found_uses.append(Use(module, (), ImportTarget(module)))
-    found_uses = [use._replace(target=use.target or targets.get(use.name)) for use in found_uses]
-    return list(dict.fromkeys(use for use in found_uses if use.target is not None or use.name not in hidden))
+                mentions.append(Use(module, (), ImportTarget(module)))
+    mentions = [use._replace(target=use.target or targets.get(use.name)) for use in mentions]
+    return list(dict.fromkeys(use for use in mentions if use.target is not None or use.name not in hidden))
 
 
 def _local_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
     """Return the names that a function binds, unless its decorators, defaults or annotations mention them too."""
     outside = [function.args, *function.decorator_list, *([function.returns] if function.returns else [])]
-    used_names = {part.id for root in outside for part in ast.walk(root) if isinstance(part, ast.Name)}
+    outer = {part.id for root in outside for part in ast.walk(root) if isinstance(part, ast.Name)}
     for part in ast.walk(function):
         if isinstance(part, ast.Global | ast.Nonlocal):
-            used_names.update(part.names)
+            outer.update(part.names)
     parameters = {part.arg for part in ast.walk(function.args) if isinstance(part, ast.arg)}
     bound = {name for statement in function.body for part in own_nodes(statement) for name in bound_by(part)}
-    return frozenset((parameters | bound) - used_names)
+    return frozenset((parameters | bound) - outer)
 
 
 def _name(called: ast.expr) -> str | None:
+    """Return the name by which a function is called, the last one of ``a.b.c()``."""
     return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", None)
 
 
@@ -201,6 +201,7 @@ def _pieces(values: Iterable[ast.expr]) -> Iterator[object]:
 
 def without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
     """Return a body's statements without the text that documents it."""
-    first = body[0] if body else None
-    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    return body[1:] if documented and isinstance(first.value.value, str) else body  # type: ignore[union-attr]
+    match body:
+        case [ast.Expr(value=ast.Constant(value=str())), *_]:
+            return body[1:]
+    return body

@@ -73,6 +73,7 @@ class Module:
             self._read(statement)
 
     def _read(self, statement: ast.stmt) -> None:
+        """Note what a statement imports, and the names that it binds or changes."""
         names: list[str] = []
         for node in own_nodes(statement):
             if isinstance(node, ast.Import | ast.ImportFrom):
@@ -99,17 +100,14 @@ class Module:
         return bindings
 
     def _changed_by(self, call: ast.expr) -> Iterator[str]:
+        """Return the names that a call may change: constants that it, or what it calls, mentions, and its object."""
         for use in uses(call):
-            definitions = [
-                definition
-                for definition in self._bound.get(use.name, ())
-                if isinstance(definition, (*FUNCTIONS, ast.ClassDef))
-            ]
-            for name in (
-                use.name,
-                *(inner.name for definition in definitions for inner in self.fragment(definition).uses),
-            ):
-                if any(isinstance(by, _CONSTANT) for by in self._bound.get(name, ())):
+            names = [use.name]
+            for binding in self._bound.get(use.name, ()):
+                if isinstance(binding, (*FUNCTIONS, ast.ClassDef)):
+                    names += (inner.name for inner in self.fragment(binding).uses)
+            for name in names:
+                if any(isinstance(binding, _CONSTANT) for binding in self._bound.get(name, ())):
                     yield name
         called = call.func if isinstance(call, ast.Call) else call
         if isinstance(called, ast.Attribute):  # as @name.register, which takes in what it decorates
@@ -153,6 +151,7 @@ class Module:
 
     @functools.cached_property
     def _definitions(self) -> dict[str, list[ast.AST]]:
+        """The functions and classes by name, wherever they stand; lambdas under ``<lambda>``."""
         definitions: dict[str, list[ast.AST]] = {}
         for node in ast.walk(self._tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
@@ -178,6 +177,7 @@ class Module:
 
 
 def _first_line(node: ast.AST) -> int:
+    """Return the line at which a definition begins, decorators included, as compiled code has it."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([getattr(node, "lineno", 0), *(decorator.lineno for decorator in decorators)])
 
@@ -211,8 +211,8 @@ def without_markers(node: ast.AST, imports: Mapping[str, Sequence[ImportTarget]]
 
 
 def _is_marker(decorator: ast.expr, imports: Mapping[str, Sequence[ImportTarget]]) -> bool:
-    called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    match called:
+    """Return whether a decorator is one of rewardkit's, as the module's imports have it."""
+    match decorator.func if isinstance(decorator, ast.Call) else decorator:
         case ast.Name(id=name):
             targets = [(target.name, target) for target in imports.get(name, ())]
         case ast.Attribute(value=ast.Name(id=module), attr=name):
@@ -240,6 +240,7 @@ def module_of(file: Path, data: bytes) -> Module | None:
 
 
 def _parsed(text: str, file: Path | None) -> Module | None:
+    """Return a module of this text; ``None`` where it is not Python, or too deep to parse."""
     try:
         return Module(parse(text), file)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -5,6 +5,7 @@ Source comes from files and from a notebook's cells in ``linecache``; where ther
 
 from __future__ import annotations
 
+import ast
 import dis
 import enum
 import functools
@@ -43,6 +44,7 @@ class SourceReader:
         return pieces, self._dependencies.entries
 
     def _read(self, value: Sourced) -> object:
+        """Return what stands for one source: a version that it states, a name, or where its entries begin."""
         if isinstance(value, Versioned):
             return value.version_at(self._sources)
         if isinstance(value, types.FunctionType):
@@ -50,6 +52,7 @@ class SourceReader:
         return self._module(value) if isinstance(value, types.ModuleType) else self._class(value)
 
     def _function(self, function: types.FunctionType) -> object:
+        """Return where a function's entries begin, with the values it takes from its module; its name if another's."""
         code = function.__code__
         file = file_of(function)
         if file is not None and not self._is_own(file):
@@ -58,72 +61,72 @@ class SourceReader:
         node = None if module is None else _definition(module, code)
         if module is None or node is None:
             return self._compiled(function)
-        before = len(self._dependencies.entries)
-        return "read", before, self._living(function, self._dependencies.start(module, node))
+        first_entry = len(self._dependencies.entries)
+        return "read", first_entry, self._current_values(function, self._dependencies.start(module, node))
 
     def _compiled(self, function: types.FunctionType) -> object:
         """Return what the compiled code says, where there is no source."""
         names = _globals(function.__code__)
-        return code_meaning(function.__code__, self._normaliser.meaning), self._living(function, names)
+        return code_meaning(function.__code__, self._normaliser.meaning), self._current_values(function, names)
 
-    def _living(self, function: types.FunctionType, among: Iterable[str]) -> object:
+    def _current_values(self, function: types.FunctionType, among: Iterable[str]) -> object:
         """Return the meanings of those of the names that the function takes from its module, as they are now."""
         space = function.__globals__
         names = sorted({*among} & {*_globals(function.__code__)} & space.keys())
-        return [(name, self._normaliser.meaning(_called(space[name]))) for name in names]
+        return [(name, self._normaliser.meaning(_undecorated(space[name]))) for name in names]
 
     def _class(self, cls: type) -> object:
+        """Return where a class's entries begin; what it holds if it has no source, and its name if it is another's."""
         module = sys.modules.get(cls.__module__)
         file = file_of(module)
         if file is None and cls.__module__ not in sys.builtin_module_names:
             return self._members(cls)
         source = read(file, self._sources) if file is not None and self._is_own(file) else None
-        functions = [method for method in _methods(cls) if isinstance(method, types.FunctionType)]
-        line = next(
-            (function.__code__.co_firstlineno for function in functions if file_of(function) == file_of(cls)), None
-        )
-        nodes = [] if source is None else source.classes(cls.__name__, line)
+        nodes = [] if source is None else source.classes(cls.__name__, _line_within(cls))
         if source is None or not nodes:  # a cell may define it, though a script began the process
             return self._members(cls) if cls.__module__ == "__main__" else reference(cls)
-        before = len(self._dependencies.entries)
+        first_entry = len(self._dependencies.entries)
         for node in nodes:
             self._dependencies.start(source, node)
-        return "read", before
+        return "read", first_entry
 
     def _members(self, cls: type) -> object:
+        """Return the meanings of what a class holds, for one without source."""
         return reference(cls), [self._normaliser.meaning(member) for member in _members(cls)]
 
     def _module(self, module: types.ModuleType) -> object:
+        """Return where a module's entries begin; its name if it is another's."""
         file = file_of(module)
         source = read(file, self._sources) if file is not None and self._is_own(file) else None
         if source is None:
             return reference(module)
-        before = len(self._dependencies.entries)
+        first_entry = len(self._dependencies.entries)
         self._dependencies.start_module(source)
-        return "read", before
+        return "read", first_entry
 
     def _is_own(self, file: Path) -> bool:
         return is_own(file, self._home)
 
 
-def _called(value: object) -> Any:
+def _undecorated(value: object) -> Any:
     """Return the function of a reward, which may be the very one whose version is asked for, or use it."""
     return vars(value).get("__wrapped__", value) if isinstance(value, Versioned) else value
 
 
-def _definition(module: Module, code: types.CodeType) -> Any:
-    """Return the syntax tree of a function's code."""
+def _definition(module: Module, code: types.CodeType) -> ast.AST | None:
+    """Return the syntax tree of a function's code; ``None`` where none is found, or lambdas of a line are alike."""
     if code.co_name != "<lambda>":
         return module.definition(code.co_name, code.co_firstlineno)
-    here = module.lambdas(code.co_firstlineno)
-    if len(here) > 1:  # on one line: the one whose body is what the code returns
-        positions = {(line, column, end_line, end) for line, end_line, column, end in code.co_positions()}
-        here = [
-            node
-            for node in here
-            if (node.body.lineno, node.body.col_offset, node.body.end_lineno, node.body.end_col_offset) in positions
-        ]
-    return here[0] if len(here) == 1 else None
+    lambdas = module.lambdas(code.co_firstlineno)
+    if len(lambdas) > 1:  # the code's is the one whose body is what the code returns
+        positions = set(code.co_positions())
+        lambdas = [node for node in lambdas if _position(node.body) in positions]
+    return lambdas[0] if len(lambdas) == 1 else None
+
+
+def _position(node: ast.expr) -> tuple[int | None, ...]:
+    """Return where an expression lies, in the order of ``co_positions``."""
+    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
 
 
 def _methods(cls: type) -> Iterable[object]:
@@ -133,6 +136,14 @@ def _methods(cls: type) -> Iterable[object]:
             yield value.func
         else:
             yield value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+
+
+def _line_within(cls: type) -> int | None:
+    """Return a line of a class's source, that of a method; ``None`` where it has no method of its own file."""
+    for method in _methods(cls):
+        if isinstance(method, types.FunctionType) and file_of(method) == file_of(cls):
+            return method.__code__.co_firstlineno
+    return None
 
 
 def _members(cls: type) -> Iterable[object]:
