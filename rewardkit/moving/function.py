@@ -8,7 +8,7 @@ import keyword
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rewardkit.declare.callables import is_async, set_by_partials, without_partials
 from rewardkit.declare.decorator import Reward, make_options, name_of, refuse_no_reward
@@ -21,6 +21,13 @@ from rewardkit.versions.fingerprint import Fingerprint
 
 NOT_GIVEN: Any = object()  # What stands for the function where a move is a decorator with options
 _BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+class ToolCall(NamedTuple):
+    """A call of the author's function, as its tool makes it."""
+
+    arguments: dict[str, Any]  # all by keyword
+    read: Callable[[Any], Any]  # what makes the score, or a group's scores, of its result
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +43,14 @@ class MovedFunction(RewardFunction, Versioned):
         vars(self).update({name: getattr(beneath, name) for name in names if hasattr(beneath, name)})
         vars(self)["__wrapped__"] = self.moved
 
-    def arguments(self, columns: Mapping[str, Any]) -> tuple[dict[str, Any], Callable[[Any], Any]]:
-        """Return what the author's function is called with, and what makes the score, or a group's, of its result."""
+    def tool_call(self, columns: Mapping[str, Any]) -> ToolCall:
+        """Return the call of the author's function that its tool would make for these columns."""
         raise NotImplementedError
 
     def __call__(self, /, **columns: object) -> Any:
         """Call the author's function as its tool does, and return the score, or those of a group."""
-        arguments, read = self.arguments(columns)
-        return read(self.moved(**arguments))
+        call = self.tool_call(columns)
+        return call.read(self.moved(**call.arguments))
 
     @property
     def version(self) -> str:
@@ -64,8 +71,8 @@ class AsyncMovedFunction(MovedFunction):
     """The same for an ``async def``; a class that inherits it names it before the tool's own."""
 
     async def __call__(self, /, **columns: object) -> Any:
-        arguments, read = self.arguments(columns)
-        return read(await self.moved(**arguments))
+        call = self.tool_call(columns)
+        return call.read(await self.moved(**call.arguments))
 
 
 def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -87,10 +94,11 @@ def required_of(function: Callable[..., Any]) -> set[str]:
 
 def signature_of(optional: Sequence[str], required: Sequence[str], *, rest: bool = False) -> inspect.Signature:
     """Return a signature of keyword parameters; with ``rest`` it takes further columns."""
-    kind, parameter = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter
-    parameters = [parameter(name, kind) for name in required]
-    parameters += [parameter(name, kind, default=None) for name in optional]
-    return inspect.Signature([*parameters, *([parameter("columns", parameter.VAR_KEYWORD)] if rest else [])])
+    parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in required]
+    parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in optional]
+    if rest:
+        parameters.append(inspect.Parameter("columns", inspect.Parameter.VAR_KEYWORD))
+    return inspect.Signature(parameters)
 
 
 def names_column(name: str) -> bool:

@@ -21,7 +21,7 @@ from rewardkit.declare.options import Options, RewardOptions
 from rewardkit.declare.spec import Kind
 from rewardkit.errors import BadReturnError, ConfigError, RewardDefinitionError
 from rewardkit.function import RewardFunction, Versioned
-from rewardkit.moving.function import names_column
+from rewardkit.moving.function import names_column, signature_of
 from rewardkit.moving.grader_kinds import (
     PYTHON_TIMEOUT_S,
     Grader,
@@ -77,11 +77,10 @@ class GraderFunction(RewardFunction, Versioned):
 
     @cached_property
     def __signature__(self) -> inspect.Signature:
-        kind, parameter = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter
-        columns = [parameter(name, kind) for name in self.grader.columns if names_column(name)]
+        """The columns that a call takes: those of its templates, and the row for the rest."""
+        columns = [name for name in self.grader.columns if names_column(name)]
         optional = ["prompt", "example"] if self.grader.reads_prompt else ["example"]
-        rest = [parameter(name, kind, default=None) for name in optional]
-        return inspect.Signature([parameter("completion", kind), *columns, *rest])
+        return signature_of(optional, ["completion", *columns])
 
     @property
     def hints(self) -> Mapping[str, Any]:
@@ -155,6 +154,7 @@ class AskingGraderFunction(GraderFunction):
 
 
 def _grade(grader: Grader, spaces: Spaces) -> Any:
+    """Return the grade of a grader that asks no model and is no multi-grader."""
     assert isinstance(grader, StringCheck | TextSimilarity | PythonGrader)
     return grader.grade(spaces)
 
@@ -205,6 +205,7 @@ def from_grader(
 
 
 def _config(config: object) -> Any:
+    """Return a grader's configuration, whichever way it was given."""
     if isinstance(config, Mapping):
         return config
     if not isinstance(config, str | os.PathLike):
@@ -224,8 +225,9 @@ def _config(config: object) -> Any:
 
 
 def _model(grader: ModelGrader, asking: Mapping[str, Any]) -> AskedModel:
+    """Return what asks the model of a grader, from the first package that offers it."""
     offers = list(entry_points(group=MODELS, name=grader.type))
     if not offers:
         raise ConfigError(f"{grader.where}: no installed package asks a model for a {grader.type} grader")
-    made: AskedModel = offers[0].load()(grader.model_dump(mode="json", by_alias=True), asking)
-    return made
+    model: AskedModel = offers[0].load()(grader.model_dump(mode="json", by_alias=True), asking)
+    return model

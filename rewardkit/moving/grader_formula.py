@@ -77,10 +77,11 @@ def _depth(tree: ast.expr) -> int:
 
 
 def _fault(node: ast.AST, names: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with one part of a formula; ``None`` if nothing is."""
     match node:
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS and args:
-            several = name in ("min", "max") or len(args) == 1
-            return None if several else f"{name} takes one number, and is given {len(args)}"
+            has_its_count = name in ("min", "max") or len(args) == 1
+            return None if has_its_count else f"{name} takes one number, and is given {len(args)}"
         case ast.Call():
             return f"only {', '.join(_FUNCTIONS)} can be called"
         case ast.Name(id=name):
@@ -95,6 +96,7 @@ def _fault(node: ast.AST, names: Mapping[str, Any]) -> str | None:
 
 
 def _value(node: ast.AST, numbers: Mapping[str, float]) -> float:
+    """Return the number that a part of a checked formula stands for."""
     match node:
         case ast.Constant(value=value) if isinstance(value, int | float):
             return float(value)

@@ -55,6 +55,7 @@ def load(metric: str) -> None:
 
 
 def _package(module: str) -> Any:
+    """Return a measure's module; raise ConfigError where its package is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError as reason:
@@ -90,6 +91,8 @@ def _meteor(text: str, reference: str) -> float:
 
 
 def _rouge(kind: str) -> Callable[[str, str], float]:
+    """Return the measure of a kind of ROUGE."""
+
     def measure(text: str, reference: str) -> float:
         tokenizer = _package("rouge_score.tokenizers").DefaultTokenizer(False)  # given: the default one is logged
         if reference.strip() and not tokenizer.tokenize(reference):
@@ -250,6 +253,7 @@ class PythonGrader(Grader):
         return self._read_result(jail.call(self.source, "grade", [arguments], limits=limits))
 
     def _read_result(self, result: ExecutionResult) -> Any:
+        """Return what the function returned, and print what it printed; RewardTextError where it returned nothing."""
         if result.stdout:
             print(result.stdout, end="")
         value = result.value[0] if result.value else None

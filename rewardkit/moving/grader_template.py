@@ -110,11 +110,13 @@ def _as_plain(value: object) -> Any:
 
 
 def _text_of(value: object) -> str:
+    """Return a variable's value as it stands in the text."""
     value = in_json(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _path(text: str, where: str) -> tuple[str | int, ...]:
+    """Return the path of a variable such as ``item.name``; RewardDefinitionError for anything else."""
     match = _PATH.fullmatch(text)
     if match is None:
         raise RewardDefinitionError(
@@ -130,6 +132,7 @@ def _path(text: str, where: str) -> tuple[str | int, ...]:
 
 
 def _value_at(spaces: Mapping[str, Any], path: tuple[str | int, ...]) -> Any:
+    """Return the value at a path; LookupError, which names the first missing step, where there is none."""
     value: Any = spaces
     for depth, step in enumerate(path):
         try:

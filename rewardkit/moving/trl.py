@@ -18,6 +18,7 @@ from rewardkit.moving.function import (
     NOT_GIVEN,
     AsyncMovedFunction,
     MovedFunction,
+    ToolCall,
     check_function,
     names_column,
     parameters_of,
@@ -65,6 +66,7 @@ class TrlFunction(MovedFunction):
 
     @cached_property
     def __signature__(self) -> inspect.Signature:
+        """The columns that a call takes of ours: what the author's function needs, and what TRL would pass besides."""
         parameters = self.parameters.items()
         own = {name: parameter for name, parameter in parameters if names_column(name) and name not in _OWN}
         required = [name for name, parameter in own.items() if parameter.default is parameter.empty]
@@ -73,9 +75,8 @@ class TrlFunction(MovedFunction):
         columns = [keyword for keyword, trl_name in trl_names.items() if self._wants(trl_name)]
         needs_row = ["example"] if any(map(self._wants, _OURS)) else []
         completion = "completions" if self.in_groups else "completion"
-        return signature_of(
-            [*columns, *needs_row, "step", "epoch", *optional], [completion, *required], rest=self.takes_all
-        )
+        optional = [*columns, *needs_row, "step", "epoch", *optional]
+        return signature_of(optional, [completion, *required], rest=self.takes_all)
 
     @property
     def hints(self) -> Mapping[str, Any]:
@@ -83,30 +84,33 @@ class TrlFunction(MovedFunction):
         return {**dict.fromkeys(self.parameters, object), **texts, "example": Mapping[str, Any]}
 
     def _wants(self, name: str) -> bool:
+        """Return whether the author's function takes a parameter of this name."""
         return self.takes_all or name in self.parameters
 
-    def arguments(self, columns: Mapping[str, Any]) -> tuple[dict[str, Any], Callable[[Any], Any]]:
+    def tool_call(self, columns: Mapping[str, Any]) -> ToolCall:
         columns, log = dict(columns), _Log()
         prompt, step, epoch = (columns.pop(name, None) for name in ("prompt", "step", "epoch"))
         ids, row = columns.pop("completion_ids", None), columns.pop("example", None) or {}
         columns |= {name: row[name] for name in _OURS if name in row}
         completions = list(columns.pop("completions")) if self.in_groups else [columns.pop("completion")]
         count = len(completions)
-        state = SimpleNamespace(global_step=step or 0, epoch=epoch or 0.0)
-        every: dict[str, Any] = {
+
+        keywords: dict[str, Any] = {
             "prompts": [prompt] * count,
             "completions": completions,
             "completion_ids": (ids if self.in_groups else [ids]) if ids is not None else [None] * count,
-            "trainer_state": state,
+            "trainer_state": SimpleNamespace(global_step=step or 0, epoch=epoch or 0.0),
             "log_extra": log.extra,
             "log_metric": log.metric,
             **{name: [value] * count for name, value in columns.items()},
         }
         if ENVIRONMENTS_COLUMN in columns and self.in_groups:
-            every[ENVIRONMENTS_COLUMN] = list(columns[ENVIRONMENTS_COLUMN])
-        return {name: value for name, value in every.items() if self._wants(name)}, partial(self._read, count, log)
+            keywords[ENVIRONMENTS_COLUMN] = list(columns[ENVIRONMENTS_COLUMN])
+        wanted = {name: value for name, value in keywords.items() if self._wants(name)}
+        return ToolCall(wanted, partial(self._read, count, log))
 
     def _read(self, count: int, log: _Log, value: object) -> Any:
+        """Return the score of a result, or those of a group, with what the call logged as metrics."""
         scores = [scored(score, log.metrics) for score in scores_from(value, count, "TRL")]
         return scores if self.in_groups else scores[0]
 
@@ -157,6 +161,7 @@ def from_trl(function: Any = NOT_GIVEN, /, *, in_groups: bool = False, **options
 
 
 def _check(function: Callable[..., Any]) -> None:
+    """Raise :class:`RewardDefinitionError` for a function that TRL could not call."""
     check_function(function, "from_trl")
     name, parameters = name_of(function), parameters_of(function)
     if "completion" in parameters and "completions" not in parameters:

@@ -16,6 +16,7 @@ from rewardkit.moving.function import (
     NOT_GIVEN,
     AsyncMovedFunction,
     MovedFunction,
+    ToolCall,
     check_function,
     parameters_of,
     required_of,
@@ -42,17 +43,20 @@ class VerifiersFunction(MovedFunction):
 
     @cached_property
     def __signature__(self) -> inspect.Signature:
-        needs_answer = {"answer", "answers"} & required_of(self.moved)
-        required = ["completions" if self.in_groups else "completion", *(["answer"] if needs_answer else [])]
-        reads_prompt = self.takes_all or {"prompt", "prompts", "state", "states"} & self.parameters.keys()
-        return signature_of([*(["prompt"] if reads_prompt else []), "example"], required)
+        """The columns that a call takes of ours: what the author's function needs, and the row for the rest."""
+        required, optional = ["completions" if self.in_groups else "completion"], ["example"]
+        if {"answer", "answers"} & required_of(self.moved):
+            required.append("answer")
+        if self.takes_all or {"prompt", "prompts", "state", "states"} & self.parameters.keys():
+            optional.insert(0, "prompt")
+        return signature_of(optional, required)
 
     @property
     def hints(self) -> Mapping[str, Any]:
         example = {"answer": object, "example": Mapping[str, Any]}
         return {"prompt": object, "completion": object, "completions": list[object], **example}
 
-    def arguments(self, columns: Mapping[str, Any]) -> tuple[dict[str, Any], Callable[[Any], Any]]:
+    def tool_call(self, columns: Mapping[str, Any]) -> ToolCall:
         own = ("prompt", "completion", "completions", "example")
         row = {**(columns.get("example") or {}), **{name: value for name, value in columns.items() if name not in own}}
         completions = list(columns["completions"]) if self.in_groups else [columns["completion"]]
@@ -64,15 +68,14 @@ class VerifiersFunction(MovedFunction):
         }
         rollouts = [{**row, **shared, "completion": completion} for completion in completions]
         keywords: dict[str, Any] = {**shared, "completion": completions[0], "state": dict(rollouts[0])}
+        read: Callable[[Any], Any] = score_from
         if self.in_groups:
             names = [(plural, single) for plural, single in _SINGULAR.items() if single != "state"]
             keywords = {plural: [rollout[single] for rollout in rollouts] for plural, single in names}
             keywords["states"] = [dict(rollout) for rollout in rollouts]
+            read = partial(scores_from, count=len(completions), tool="verifiers")
         keywords |= dict(self.settings)
-        arguments = {name: value for name, value in keywords.items() if self.takes_all or name in self.parameters}
-        return arguments, partial(
-            scores_from, count=len(completions), tool="verifiers"
-        ) if self.in_groups else score_from
+        return ToolCall({name: keywords[name] for name in keywords if self.takes_all or name in self.parameters}, read)
 
 
 class AsyncVerifiersFunction(AsyncMovedFunction, VerifiersFunction):
@@ -120,6 +123,7 @@ def from_verifiers(function: Any = NOT_GIVEN, /, *, objects: Mapping[str, Any] |
 
 
 def _in_groups(function: Callable[..., Any]) -> bool:
+    """Return whether a function takes the rollouts of one prompt at once, by plural names."""
     return bool(parameters_of(function).keys() & _SINGULAR.keys())
 
 
@@ -137,6 +141,7 @@ def _info(value: object) -> Any:
 
 
 def _check(function: Callable[..., Any], objects: Mapping[str, Any]) -> None:
+    """Raise :class:`RewardDefinitionError` for a function that a rubric could not call."""
     check_function(function, "from_verifiers")
     name, parameters = name_of(function), parameters_of(function)
     if "trace" in required_of(function):

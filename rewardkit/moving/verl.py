@@ -16,6 +16,7 @@ from rewardkit.moving.function import (
     NOT_GIVEN,
     AsyncMovedFunction,
     MovedFunction,
+    ToolCall,
     check_function,
     metrics_and_reason,
     names_column,
@@ -40,19 +41,29 @@ _TRUTHS = ("reward_model.ground_truth", "ground_truth", "answer")
 class VerlFunction(MovedFunction):
     """A ``compute_score`` of verl's, called for one completion."""
 
+    @property
+    def truth_path(self) -> str | None:
+        """The column of the ground truth, or a field of it as ``column.field``; ``None`` where none was named."""
+        path: str | None = self.settings[0]
+        return path
+
     @cached_property
     def __signature__(self) -> inspect.Signature:
-        column = (self.settings[0] or "").partition(".")[0]
-        required = ["completion", *([column] if names_column(column) else [])]
+        """The columns that a call takes of ours: what the author's function needs, and the row for the rest."""
+        required, optional = ["completion"], ["example"]
+        column = (self.truth_path or "").partition(".")[0]
+        if names_column(column):
+            required.append(column)
         reads_info = self.takes_all or {"extra_info", "extra_infos"} & self.parameters.keys()
-        info = ["extra_info"] if reads_info and column != "extra_info" else []
-        return signature_of(["example", *info], required)
+        if reads_info and column != "extra_info":
+            optional.append("extra_info")
+        return signature_of(optional, required)
 
     @property
     def hints(self) -> Mapping[str, Any]:
         return {**dict.fromkeys(self.__signature__.parameters, object), "completion": str, "example": Mapping[str, Any]}
 
-    def arguments(self, columns: Mapping[str, Any]) -> tuple[dict[str, Any], Callable[[Any], Any]]:
+    def tool_call(self, columns: Mapping[str, Any]) -> ToolCall:
         own = {name: value for name, value in columns.items() if name not in ("completion", "example")}
         completion, example = columns["completion"], {**(columns.get("example") or {}), **own}
         info = _object(example.get("extra_info"))
@@ -62,9 +73,9 @@ class VerlFunction(MovedFunction):
             **self._truth(example),
             "extra_info": dict(example) if info is None else info,
         }
-        passed = {many: [row[name]] for many, name in _MANY.items() if name in row} if self.in_batches else row
-        arguments = {name: value for name, value in passed.items() if self.takes_all or name in self.parameters}
-        return arguments, self._read
+        keywords = {many: [row[name]] for many, name in _MANY.items() if name in row} if self.in_batches else row
+        wanted = {name: value for name, value in keywords.items() if self.takes_all or name in self.parameters}
+        return ToolCall(wanted, self._read)
 
     @property
     def in_batches(self) -> bool:
@@ -73,7 +84,7 @@ class VerlFunction(MovedFunction):
 
     def _truth(self, example: Mapping[str, Any]) -> dict[str, Any]:
         """Return a row's ``ground_truth``; without one ``{}``, or LookupError where the function needs it."""
-        paths = _TRUTHS if self.settings[0] is None else (self.settings[0],)
+        paths = _TRUTHS if self.truth_path is None else (self.truth_path,)
         for path in paths:
             column, _, key = path.partition(".")
             if column not in example:
@@ -83,7 +94,7 @@ class VerlFunction(MovedFunction):
             inside = _object(example[column])
             if inside is not None and key in inside:
                 return {"ground_truth": inside[key]}
-        if self.settings[0] is None and not {"ground_truth", "ground_truths"} & required_of(self.moved):
+        if self.truth_path is None and not {"ground_truth", "ground_truths"} & required_of(self.moved):
             return {}
         raise LookupError(
             f"the row has no {' and no '.join(map(repr, paths))}; name the column of the ground truth with "
@@ -149,6 +160,7 @@ def from_verl(function: Any = NOT_GIVEN, /, *, ground_truth: str | None = None, 
 
 
 def _check(function: Callable[..., Any]) -> None:
+    """Raise :class:`RewardDefinitionError` for a function that verl could not call."""
     check_function(function, "from_verl")
     name, parameters = name_of(function), parameters_of(function)
     if not takes_all(function) and not {"solution_str", "solution_strs"} & parameters.keys():
