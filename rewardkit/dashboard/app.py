@@ -87,6 +87,7 @@ class JsonResponse(Response):
 
 
 def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names: Sequence[str] = ()) -> Guard:
+    """Return the dashboard's ASGI app: its routes, packed replies, and the guard before them."""
     endpoints = _Endpoints(dashboard)
     routes = [
         Route("/api/runs", endpoints.runs),
@@ -121,6 +122,7 @@ class _Endpoints:
         return await _answer(self._dashboard.workers.ask(task, VIEW_S))
 
     async def action(self, request: Request) -> Response:
+        """Do something to a run, in a thread of the actions; refuse a request without the write token unread."""
         name, act = request.path_params["action"], ACTIONS.get(request.path_params["action"])
         refusal = self._write_refusal(request)
         if refusal is not None:
@@ -137,6 +139,7 @@ class _Endpoints:
         return self._write_refusal(request) or JsonResponse({"can_write": True})
 
     def _write_refusal(self, request: Request) -> Response | None:
+        """Return the answer to a request that may not change rewards; ``None`` for one that may."""
         token = self._dashboard.write_token
         if token is None:
             return _error("rewards cannot be changed here; start `rewardkit ui` with --write", 403)
@@ -148,6 +151,7 @@ class _Endpoints:
         return await _answer(self._dashboard.live.state(request.path_params["run"]))
 
     async def live(self, request: Request) -> Response:
+        """Stream a run's states to the page; refuse a browser that has all the streams it may have."""
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
         # the windows of one browser share a number of streams; those of two that look alike ask more slowly
@@ -246,6 +250,7 @@ async def _body(request: Request) -> Response | dict[str, Any]:
 
 
 async def _events(live: Live, name: str, browser: str) -> AsyncGenerator[bytes]:
+    """Yield a run's states as server-sent events, with a comment where there was nothing for a while."""
     async with contextlib.aclosing(live.states(name, browser)) as states:
         async for state in states:
             yield b": still here\n\n" if state is None else b"event: state\ndata: " + json_bytes(state) + b"\n\n"

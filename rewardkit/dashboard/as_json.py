@@ -60,6 +60,7 @@ def _cut(messages: Sequence[dict[str, Any]], room: int) -> list[dict[str, Any]]:
 
 
 def _message(message: object) -> dict[str, Any]:
+    """Return a message as the page shows it; anything but a mapping becomes text of a nameless role."""
     if not isinstance(message, Mapping):
         return {"role": "", "name": None, "parts": [_part("other", _as_text(message))]}
     role, name = message.get("role"), message.get("name")
@@ -68,6 +69,7 @@ def _message(message: object) -> dict[str, Any]:
 
 
 def _parts(message: Mapping[str, Any]) -> Iterator[Part]:
+    """Yield the parts of a message: its thoughts, its content block by block, its tool calls."""
     for key in ("reasoning_content", "thinking", "reasoning"):
         if isinstance(message.get(key), str):
             yield _part("thinking", message[key])
@@ -84,6 +86,7 @@ def _parts(message: Mapping[str, Any]) -> Iterator[Part]:
 
 
 def _block(block: object, kind: str) -> Part:
+    """Return a block of a message's content, as OpenAI and Anthropic write them; an unknown one as JSON."""
     if not isinstance(block, Mapping):
         return _part(kind, _as_text(block))
     match block.get("type"):

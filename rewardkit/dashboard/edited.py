@@ -62,6 +62,7 @@ def write_source(record: Path, name: str, source: str) -> Path:
 
 
 def _parse(source: str) -> ast.Module:
+    """Return the syntax tree of a reward's text; RewardLoadError where it is empty, too large or no Python."""
     size = len(source.encode("utf-8", "surrogatepass"))
     if size > LARGEST:
         raise RewardLoadError(f"the source has {size:,} bytes: expected at most {LARGEST:,}")
@@ -88,8 +89,8 @@ def _possible_names(tree: ast.Module) -> Iterator[str]:
 
 
 def _is_mark(decorator: ast.expr) -> bool:
-    called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", None)
+    mark = decorator.func if isinstance(decorator, ast.Call) else decorator
+    name = mark.attr if isinstance(mark, ast.Attribute) else getattr(mark, "id", None)
     return name in _MARKS
 
 

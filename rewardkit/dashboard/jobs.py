@@ -72,6 +72,7 @@ class _Job:
     printed: deque[str] = field(default_factory=lambda: deque(maxlen=_TAIL))
 
     def now(self) -> JobState:
+        """Return the state with the seconds so far."""
         with self.lock:
             took = time.monotonic() - self.start_s
             return dataclasses.replace(self.state, seconds=took) if self.state.state == "running" else self.state
@@ -163,8 +164,8 @@ def _run(job: _Job, request: Mapping[str, Any]) -> None:
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
-            start_new_session=True,
-            env=variables,  # killed as a group
+            start_new_session=True,  # it is killed as a group
+            env=variables,
         )
     except OSError as error:
         job.end("failed", problem=f"cannot start {sys.executable}: {error}")
@@ -210,16 +211,18 @@ def _end_rest(process: subprocess.Popen[bytes], mark: str) -> None:
 
 
 def _kill(group: int, mark: str) -> None:
+    """Kill a group of processes, and those that have left it and still have the job's variable."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
     variable = f"{_MARK}={mark}".encode()
     for environ in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if variable in environ.read_bytes().split(b"\0"):  # it left the group, and still has the variable
+            if variable in environ.read_bytes().split(b"\0"):
                 os.kill(int(environ.parent.name), signal.SIGKILL)
 
 
 def _expire(job: _Job) -> None:
+    """End a job whose deadline has passed."""
     job.end("failed", problem=f"not done after {job.deadline_s:.0f} s, which is all that it has; try fewer completions")
     _stop(job)
 

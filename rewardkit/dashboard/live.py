@@ -133,6 +133,7 @@ class Live:
                 run.until = time.monotonic() + _FORGET_S
 
     def _watch(self) -> None:
+        """Look at the watched runs again and again until the end: what the thread does."""
         readers = self._readers()
         try:
             while not self._end.is_set():
@@ -177,7 +178,7 @@ def _look(readers: Readers, name: str, watched: WatchedRun, numbers: Iterator[in
         version: object = (id(opened.run), opened.run.data_version)
         if version == watched.version and now - watched.checked_s < _AGAIN_S:
             return False
-        state = _state(opened)
+        state = _state_of_run(opened)
     except Exception as error:  # whatever stands in a damaged record, the other runs are watched on
         readers.drop(name)
         kind = "missing" if isinstance(error, Missing) else "unreadable"
@@ -192,9 +193,10 @@ def _look(readers: Readers, name: str, watched: WatchedRun, numbers: Iterator[in
     return changed
 
 
-def _state(opened: OpenRun) -> dict[str, Any]:
+def _state_of_run(opened: OpenRun) -> dict[str, Any]:
+    """Return what the page learns of a run whenever it changes."""
     run = opened.run
-    last_id = run.last_id  # before the steps: what comes between is told with its step, not without
+    last_id = run.last_id  # before the steps: a completion recorded in between comes with the next look and its step
     steps = run.steps()
     return {
         "state": "running" if run.running else "ended",

@@ -103,6 +103,7 @@ class PromptIndex:
         return np.where(self.first_epoch < self.last_epoch, self.last_mean - self.first_mean, np.nan)
 
     def _mean_in(self, epochs: Whole) -> Floats:
+        """Return the mean total of each prompt in an epoch of its own; ``nan`` for an epoch of -1."""
         means = np.full(self._count, np.nan)
         prompts = np.flatnonzero(epochs >= 0)
         places = np.searchsorted(self._pairs, _pairs_of(prompts, epochs[prompts]))
@@ -131,6 +132,7 @@ class PromptIndex:
         return Progress("completions", self._last, last)
 
     def _grow(self, count: int) -> None:
+        """Make room for prompts up to ``count``, without completions."""
         more = count - self._count
         if more <= 0:
             return
@@ -144,6 +146,7 @@ class PromptIndex:
         self._orders.clear()
 
     def _add(self, rows: list[PromptSums]) -> None:
+        """Add the sums of a stretch of completions, by prompt and epoch."""
         if not rows:
             return
         prompts, epochs, counts, scored, best, sums = zip(*rows, strict=True)
@@ -153,12 +156,13 @@ class PromptIndex:
         totals = np.array([total or 0.0 for total in sums])
         np.add.at(self._sums, where, totals)
         np.fmax.at(self.best, where, np.array([np.nan if value is None else value for value in best]))
-        passed = np.array([-1 if epoch is None else epoch for epoch in epochs], np.int64)
-        is_timed = passed >= 0
-        self._add_epochs(where[is_timed], passed[is_timed], np.array(scored, np.int64)[is_timed], totals[is_timed])
+        in_epoch = np.array([-1 if epoch is None else epoch for epoch in epochs], np.int64)
+        timed = in_epoch >= 0
+        self._add_epochs(where[timed], in_epoch[timed], np.array(scored, np.int64)[timed], totals[timed])
         self._orders.clear()
 
     def _add_epochs(self, prompts: Whole, epochs: Whole, counts: Whole, sums: Floats) -> None:
+        """Add sums to the pairs of prompt and epoch, which stay sorted, and note the first and last epochs."""
         pairs = _pairs_of(prompts, epochs)
         places = np.searchsorted(self._pairs, pairs)
         is_present = places < len(self._pairs)
@@ -209,6 +213,7 @@ class PromptIndex:
         return _get_or_compute(self._orders, (by, descending, self._texts.done), sort, ORDERS)
 
     def _values(self, by: str) -> Floats:
+        """Return what prompts are sorted by; ``nan`` for a prompt that was not read yet."""
         if by.startswith("column:"):
             return self._padded(self._texts.ranks(by.removeprefix("column:")))
         if by == "text":
@@ -247,6 +252,7 @@ class _Column:
         self._code_of: dict[str, int] = {}
 
     def add(self, value: str | None) -> None:
+        """Add the value of the next prompt; ``None`` where its row has no such column."""
         if value is None:
             self.codes.append(-1)
             return
@@ -283,6 +289,7 @@ class _Texts:
         return len(self.lengths)
 
     def read(self, run: RunReader, count: int) -> None:
+        """Read further prompts, for a limited time; a column that is new had no value before."""
         for prompt in _prompts_in_time(run, self.done, count):
             columns = prompt.columns
             for name in columns:

@@ -95,23 +95,30 @@ class OpenRun(NamedTuple):
         return self.run.stamp
 
 
+class _FileCache(NamedTuple):
+    """The cache of a run, and the identity of the file that it is of."""
+
+    identity: Stamp
+    cache: RunCache
+
+
 class RunCaches:
     """The caches of the runs by their names, each as long as its file is the same one and somebody asks for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._caches: dict[str, tuple[Stamp, RunCache]] = {}
+        self._caches: dict[str, _FileCache] = {}
         self._last_uses: dict[str, float] = {}
 
     def of(self, name: str, identity: Stamp) -> RunCache:
         """Return the cache of a run whose file has this identity."""
         with self._lock:
             entry = self._caches.get(name)
-            if entry is None or entry[0] != identity:
-                entry = self._caches[name] = (identity, RunCache())
+            if entry is None or entry.identity != identity:
+                entry = self._caches[name] = _FileCache(identity, RunCache())
             self._last_uses[name] = time.monotonic()
         self.expire()
-        return entry[1]
+        return entry.cache
 
     def expire(self) -> None:
         """Empty the caches of the runs that nobody asked for in a while."""
@@ -120,17 +127,24 @@ class RunCaches:
             for name in [run for run, time_s in self._last_uses.items() if time_s < until]:
                 del self._last_uses[name]
                 if name in self._caches:
-                    self._caches[name][1].empty()
+                    self._caches[name].cache.empty()
 
     def get(self, name: str) -> RunCache | None:
         """Return the cache of a run; ``None`` where no thread has opened it."""
         with self._lock:
-            return self._caches.get(name, (None, None))[1]
+            return self._caches[name].cache if name in self._caches else None
 
     def drop(self, name: str) -> None:
         """Forget a run: its number in the file system may be given to another file from now on."""
         with self._lock:
             self._caches.pop(name, None)
+
+
+class _OpenFile(NamedTuple):
+    """A run that a thread has open, and the identity of its file."""
+
+    identity: Stamp
+    run: Run
 
 
 class Readers:
@@ -140,20 +154,20 @@ class Readers:
         self, folder: RunsPlace, shared: RunCaches, *, jobs: Jobs | None = None, wait_s: float = 120.0
     ) -> None:
         self._folder, self._shared, self._jobs, self._wait_s = folder, shared, jobs, wait_s
-        self._open: OrderedDict[str, tuple[Stamp, Run]] = OrderedDict()
+        self._open: OrderedDict[str, _OpenFile] = OrderedDict()
 
     def get(self, name: str) -> OpenRun:
         """Return a run, opened anew where its file was replaced. Raises Missing or Unreadable."""
         run = self._open_run(name) or self._open_anew(name)
         run.within(self._wait_s)
-        return OpenRun(run, self._shared.of(name, self._open[name][0]), self._jobs)
+        return OpenRun(run, self._shared.of(name, self._open[name].identity), self._jobs)
 
     def drop(self, name: str) -> None:
         """Close a run, so that it is opened anew when it is next asked for."""
-        _, run = self._open.pop(name, (None, None))
-        if run is not None:
+        file = self._open.pop(name, None)
+        if file is not None:
             self._shared.drop(name)
-            run.close()
+            file.run.close()
 
     def close(self) -> None:
         for name in list(self._open):
@@ -161,14 +175,15 @@ class Readers:
 
     def _open_run(self, name: str) -> Run | None:
         """Return the open run of a name; close it and return ``None`` where its file was replaced."""
-        identity, run = self._open.get(name, (None, None))
-        if run is None or identity != self._folder.identity(name):
+        file = self._open.get(name)
+        if file is None or file.identity != self._folder.identity(name):
             self.drop(name)
             return None
         self._open.move_to_end(name)  # so that it is closed last
-        return run
+        return file.run
 
     def _open_anew(self, name: str) -> Run:
+        """Open a run, and close those used longest ago where too many are open; Missing or Unreadable if it fails."""
         try:
             path = self._folder.run(name)
         except RecordError as error:
@@ -181,7 +196,7 @@ class Readers:
                 raise Missing(f"{path}: there is no record; it was deleted, or is not begun yet") from None
             raise Unreadable(str(error)) from error
         run.remember(PAGES_BYTES)
-        self._open[name] = (before, run)
+        self._open[name] = _OpenFile(before, run)
         while len(self._open) > MOST_OPEN:
             self.drop(next(iter(self._open)))
         return run
@@ -212,6 +227,7 @@ class StepSums:
             return self._rows
 
     def _read(self, run: Run) -> tuple[StepSummary, ...]:
+        """Read the sums of new steps; those of all steps where batches were taken away, or have no step."""
         count, last = self._batches
         total, new = run.batches(self._split, after=last)
         self._batches = (total, new[-1][0] if new else last)

@@ -68,6 +68,7 @@ class Workers:
                 self._start()
 
     def _work(self) -> None:
+        """Do tasks until the end, which is what a thread does, or until another thread takes its place."""
         readers = self._readers()
         try:
             while (request := self._queue.get()) is not None:
@@ -85,12 +86,13 @@ class Workers:
         _settle(future, task, readers)
         with self._lock:
             self._at_work.discard(future)
-            late = future in self._late
+            was_late = future in self._late
             self._late.discard(future)
-            return late
+            return was_late
 
 
 def _settle(future: Future[Any], task: Task, readers: Readers) -> None:
+    """Run a task, and settle its future with the result or with whatever it raised."""
     try:
         result = task(readers)
     except BaseException as error:

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rewardkit.dashboard.as_json import attributes
 from rewardkit.dashboard.edited import function_of, own_lines, write_source
@@ -30,6 +30,7 @@ from rewardkit.shown.text import shortened
 
 MOST_TRIED = 2_000  # Completions on which a reward is tried, at most
 MOST_CHANGES = 200  # Changes in the list, the newest ones, at most
+_MOST_CHARS = 1_000  # Characters of a text in a request, at most; a reward's source may be longer
 _BUTTONS = {
     Action.REPLACE: "Apply", Action.SHADOW: "Run as shadow", Action.WEIGHT: "Set weight", Action.REMOVE: "Remove",
     Action.ADD: "Add",
@@ -152,11 +153,12 @@ def _rewards(run: Run, trainer: Trainer | None) -> list[Answer]:
     current = _current(run, trainer)
     names += [name for name in current if name not in names]
     shadows = {shadow_of(name): name for name in names}
+    absent = _Current(None, None)
     return [
         {
             "name": name,
-            "weight": current.get(name, (None, None))[0],
-            "digits": current.get(name, (None, None))[1],
+            "weight": current.get(name, absent).weight,
+            "digits": current.get(name, absent).digits,
             "now": name in current,
             "has_shadow": shadow_of(name) in current,
             "versions": [
@@ -170,18 +172,23 @@ def _rewards(run: Run, trainer: Trainer | None) -> list[Answer]:
     ]
 
 
-def _current(run: Run, trainer: Trainer | None) -> dict[str, tuple[float | None, str | None]]:
+class _Current(NamedTuple):
+    weight: float | None
+    digits: str | None  # Of the version
+
+
+def _current(run: Run, trainer: Trainer | None) -> dict[str, _Current]:
     """Return weight and version of each reward as it is now, or was when the training ended."""
     if trainer is not None:
         config = config_of(run)
         rewards = [reward for reward in config.reward_fns.functions.values() if isinstance(reward, RunningReward)]
-        return {reward.name: (reward.weight, reward.digits) for reward in rewards}
+        return {reward.name: _Current(reward.weight, reward.digits) for reward in rewards}
     with contextlib.suppress(RecordError):  # of a record that has no place for them
         for last in trainers_in(run):
-            return {name: (reward.weight, reward.digits) for name, reward in last.rewards.items()}
+            return {name: _Current(reward.weight, reward.digits) for name, reward in last.rewards.items()}
     by_session = [session["about"].get("rewards") for session in run.sessions]
     weights = next((rewards for rewards in reversed(by_session) if isinstance(rewards, dict)), {})
-    return {name: (_finite(weight), None) for name, weight in weights.items() if name in run.rewards}
+    return {name: _Current(_finite(weight), None) for name, weight in weights.items() if name in run.rewards}
 
 
 def _version(version: Version, *, shadow: bool) -> Answer:
@@ -212,6 +219,7 @@ def _only_function(text: str | None) -> str | None:
 
 
 def _change(change: RewardChange, step: int | None) -> Answer:
+    """Return a row of the list of changes; ``step`` is that of the running training, ``None`` where none runs."""
     states = {
         ChangeState.ASKED: "asked", ChangeState.REFUSED: "refused", ChangeState.DROPPED: "dropped",
         ChangeState.ACCEPTED: "accepted" if step is not None and step < (change.step or 0) else "applied",
@@ -246,7 +254,7 @@ def _new(run: Run, name: str, body: Mapping[str, Any], *, bring: bool = False) -
     if len(sources) != 1:
         raise ConfigError("nothing to try: give the source of a reward, or file.py:function")
     if sources == ["source"]:
-        function = function_of(_text_of(body, "source", limit=None), _text_of(body, "function", empty=True))
+        function = function_of(_text_of(body, "source", limit=None), _text_of(body, "function", optional=True))
         return f"{write_source(run.path.home / FILE, name, body['source'])}:{function}"
     if sources == ["version"]:
         if bring:
@@ -283,10 +291,13 @@ def _action(body: Mapping[str, Any]) -> Action:
         raise ConfigError(f"action={action!r}: expected {', '.join(Action)}") from None
 
 
-def _text_of(body: Mapping[str, Any], key: str, *, empty: bool = False, limit: int | None = 1000) -> str:
-    value = body.get(key, "" if empty else None)
-    if not isinstance(value, str) or not (value or empty) or (limit is not None and len(value) > limit):
+def _text_of(body: Mapping[str, Any], key: str, *, optional: bool = False, limit: int | None = _MOST_CHARS) -> str:
+    """Return a text of a request; ConfigError where it is longer than ``limit``, or absent or empty unless optional."""
+    value = body.get(key, "" if optional else None)
+    if not isinstance(value, str) or (value == "" and not optional):
         raise ConfigError(f"{key}={shortened(str(value), 40)!r}: expected a text")
+    if limit is not None and len(value) > limit:
+        raise ConfigError(f"{key}={shortened(value, 40)!r}: expected at most {limit:,} characters")
     return value
 
 
@@ -301,11 +312,12 @@ def _weight(body: Mapping[str, Any]) -> float | None:
 
 
 def _finite(value: Any) -> float | None:
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if number else None
+    is_finite = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if is_finite else None
 
 
 def _steps(body: Mapping[str, Any]) -> Sequence[int] | None:
+    """Return the first step and the last that a trial is limited to; ``None`` where the request names none."""
     value = body.get("steps")
     if value is None:
         return None

@@ -90,6 +90,7 @@ def prompts(opened: OpenRun, query: Query) -> dict[str, Any]:
 
 
 def _prompt_numbers(index: PromptIndex, page: Whole) -> list[dict[str, Any]]:
+    """Return the numbers of the prompts on a page, a row each."""
     means = {name: getattr(index, name) for name in ("mean", "first_mean", "last_mean", "change")}
     return [
         {
@@ -174,6 +175,7 @@ def completions(opened: OpenRun, query: Query) -> dict[str, Any]:
 
 
 def _of_step(opened: OpenRun, query: Query, step: int, split: str) -> dict[str, Any]:
+    """Return a page of a step's prompts, each with its best and worst completions, and the steps beside it."""
     run = opened.run
     table = opened.cache.get(("step", step, split), opened.version, lambda: run.table((step, step), split))
     mask = _Filter.of(query, run.rewards).mask(table)
@@ -212,21 +214,22 @@ def _of_step(opened: OpenRun, query: Query, step: int, split: str) -> dict[str, 
 
 
 def _all(opened: OpenRun, query: Query, split: str) -> dict[str, Any]:
+    """Return a page of completions in the order of recording; ``after`` is where the next page begins."""
     run, filters = opened.run, _Filter.of(query, opened.run.rewards)
-    found_rows = list(
+    rows = list(
         run.completions(
             reward=filters.reward, status=filters.status, min_score=filters.low, max_score=filters.high, split=split,
             after=query.integer("after", 0), limit=PAGE + 1,
         )
     )  # fmt: skip
-    page = found_rows[:PAGE]
+    page = rows[:PAGE]
     pairs = {(name, number) for row in page for name, number in row.versions.items()}
     rewards = [key for key in _all_versions(opened) if (key.reward, key.version) in pairs]
     return {
         "step": None,
         "split": split,
         "rewards": [key._asdict() for key in rewards],
-        "after": page[-1].id if len(found_rows) > PAGE else None,
+        "after": page[-1].id if len(rows) > PAGE else None,
         "rows": [_row_of(row, rewards) for row in page],
     }
 
@@ -283,6 +286,7 @@ class _Filter(NamedTuple):
         return cls(reward, Status(status) if status and reward else None, query.number("min"), query.number("max"))
 
     def mask(self, table: CompletionTable) -> Mask:
+        """Return which completions of a table are wanted; one without a score is not, where a score is asked for."""
         nothing = np.full(len(table), np.nan)
         values = table.totals if self.reward is None else table.scores.get(self.reward, nothing)
         mask = np.ones(len(table), np.bool_)
@@ -333,6 +337,7 @@ def _ranking(table: CompletionTable) -> Whole:
 
 
 def _epochs(table: CompletionTable, epochs: Floats) -> list[dict[str, Any]]:
+    """Return a prompt's epochs with their best completion and mean total; an epoch that is not known comes first."""
     epoch_of = np.floor(np.nan_to_num(epochs, nan=-1.0)).astype(np.int64)
     ranked = _ranking(table)
     rows = []
@@ -356,6 +361,7 @@ _COLUMNS = ("id", "step", "epoch", "total", "reward", "advantage", "tokens")
 
 
 def _values(table: CompletionTable, epochs: Floats, rewards: Sequence[_Key], sort: str) -> Floats:
+    """Return what completions are sorted by; ``nan`` where there is no value."""
     key = next((candidate for candidate in rewards if candidate.key == sort), None)
     if key is not None:
         return np.where(table.versions[key.reward] == key.version, table.scores[key.reward], np.nan)
@@ -398,6 +404,7 @@ def _rows(
     epochs: Floats | None = None,
     splits: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
+    """Return the rows of completions at these places of a table, in their order."""
     ids: list[int] = table.ids[places].tolist()
     columns = {
         "id": ids,
@@ -432,6 +439,7 @@ def _scores(table: CompletionTable, places: Whole, rewards: Sequence[_Key]) -> l
 
 
 def _row_of(row: Completion, rewards: Sequence[_Key]) -> dict[str, Any]:
+    """Return the row of a completion that was read whole."""
     return {
         **attributes(
             row, "id", "step", "epoch", "split", "tokens", "truncated", "total", "reward", "advantage",

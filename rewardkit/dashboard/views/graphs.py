@@ -22,6 +22,8 @@ _CANARY = "canary/"  # How the names begin of what a reward model's monitor meas
 
 
 class _About(NamedTuple):
+    """What the page says of a graph."""
+
     title: str
     group: str
     unit: str
@@ -116,17 +118,18 @@ def _metrics(text: str) -> list[str]:
 
 
 def _graphs(part: Part, rewards: Sequence[str], split: str) -> Iterator[dict[str, Any]]:
+    """Yield the graphs of the totals, each reward and the calls, with the trainer's own std and length in them."""
     lines: dict[str, dict[str, dict[str, Sequence[Number]]]] = defaultdict(lambda: defaultdict(dict))
     for (graph, line, role), column in part.columns.items():
         lines[graph][line][role] = column
     std = part.metrics.get(_STD[split], ())
     if any(value is not None for value in std):
         lines["total_reward_std"][_STD[split]][VALUES] = std
-    logged = part.metrics.get(_LENGTH[split], ())
-    if not lines["length"] and any(value is not None for value in logged):
-        lines["length"][_LENGTH[split]][VALUES] = logged
-    reward_keys = [f"reward/{name}" for name in rewards]
-    for key in ["total_reward", "total_reward_std", *reward_keys, *list(_ABOUT)[2:]]:
+    length = part.metrics.get(_LENGTH[split], ())
+    if not lines["length"] and any(value is not None for value in length):
+        lines["length"][_LENGTH[split]][VALUES] = length
+    total, total_std, *others = _ABOUT
+    for key in [total, total_std, *(f"reward/{name}" for name in rewards), *others]:
         name = key.removeprefix("reward/")
         about = _ABOUT[key] if key in _ABOUT else _About(name, "rewards", "", _REWARD)
         notes = part.notes.get(key, ())
@@ -168,6 +171,7 @@ def markers(run: Run) -> list[dict[str, Any]]:
 
 
 def _versions(run: Run) -> Iterator[dict[str, Any]]:
+    """Yield markers of the versions that came after the first step, with the version that each replaced."""
     for step, version in later_versions(run):
         before = f"{version.reward}@{version.number - 1}" if version.number > 1 else None
         message = f"{version.label} scores from here on"

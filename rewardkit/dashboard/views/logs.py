@@ -60,6 +60,7 @@ def filters_of(run: RunReader, query: Query) -> Wanted:
 
 
 def _page(run: RunReader, query: Query) -> dict[str, Any]:
+    """Return a page of entries, and where the next one and what is recorded from now on begin."""
     filters = filters_of(run, query)
     backwards = query.choice("order", ("newest", "oldest"), "newest") == "newest"
     start = _position(query.text("from"))
@@ -104,16 +105,18 @@ def _one_line(text: str) -> str:
 
 
 def _entry(run: RunReader, query: Query) -> dict[str, Any]:
+    """Return one entry whole, with its completion; NotThere where the record has it no longer."""
     position = _position(query.text("key"))
     if position is None:
         raise RecordError("key: expected an entry's key, such as 12:1")
     page = run.log_page(Wanted(), LogPlace(position.completion, position.version - 1), limit=1)
+    entries = [entry for place, entry in page.entries if place == position]
     completions = run.by_id([position.completion])
-    if not page.entries or page.entries[0][0] != position or not completions:
+    if not entries or not completions:
         raise NotThere(
             f"{run.name}: no entry {_key(position)}; the run may have gone back to a checkpoint and taken it away"
         )
-    entry, completion = page.entries[0][1], completions[0]
+    entry, completion = entries[0], completions[0]
     fields = {**entry.call, **call_fields(entry.outcome), **output_fields(entry.outcome)}
     return {"key": _key(position), **fields, **_completion(completion)}
 
@@ -144,6 +147,7 @@ def _counts(opened: OpenRun, query: Query) -> dict[str, Any]:
 
 
 def _is_in(row: StepSummary, filters: Wanted) -> bool:
+    """Whether a row's step is among those that are wanted."""
     if filters.first is None and filters.last is None:
         return True
     low = -math.inf if filters.first is None else filters.first
@@ -192,14 +196,17 @@ def _faults(run: RunReader, inside: Iterable[StepSummary], filters: Wanted) -> l
             counts[row.reward, row.version, cause][row.step] += number
     ids = {(version.reward, version.number): version.id for version in run.versions}
     return [
-        _fault(run, key, by_step, ids[key[0], key[1]], filters.split)
-        for key, by_step in sorted(counts.items(), key=lambda pair: (-sum(pair[1].values()), pair[0]))
+        _fault(run, (reward, number, cause), by_step, ids[reward, number], filters.split)
+        for (reward, number, cause), by_step in sorted(
+            counts.items(), key=lambda pair: (-sum(pair[1].values()), pair[0])
+        )
     ]
 
 
 def _fault(
     run: RunReader, key: tuple[str, int, str], by_step: Mapping[int | None, int], version: int, split: str | None
 ) -> dict[str, Any]:
+    """Return a kind of failure with its count by step, and the newest entry of it as an example."""
     reward, number, cause = key
     steps = [step for step in by_step if step is not None]
     last = max(steps, default=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rewardkit.dashboard.as_json import attributes
 from rewardkit.dashboard.query import SPLITS, Query
@@ -24,6 +24,7 @@ MOST_POINTS = 60  # Points of a small curve
 
 
 def overview(opened: OpenRun, query: Query) -> dict[str, Any]:
+    """Return what every tab of a run needs."""
     run, sums = opened.run, summaries(opened)
     numbers = opened.cache.get("overview", opened.version, lambda: _numbers(run, sums))
     return {**numbers, "state": "running" if run.running else "ended", "can_write": opened.can_write}
@@ -69,13 +70,18 @@ def _version(version: Version) -> dict[str, Any]:
     return attributes(version, "id", "reward", "number", "digits", "origin", "reference", "first_step", "began")
 
 
+class _CachedRow(NamedTuple):
+    stamp: Stamp  # The state of the record that was read
+    row: dict[str, Any]
+
+
 class Listing:
     """The list of a folder's runs. A run is read again only after something was written to it."""
 
     def __init__(self, folder: RunsPlace, shared: RunCaches) -> None:
         self._folder, self._shared = folder, shared
         self._lock = threading.Lock()
-        self._rows: dict[str, tuple[Stamp, dict[str, Any]]] = {}
+        self._rows: dict[str, _CachedRow] = {}
 
     def rows(self) -> dict[str, Any]:
         """Return the folder and its runs, the newest first."""
@@ -95,9 +101,9 @@ class Listing:
         try:
             file = self._folder.run(name)
             stamp = self._folder.stamp(name)
-            if name not in self._rows or self._rows[name][0] != stamp:
-                self._rows[name] = (stamp, _read(name, file))
-            row = dict(self._rows[name][1])
+            if name not in self._rows or self._rows[name].stamp != stamp:
+                self._rows[name] = _CachedRow(stamp, _read(name, file))
+            row = dict(self._rows[name].row)
             row["bytes"] = self._folder.size(name)
             row["flags"] = self._flags(name, stamp, row["flags"])
         except (RecordError, OSError):
@@ -115,6 +121,7 @@ class Listing:
 
 
 def _read(name: str, file: RecordPlace) -> dict[str, Any]:
+    """Return the row of a run as its record has it; where that cannot be read, ``problem`` says why."""
     empty = dict.fromkeys(("completions", "steps", "first_step", "last_step", "began", "seen", "problem", "state",
                            "failed_share"))  # fmt: skip
     row: dict[str, Any] = {"name": name, **empty, "rewards": [], "metrics": [], "flags": 0, "sessions": []}

@@ -204,8 +204,8 @@ def test_a_record_with_nonsense_in_it_does_not_end_the_watch(
             raise AttributeError("'list' object has no attribute 'get'")
         return known(opened)
 
-    known = live._state
-    monkeypatch.setattr(live, "_state", nonsense)
+    known = live._state_of_run
+    monkeypatch.setattr(live, "_state_of_run", nonsense)
     broken = asyncio.run(watching.state("two"))
     assert ("unreadable", True) == (broken["state"], "damaged: AttributeError" in broken["problem"])
     assert "ended" == asyncio.run(watching.state("one"))["state"]

@@ -324,6 +324,8 @@ def test_wrong_requests_are_told_with_what_is_expected(recorded: OpenRun, tmp_pa
         send(recorded, "try", reward="brief", source=source("1.0"), steps=[3, 1])
     with pytest.raises(ConfigError, match=r"reward=\"\[1\]\"|reward='\[1\]'"):
         send(recorded, "try", reward=[1], source=source("1.0"))
+    with pytest.raises(ConfigError, match=r"reward='x+…': expected at most 1,000 characters"):
+        send(recorded, "try", reward="x" * 1_001, source=source("1.0"))
     with pytest.raises(NotThere, match="no version brief@9"):
         view(recorded, Query({"version": "brief@9"}))
 
