@@ -94,29 +94,31 @@ def _families(audit: RewardAudit) -> Table:
     families = counts("family", "tried", "wrongly paid", "wrongly refused", "slow", "crashed")
     for name, family in audit.families.items():
         if family.tried:
-            forms = name is Family.FORMS
-            accepted = family.accepted if family.judged and not forms else None
-            refused = family.refused if family.judged and forms else None
+            is_honest = name is Family.FORMS
+            accepted = family.accepted if family.judged and not is_honest else None
+            refused = family.refused if family.judged and is_honest else None
             cells = [_count(examples) for examples in (accepted, refused, family.slow, family.crashed)]
             families.add_row(Text(str(name), style="bold"), f"{family.tried:,}", *cells)
     return families
 
 
 def _count(examples: Sequence[Example] | None) -> Text:
+    """Return how many examples there are, in red where there are any; a dash where nothing was judged."""
     if examples is None:
         return Text(NONE, style="dim")
     return Text(f"{len(examples):,}", style="red" if examples else "")
 
 
 def _mutations(audit: ExploitAudit) -> Table:
+    """Return the table of the mutations that were tried; skips and failures have a column only where there are some."""
     tried = {name: mutation for name, mutation in audit.mutations.items() if mutation.tried}
-    seldom = [name for name in ("skipped", "failed") if any(getattr(mutation, name) for mutation in tried.values())]
-    mutations = counts("mutation", "should", "tried", "judged", "kept", "wrongly", *seldom, "")
+    extras = [name for name in ("skipped", "failed") if any(getattr(mutation, name) for mutation in tried.values())]
+    mutations = counts("mutation", "should", "tried", "judged", "kept", "wrongly", *extras, "")
     for column in (mutations.columns[1], mutations.columns[-1]):
         column.justify = "left"
     mutations.columns[0].no_wrap = True
     for name, row in tried.items():
-        figures = (row.tried, row.judged, row.kept, len(row.accepted), *(getattr(row, kind) for kind in seldom))
+        figures = (row.tried, row.judged, row.kept, len(row.accepted), *(getattr(row, name) for name in extras))
         cells = [f"{figure:,}" for figure in figures]
         conclusion = Text(str(row.conclusion or NONE), style=_STYLES[row.conclusion])
         mutations.add_row(Text(str(name), style="bold"), _SHOULD[row.expected], *cells, conclusion)
@@ -177,9 +179,9 @@ def _print_forms(audit: RewardAudit, console: Console) -> None:
     forms = audit.families[Family.FORMS]
     if forms.not_applicable is not None or not audit.paid_forms:
         return
-    best = [name for name, (paid, tried) in audit.paid_forms.items() if paid == tried][:_SHOWN_FORMS]
-    if best:
-        print_labelled(console, "always paid", "; ".join(shortened(name, 40) for name in best))
+    always = [name for name, (paid, tried) in audit.paid_forms.items() if paid == tried][:_SHOWN_FORMS]
+    if always:
+        print_labelled(console, "always paid", "; ".join(shortened(name, 40) for name in always))
     refused = group_by_key((example.probe.name, example) for example in forms.refused)
     if refused:
         names = _listed([f"{shortened(name, 40)} ({len(examples)})" for name, examples in refused.items()])

@@ -86,6 +86,7 @@ def _with_run_name(run: str, diagnosis: Diagnosis) -> Diagnosis:
 def _diagnose_file(
     path: Path, rewards: str | None, steps: str | None, timeout_s: float | None, lane: Mapping[str, Any]
 ) -> Diagnosis:
+    """Return the diagnosis of rollouts, by the scores in the file or by those of rewards that score them now."""
     if steps is not None:
         raise ConfigError(f"--steps {steps}: rows have no steps; --steps goes with a recorded run")
     reward_set = None if rewards is None else load_rewards(rewards, timeout_s)
@@ -136,16 +137,19 @@ def _looked_at(diagnosis: Diagnosis) -> str:
 
 
 def _flags(flags: Sequence[Flag]) -> Table:
-    timed = any(flag.first_step is not None for flag in flags)
-    head = ["flag", "reward", *(["steps"] if timed else []), "value", "threshold", *(["at first"] if timed else [])]
+    """Return the table of flags; steps and baselines only where a flag has steps."""
+    has_steps = any(flag.first_step is not None for flag in flags)
+    head = ["flag", "reward", "steps", "value", "threshold", "at first"]
+    if not has_steps:
+        head = ["flag", "reward", "value", "threshold"]
     rows: list[Cells] = [
         [
             Text(fold(flag.detector, _NAME_CHARS), style="bold"),
             fold(flag.reward, _NAME_CHARS) if flag.reward else NONE,
-            *([flag.steps] if timed else []),
+            *([flag.steps] if has_steps else []),
             f"{flag.value:.3g}",
             f"{flag.threshold:.3g}",
-            *([NONE if flag.baseline is None else f"{flag.baseline:.3g}"] if timed else []),
+            *([NONE if flag.baseline is None else f"{flag.baseline:.3g}"] if has_steps else []),
         ]
         for flag in flags
     ]
@@ -162,12 +166,13 @@ def _print_flag(flag: Flag, console: Screen, rows: str) -> None:
 
 
 def _noise(noise: Mapping[str, Noise]) -> Table:
+    """Return the table of rewards that were scored twice; a share that is not known is a dash."""
     rows: list[Cells] = [
         [
             Text(fold(name, _NAME_CHARS), style="bold"),
-            *(NONE if math.isnan(share) else f"{share:.0%}" for share in (each.share, each.right)),
-            *(NONE if count is None else f"{count:,}" for count in (each.generations, each.scorings)),
+            *(NONE if math.isnan(share) else f"{share:.0%}" for share in (own.share, own.right)),
+            *(NONE if count is None else f"{count:,}" for count in (own.generations, own.scorings)),
         ]
-        for name, each in noise.items()
+        for name, own in noise.items()
     ]
     return table("reward scored twice", "noise", "signs right", "generations", "scorings", left=1, rows=rows)

@@ -75,6 +75,7 @@ def diff_command(
 
 
 def _version_pair(places: Sequence[str]) -> tuple[str, str]:
+    """Return OLD and NEW; ConfigError for any other number of versions."""
     if len(places) != 2:
         word = "version" if len(places) == 1 else "versions"
         raise ConfigError(f"{len(places)} {word} with --data: expected OLD and NEW, as file.py:name")
@@ -94,6 +95,7 @@ def _compare_on_file(
 def _compare_on_run(
     places: Sequence[str], steps: str | None, split: str, timeout_s: float | None, more: Mapping[str, Any]
 ) -> Difference:
+    """Return the difference of two versions on a run's completions; ConfigError unless places are RUN, OLD and NEW."""
     if len(places) != 3:
         raise ConfigError(
             f"{' '.join(places)}: expected RUN OLD NEW, such as runs/one format@1 new.py:format; or --data FILE with "
@@ -130,12 +132,13 @@ def _are_headings(difference: Difference) -> bool:
 
 
 def _sides(difference: Difference) -> Table:
+    """Return the table of both versions; the means of what both scored stand in it only where these are not all."""
     numbers, old, new = difference.comparison, difference.comparison.old, difference.comparison.new
     names = (difference.old, difference.new) if _are_headings(difference) else ("old", "new")
-    same = numbers.both == old.scored == new.scored
+    is_same = numbers.both == old.scored == new.scored
     rows = [
         ("mean", number(old.mean), number(new.mean)),
-        *([] if same else [("mean where both scored", number(numbers.old_mean), number(numbers.new_mean))]),
+        *([] if is_same else [("mean where both scored", number(numbers.old_mean), number(numbers.new_mean))]),
         ("std", number(old.std), number(new.std)),
         ("scored", f"{old.scored:,}", f"{new.scored:,}"),
         ("skipped", count_or_none(old.skipped), count_or_none(new.skipped)),
@@ -158,6 +161,7 @@ def _costs(old: UnitCost, new: UnitCost) -> list[tuple[str, str, str]]:
 
 
 def _figures(difference: Difference) -> list[tuple[str, str]]:
+    """Return what the change does to ranks and advantages, each with a label."""
     numbers = difference.comparison
     ranks = counted(numbers.ranked_groups, "group")
     flat = f"; {numbers.unranked_groups:,} flat on one side" if numbers.unranked_groups else ""
@@ -173,6 +177,7 @@ def _figures(difference: Difference) -> list[tuple[str, str]]:
 
 
 def _print_example(example: ChangedCompletion, console: Screen) -> None:
+    """Print a completion whose score changes: both scores, prompt, completion and the versions' reasons."""
     scores = f"{score_text(example.old)} -> {score_text(example.new)}"
     console.say("  ", completion_name(example.step, example.id), "  ", (scores, "bold"))
     texts = {"prompt": text_line(example.rollout.prompt), "completion": text_line(example.rollout.completion)}
@@ -201,6 +206,7 @@ def print_beside(label: str, text: str, console: Screen) -> None:
 
 
 def _failed(side: Side) -> str:
+    """Return how many calls failed, and for how many of them a default counts."""
     defaults = f" ({side.stand_ins:,} with a default)" if side.failed and side.stand_ins else ""
     return f"{count_or_none(side.failed)}{defaults}"
 

@@ -60,6 +60,7 @@ def doctor_command(
 
 
 def _nodes(address: str) -> list[dict[str, Any]]:
+    """Return what each node of a cluster gives; its facts are ``None`` where it could not be asked."""
     from rewardkit.runtime.nodes.ray_cluster import connect  # Ray takes a second to import
     from rewardkit.runtime.nodes.survey import survey
 
@@ -101,6 +102,7 @@ def taken_names() -> dict[str, list[str]]:
 
 
 def _print(report: dict[str, Any], *, ok: bool) -> None:
+    """Print the machine, the levels with the attacks on them, the nodes, the advice, and the verdict."""
     console = screen()
     facts = [(Text(name, style="bold"), Text(value)) for name, value in report["machine"].items()]
     console.print(table("this machine", "", rows=facts))

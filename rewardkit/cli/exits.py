@@ -45,6 +45,7 @@ def audit_code(audits: Iterable[AuditResult], limits: Mapping[str, float]) -> in
 
 
 def code_of(error: BaseException) -> int:
+    """Return the exit code of a command that an error ends."""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, RewardError):

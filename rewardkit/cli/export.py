@@ -102,6 +102,7 @@ def _chunks(rows: Rows) -> Iterator[list[Mapping[str, Any]]]:
 
 
 def _pyarrow() -> tuple[Any, Any]:
+    """Return the modules pyarrow and pyarrow.parquet; ConfigError where they are not installed."""
     try:
         import pyarrow  # heavy, and few need it
         from pyarrow import parquet

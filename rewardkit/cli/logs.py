@@ -48,14 +48,14 @@ def logs_command(
         raise ConfigError("--follow --json: one JSON object cannot follow a run; leave one of them out")
     with Run.open(run_path(run)) as opened:
         _check(opened, step)
-        wanted: dict[str, Any] = {"reward": reward, "step": step, "status": status, "grep": grep}
-        entries = opened.logs(**wanted)
+        filters: dict[str, Any] = {"reward": reward, "step": step, "status": status, "grep": grep}
+        entries = opened.logs(**filters)
 
         def show() -> None:
             console = screen(ENDLESS)
             count = 0
             try:
-                for entry in _follow(opened, wanted) if follow else entries:
+                for entry in _follow(opened, filters) if follow else entries:
                     _print(entry, console)
                     count += 1
             except KeyboardInterrupt:
@@ -70,24 +70,25 @@ def logs_command(
 
 
 def _check(run: Run, step: int | None) -> None:
+    """Raise RecordError where a run that has ended has nothing at a step."""
     steps = {*run.steps(), *run.steps("eval")}
     if step is not None and step not in steps and not run.running:
         have = f"it has those from {min(steps)} to {max(steps)}" if steps else "it has no steps"
         raise RecordError(f"{run.name}: nothing at step {step}; {have}")
 
 
-def _follow(run: Run, wanted: dict[str, Any]) -> Iterator[LogEntry]:
+def _follow(run: Run, filters: dict[str, Any]) -> Iterator[LogEntry]:
     """Yield the entries that the run has, then new ones as they come, until no process writes to the run."""
-    after, changes, looked_at = 0, -1, 0.0
+    after, data_version, last_look = 0, -1, 0.0
     while True:
         now = time.monotonic()
         ended = False
-        if now - looked_at >= _LOOK_S:
-            looked_at, ended = now, not run.running
-        if ended or changes != run.data_version:
-            changes, last = run.data_version, run.last_id
+        if now - last_look >= _LOOK_S:
+            last_look, ended = now, not run.running
+        if ended or data_version != run.data_version:
+            data_version, last = run.data_version, run.last_id
             after = min(after, last)  # a run that goes on from a checkpoint takes away what it does again
-            for entry in run.logs(**wanted, after=after):
+            for entry in run.logs(**filters, after=after):
                 after = max(after, entry.completion)
                 yield entry
             after = max(after, last)
@@ -97,17 +98,21 @@ def _follow(run: Run, wanted: dict[str, Any]) -> Iterator[LogEntry]:
 
 
 def _print(entry: LogEntry, console: Screen) -> None:
+    """Print an entry: a line on the call and its outcome, then the reason, error, traceback and output."""
     outcome = entry.outcome
-    where = [f"step {entry.step}"] if entry.step is not None else []
-    where += [f"completion {entry.completion}"]
-    where += [entry.split] if entry.split != "train" else []
-    where += [f"rank {entry.rank}"] if entry.rank else []
+    where = f"completion {entry.completion}  "
+    if entry.step is not None:
+        where = f"step {entry.step}  {where}"
+    if entry.split != "train":
+        where += f"{entry.split}  "
+    if entry.rank:
+        where += f"rank {entry.rank}  "
     is_scored, is_failed = outcome.status is Status.SCORED, outcome.status is Status.FAILED
     status = _short(outcome.score) if is_scored else str(outcome.cause or outcome.status)
     stands_in = is_failed and outcome.score is not None
     style = "red" if is_failed else "green" if is_scored else "yellow"
     parts: list[str | tuple[str, str]] = [
-        ("".join(f"{part}  " for part in where), "dim"),
+        (where, "dim"),
         (f"{entry.reward}@{entry.version}", "bold"),
         "  ",
         (f"{outcome.status} {status}".replace("skipped skipped", "skipped"), style),

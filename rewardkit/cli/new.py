@@ -130,6 +130,7 @@ def _tested_by(cases: Path) -> str:
 
 
 def _check_name(name: str, folder: Path) -> None:
+    """Raise ConfigError where no file of a name can be written, imported and tested, with a name that can."""
     if not name.isidentifier() or keyword.iskeyword(name):
         near = re.sub(r"\W+", "_", name.removesuffix(".py")).strip("_")
         near = f"reward_{near}".rstrip("_") if not near.isidentifier() or keyword.iskeyword(near) else near
@@ -138,8 +139,8 @@ def _check_name(name: str, folder: Path) -> None:
         raise ConfigError(f"{name!r}: pytest takes test_* for tests; try {name.removeprefix('test_') or 'reward'!r}")
     if not folder.is_dir():
         raise ConfigError(f"--dir {folder}: no such folder; make it first")
-    mine = (folder / f"{name}.py").exists()
-    if name in sys.stdlib_module_names or (not mine and name != "__main__" and importlib.util.find_spec(name)):
+    is_own = (folder / f"{name}.py").exists()  # that file is told of later
+    if name in sys.stdlib_module_names or (not is_own and name != "__main__" and importlib.util.find_spec(name)):
         reason = f"is the name of an installed module, which {name}.py would hide"
         raise ConfigError(f"{name!r} {reason}; try '{name}_reward'")
 

@@ -95,6 +95,7 @@ def write_new(folder: Path, texts: Mapping[Path, str]) -> None:
 
 
 def _line(row: Mapping[str, Any]) -> str:
+    """Return a row as a line of JSON."""
     text = json.dumps(row, ensure_ascii=False, default=str)  # a Parquet column may hold dates or bytes
     try:
         text.encode()
@@ -126,5 +127,5 @@ def tolerate_lost_reader(name: Literal["stdout", "stderr"]) -> None:
         mode = os.fstat(stream.fileno()).st_mode
         if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
             pipe = io.BufferedWriter(_Pipe(stream.fileno(), "wb", closefd=False))
-            often = stream.line_buffering, stream.write_through
-            setattr(sys, name, io.TextIOWrapper(pipe, stream.encoding, stream.errors, None, *often))
+            buffering = {"line_buffering": stream.line_buffering, "write_through": stream.write_through}
+            setattr(sys, name, io.TextIOWrapper(pipe, stream.encoding, stream.errors, None, **buffering))

@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rewardkit.cli.page_parts import NONE, Markup, RunReport, element, figure, folded_away, section, table, text_block
 from rewardkit.record.values import Completion, PromptEpoch
@@ -21,10 +21,12 @@ _MESSAGES = 20
 
 
 def completions_section(report: RunReport) -> Markup:
+    """Return the worst and best completions of the last step side by side, and the prompts that changed most."""
     run, split = report.run, report.split
     steps = run.steps(split)
     last = steps[-1] if steps else None
-    best, worst = (run.by_id(run.ranked(last, _ENDS, best=best, split=split)) for best in (True, False))
+    best = run.by_id(run.ranked(last, _ENDS, best=True, split=split))
+    worst = run.by_id(run.ranked(last, _ENDS, best=False, split=split))
     of_step = "" if last is None else f" of step {last:,}"
     parts: list[Markup] = []
     if not best:
@@ -34,7 +36,7 @@ def completions_section(report: RunReport) -> Markup:
     else:
         parts += [element("h3", f"Worst and best completions{of_step}, by the weighted sum")]
         ends = [(low, high) for low, high in zip(worst, best, strict=False) if low.reward != high.reward]
-        parts += [_sides(("worst", low), ("best", high)) for low, high in ends]
+        parts += [_pair(_Side("worst", low), _Side("best", high)) for low, high in ends]
     parts += _most_changed(report)
     return section("completions", "Completions", *parts)
 
@@ -50,7 +52,7 @@ def _most_changed(report: RunReport) -> Iterator[Markup]:
             if ends is not None:
                 before, after = f"{figure(move.first)} in epoch {move.epochs[0]:,}", figure(move.last)
                 title = f"Prompt {move.index:,} {verdict}: mean reward {before}, {after} in epoch {move.epochs[-1]:,}"
-                yield from (element("h3", title), _sides(*ends))
+                yield from (element("h3", title), _pair(*ends))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,32 +79,42 @@ def _moves(run: Run, split: str) -> list[_Move]:
 
 
 def _move(index: int, rows: Sequence[PromptEpoch]) -> _Move:
+    """Return what became of a prompt; rows without an epoch count only where there are no others."""
     timed = [row for row in rows if row.epoch is not None] or rows
     best = max((row.best for row in rows if row.best is not None), default=None)
     epochs = [row.epoch for row in timed if row.epoch is not None]
     return _Move(index, sum(row.completions for row in rows), epochs, timed[0].mean, timed[-1].mean, best)
 
 
-def _ends_of(report: RunReport, move: _Move) -> tuple[tuple[str, Completion], tuple[str, Completion]] | None:
+class _Side(NamedTuple):
+    """One of two completions that are shown beside each other."""
+
+    title: str
+    row: Completion
+
+
+def _ends_of(report: RunReport, move: _Move) -> tuple[_Side, _Side] | None:
     """Return the completions of the first and last epoch that best show the change; ``None`` if one has no reward."""
-    ends: list[tuple[str, Completion]] = []
-    worse = (move.change or 0.0) < 0
+    ends: list[_Side] = []
+    got_worse = (move.change or 0.0) < 0
     completions = list(report.run.completions(prompt=move.index, split=report.split))
-    for epoch, best in ((move.epochs[0], worse), (move.epochs[-1], not worse)):
+    for epoch, best in ((move.epochs[0], got_worse), (move.epochs[-1], not got_worse)):
         of_epoch = [row for row in completions if row.epoch is not None and int(row.epoch) == epoch]
-        rewards = [(row.reward, -row.id, row) for row in of_epoch if row.reward is not None]
-        if not rewards:
+        rows = [row for row in of_epoch if row.reward is not None]
+        if not rows:
             return None
-        ends.append((f"{'best' if best else 'worst'} of epoch {epoch:,}", (max if best else min)(rewards)[-1]))
+        row = (max if best else min)(rows, key=lambda row: (row.reward or 0.0, -row.id))
+        ends.append(_Side(f"{'best' if best else 'worst'} of epoch {epoch:,}", row))
     return ends[0], ends[1]
 
 
-def _sides(left: tuple[str, Completion], right: tuple[str, Completion]) -> Markup:
-    same = left[1].prompt_index == right[1].prompt_index
-    above = [_prompt(left[1])] if same else []
+def _pair(left: _Side, right: _Side) -> Markup:
+    """Return two completions side by side; a prompt that they share stands once above them."""
+    is_shared = left.row.prompt_index == right.row.prompt_index
+    above = [_prompt(left.row)] if is_shared else []
     sides = [
         element(
-            "div", element("h4", f"{title}: {completion_place(row)}"), *([] if same else [_prompt(row)]),
+            "div", element("h4", f"{title}: {completion_place(row)}"), *([] if is_shared else [_prompt(row)]),
             _text(row.completion), _scores(row), kind="side",
         )
         for title, row in (left, right)
@@ -147,6 +159,7 @@ def _message(message: Mapping[str, Any]) -> str:
 
 
 def _text(text: Text | None, chars: int = SIDE_CHARS) -> Markup:
+    """Return a prompt or a completion; of messages the first ones, each with its role."""
     if text is None:
         return element("p", "The text was not recorded.", kind="quiet")
     if isinstance(text, str):
@@ -161,6 +174,7 @@ def _text(text: Text | None, chars: int = SIDE_CHARS) -> Markup:
 
 
 def _scores(row: Completion) -> Markup:
+    """Return the table of a completion's outcomes, and below it its sums, advantage and length."""
     rows = [
         [f"{name}@{row.versions[name]}", _score(outcome), outcome.reason or outcome.error or ""]
         for name, outcome in row.outcomes.items()
@@ -182,20 +196,21 @@ def _score(outcome: Outcome) -> Markup:
 
 
 def prompts_section(report: RunReport) -> Markup:
+    """Return the table of the prompts, those whose mean reward changed most first."""
     moves = _moves(report.run, report.split)
     if not moves:
         return section("prompts", "Prompts", element("p", "There are no prompts.", kind="quiet"))
-    far = sorted(moves, key=lambda move: -abs(move.change or 0.0))[:_PROMPTS]
-    texts = {prompt.index: prompt for prompt in (report.run.prompt(move.index) for move in far)}
-    names = list(dict.fromkeys(name for prompt in texts.values() for name in prompt.columns))[:3]
+    largest = sorted(moves, key=lambda move: -abs(move.change or 0.0))[:_PROMPTS]
+    prompts = {move.index: report.run.prompt(move.index) for move in largest}
+    names = list(dict.fromkeys(name for prompt in prompts.values() for name in prompt.columns))[:3]
     rows = [
         [
-            f"{move.index:,}", _first_words(texts[move.index].prompt, 120),
-            *(_first_words(str(texts[move.index].columns.get(name, "")), 40) for name in names),
+            f"{move.index:,}", _first_words(prompts[move.index].prompt, 120),
+            *(_first_words(str(prompts[move.index].columns.get(name, "")), 40) for name in names),
             f"{move.completions:,}", _span(move.epochs), figure(move.first), figure(move.last), _change(move.change),
             figure(move.best),
         ]
-        for move in far
+        for move in largest
     ]  # fmt: skip
     head = ["prompt", "text", *names, "completions", "epochs", "first", "last", "change", "best"]
     note = (

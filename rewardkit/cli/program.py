@@ -130,10 +130,11 @@ def _load(name: str) -> Any:
         function = _unavailable(point.value, f"{type(error).__name__}: {error}")
     if isinstance(function, typer.Typer):
         return _group(name, function)
-    only = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    required = any(p.default is p.empty for p in inspect.signature(function).parameters.values())
-    only.command(name, no_args_is_help=required, epilog=EXIT_CODES)(function)
-    return typer.main.get_command(only)
+    program = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    parameters = inspect.signature(function).parameters.values()
+    needs_arguments = any(parameter.default is parameter.empty for parameter in parameters)
+    program.command(name, no_args_is_help=needs_arguments, epilog=EXIT_CODES)(function)
+    return typer.main.get_command(program)
 
 
 def _group(name: str, commands: typer.Typer) -> Any:
@@ -148,6 +149,8 @@ def _group(name: str, commands: typer.Typer) -> Any:
 
 
 def _unavailable(target: str, reason: str) -> Callable[[], None]:
+    """Return a command that raises ConfigError, and whose help says why."""
+
     def unavailable() -> None:
         raise ConfigError(f"{target} does not load: {reason}")
 

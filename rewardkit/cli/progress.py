@@ -25,6 +25,7 @@ def told_progress(name: str) -> Iterator[Callable[..., None]]:
         start = shown_at = time.monotonic()
 
         def tick(done: int, total: int, failed: int = 0) -> None:
+            """Move the bar or print a line, where enough time has passed since the last time."""
             nonlocal shown_at
             now = time.monotonic()
             if update is not None and (now - shown_at >= _REFRESH_S or done == total):

@@ -50,6 +50,7 @@ class Screen(Console):
             yield segment if segment.control else segment._replace(text=plain(segment.text))
 
     def say(self, *parts: Part, fit: Fit = "whole") -> None:
+        """Print the parts as one line."""
         text = Text.assemble(*parts)
         if fit == "cut":
             self.print(text, no_wrap=True, overflow="ellipsis")
@@ -85,6 +86,7 @@ class Screen(Console):
         self.print(rows)
 
     def _least_width(self, rows: Table) -> int:
+        """Return the width of a table whose columns are as narrow as they may be."""
         width = Measurement.get(self, self.options.update(max_width=WIDEST), rows).maximum
         for column in rows.columns:
             if column.min_width is not None:
@@ -173,7 +175,8 @@ def number(value: float | None) -> str:
         return "0.0000"  # of either sign
     if not 1e-4 <= size < 1e7:
         return f"{value:.2e}"
-    return f"{value:.{4 if size < 10 else 2 if size < 1000 else 0}f}"
+    decimals = 4 if size < 10 else 2 if size < 1000 else 0
+    return f"{value:.{decimals}f}"
 
 
 def duration(seconds: float | None) -> str:
@@ -184,7 +187,7 @@ def duration(seconds: float | None) -> str:
         minutes, rest = divmod(round(seconds), 60)
         hours, minutes = divmod(minutes, 60)
         return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
-    unit, size = next((pair for pair in _UNITS if seconds >= pair[1]), _UNITS[-1])
+    unit, size = next(((unit, size) for unit, size in _UNITS if seconds >= size), _UNITS[-1])
     return f"{seconds / size:.3g} {unit}"
 
 

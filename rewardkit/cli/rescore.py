@@ -64,7 +64,8 @@ def rescore_command(
     with Run.open(run_path(run)) as opened, told_progress("scoring") as tick:
         stored = choose(opened, steps_of(steps), split)
         passes = _passes(opened, stored, reward_set, only_failed, name, limit, {**more, "tick": tick})
-    finish({"passes": [_as_json(each) for each in passes]}, lambda: _print(passes, only_failed), as_json=as_json)
+    result = {"passes": [_as_json(rescored) for rescored in passes]}
+    finish(result, lambda: _print(passes, only_failed), as_json=as_json)
 
 
 def _passes(
@@ -76,6 +77,7 @@ def _passes(
     limit: int | None,
     more: Mapping[str, Any],
 ) -> list[Rescored]:
+    """Score with a reward, or what was left unanswered with the version that failed; return the new passes."""
     if reward_set is None:
         assert only_failed is not None
         return ask_again(run, only_failed, stored, limit=limit, **more)
@@ -106,27 +108,28 @@ def _as_json(rescored: Rescored) -> dict[str, Any]:
 
 
 def _print(passes: Sequence[Rescored], only_failed: str | None) -> None:
+    """Print the table of passes, what they cost, and what could not be scored."""
     console = screen()
     if not passes:
         console.say(f"{only_failed}: nothing is unanswered")
         return
     rows: list[Cells] = [
         [
-            str(each.number),
-            console.name(each.label, 20),
-            f"{each.scored:,}",
-            f"{each.skipped:,}",
-            causes(each.failed),
-            *(number(each.mean), number(each.before), duration(each.cost.seconds)),
+            str(rescored.number),
+            console.name(rescored.label, 20),
+            f"{rescored.scored:,}",
+            f"{rescored.skipped:,}",
+            causes(rescored.failed),
+            *(number(rescored.mean), number(rescored.before), duration(rescored.cost.seconds)),
         ]
-        for each in passes
+        for rescored in passes
     ]
     head = ["pass", "version", "scored", "skipped", "failed", "mean", "recorded", "time per 1,000"]
     result = table(*head, left=2, rows=rows)
     result.columns[4].no_wrap = False  # the causes of failures are words
     console.whole_table(result)
-    for each in passes:
-        if each.cost.metrics:
-            console.say(f"{each.label} asks for 1,000: {costs_told(each.cost.metrics)}")
-        for reason, count in each.left_out.items():
+    for rescored in passes:
+        if rescored.cost.metrics:
+            console.say(f"{rescored.label} asks for 1,000: {costs_told(rescored.cost.metrics)}")
+        for reason, count in rescored.left_out.items():
             console.say((f"left out: {count:,}: {reason}", "dim"))

@@ -72,6 +72,7 @@ def run_page(run: Run, split: str = "train") -> tuple[str, list[str]]:
 
 
 def _head(report: RunReport) -> Markup:
+    """Return the top of the page: name and state, what a reader should be warned of, size, machine and packages."""
     head = report.head
     state = "running" if head["running"] else "ended"
     machine, packages = head["machine"], head["packages"]
@@ -100,6 +101,7 @@ def _seeds(about: Mapping[str, Any]) -> str:
 
 
 def _warnings(report: RunReport) -> Iterator[str]:
+    """Yield what a reader should know of the page, each a sentence."""
     if report.split != "train":
         yield f"Of the split {report.split}."
     if report.head["left_out"]:
@@ -109,6 +111,7 @@ def _warnings(report: RunReport) -> Iterator[str]:
 
 
 def _rewards(report: RunReport) -> Markup:
+    """Return the section with the table of the rewards."""
     if not report.rewards:
         return section("rewards", "Rewards", element("p", f"Nothing is recorded of {report.split}.", kind="quiet"))
     weights = _weights(report)
@@ -152,10 +155,11 @@ def _failed(causes: Mapping[str, int]) -> str:
 
 
 def _graphs(report: RunReport) -> Markup:
+    """Return the section of the graphs, with marks for new versions and flags."""
     names = [row.reward for row in report.rewards]
-    there = report.run.metric_names(report.split)
-    canaries = [name for name in there if name.startswith(CANARY)]
-    part = curves_of(report.run, report.split, [*(name for name in METRICS if name in there), *canaries])
+    recorded = report.run.metric_names(report.split)
+    canaries = [name for name in recorded if name.startswith(CANARY)]
+    part = curves_of(report.run, report.split, [*(name for name in METRICS if name in recorded), *canaries])
     if not part.steps:
         reason = "There are no graphs: nothing says at which steps this was scored."
         return section("graphs", "Graphs", element("p", reason, kind="quiet"))
@@ -176,6 +180,7 @@ def _graphs(report: RunReport) -> Markup:
 
 
 def _health(report: RunReport) -> Markup:
+    """Return the section of the diagnosis: the gradient, the flags, and the detectors that could not look."""
     diagnosis = report.diagnosis
     if diagnosis is None:
         reason = "The health checks look at training completions." if report.split != "train" else "No completions."
@@ -192,6 +197,7 @@ def _health(report: RunReport) -> Markup:
 
 
 def _flag(report: RunReport, flag: Flag) -> Markup:
+    """Return a flag with its figures, its next action, and some of the completions that show it."""
     whose = [flag.reward] if flag.reward else []
     title = ", ".join([flag.detector, *whose, *([f"steps {flag.steps}"] if flag.steps else [])])
     at_first = "" if flag.baseline is None else f", at first {flag.baseline:.3g}"
@@ -206,6 +212,7 @@ def _flag(report: RunReport, flag: Flag) -> Markup:
 
 
 def _failures(report: RunReport) -> Markup:
+    """Return the section of failed calls, by kind, the most frequent first."""
     kinds = report.run.failed_calls(report.split)
     if not kinds:
         return section("failures", "Failures", element("p", "No call failed.", kind="up"))
@@ -218,6 +225,7 @@ def _failures(report: RunReport) -> Markup:
 
 
 def _failure(kind: FailedKind, first: Completion, last: Completion) -> Markup:
+    """Return a kind of failure: where it came first and last, and the first call's error, output and completion."""
     outcome = first.outcomes[kind.reward]
     title = element("h3", element("span", kind.cause, kind="failed"),
                     f" in {kind.reward}@{first.versions[kind.reward]}: {counted(kind.calls, 'call')}")  # fmt: skip
@@ -288,6 +296,7 @@ def _successive_versions(versions: Sequence[Version]) -> Iterator[tuple[Version,
 
 
 def _difference(old: Version, new: Version) -> Markup:
+    """Return the difference of two versions' sources, or of their settings where the sources are the same."""
     before, after = _code(old), _code(new)
     if before == after:
         before, after = _settings(old), _settings(new)

@@ -90,11 +90,12 @@ def _show(runs: Sequence[dict[str, Any]], folder: RunsPlace) -> None:
 
 
 def _table(runs: Sequence[dict[str, Any]], left_out: Collection[str]) -> Table:
+    """Return the table of runs, the latest first, without the columns ``left_out``."""
     head = ["run", "began", "steps", "completions", "size", "state", "rewards"]
     names = [name for name in head if name not in left_out]
     rows = table(*names, left=1)
-    last = rows.columns[-1]
-    last.justify, last.no_wrap, last.min_width = "left", False, _LEAST
+    rewards_column = rows.columns[-1]
+    rewards_column.justify, rewards_column.no_wrap, rewards_column.min_width = "left", False, _LEAST
     for run in sorted(runs, key=lambda run: -(run["began"] or 0.0)):
         rewards = ", ".join(shortened(name, 40) for name in run["rewards"]) or NONE
         state = Text("running", style="green") if run["running"] else Text("ended")

@@ -129,14 +129,14 @@ class _Scoring:
     def __init__(
         self, reward_set: RewardSet, rollouts: Sequence[Rollout], weights: Mapping[str, float], keep: Keep
     ) -> None:
-        self._keep_batch = keep
-        self._recorded: set[int] = set()
+        self._record_batch = keep
+        self._recorded: set[int] = set()  # Indices of rows
         self._rewards = reward_set.rewards
         self._rollouts = rollouts
         self._weights = weights
         self._leaves = Leaves(reward_set)
         names = [leaf.name for leaf in self._leaves.leaves]
-        self._outcomes: dict[str, list[Outcome | None]] = {name: [None] * len(rollouts) for name in names}
+        self._outcomes: dict[str, list[Outcome | None]] = {name: [None] * len(rollouts) for name in names}  # By row
 
     def run(self, workers: int | None, out: Path | None, *, inline: bool, load_timeout_s: float) -> Summary:
         """Score, write and record all rows; return the summary. After an error keep the finished rows and raise it."""
@@ -157,7 +157,7 @@ class _Scoring:
             self._record()
         except BaseException:
             if out is not None:
-                self._keep(out.with_name(f"{out.name}.partial"))
+                self._write_finished(out.with_name(f"{out.name}.partial"))
             with contextlib.suppress(OSError, RewardError):  # the fault that brought us here is the one to tell
                 self._record()
             raise
@@ -179,7 +179,7 @@ class _Scoring:
         )
         for rows in chunks:
             self._recorded.update(rows)
-            self._keep_batch(self._batch(rows))
+            self._record_batch(self._batch(rows))
 
     def _is_finished(self, row: int) -> bool:
         return all(column[row] is not None for column in self._outcomes.values())
@@ -191,8 +191,8 @@ class _Scoring:
             for row, columns in zip(chunk, self._batch(chunk).to_rows(), strict=True):
                 yield {**columns, "row": row}
 
-    def _keep(self, partial: Path) -> None:
-        """Write the rows whose outcomes are all known, and print how many; pass over a file that cannot be written."""
+    def _write_finished(self, partial: Path) -> None:
+        """Write the finished rows, and print how many; pass over a file that cannot be written."""
         rows = list(filter(self._is_finished, range(len(self._rollouts))))
         if rows:
             with contextlib.suppress(OSError, RewardError):  # the fault that brought us here is the one to tell
@@ -240,9 +240,9 @@ def chunks_of_groups(rollouts: Sequence[Rollout], rows: int, is_finished: Callab
     A group in which one rollout is not finished is left out.
     """
     chunk: list[int] = []
-    for places in group_places(rollouts):
-        if all(map(is_finished, places)):
-            chunk += places
+    for group in group_places(rollouts):
+        if all(map(is_finished, group)):
+            chunk += group
         if len(chunk) >= rows:
             yield sorted(chunk)
             chunk = []
@@ -252,11 +252,11 @@ def chunks_of_groups(rollouts: Sequence[Rollout], rows: int, is_finished: Callab
 
 def _print_report(summary: Summary, console: Screen) -> None:
     """Print the table, the failures and a line of totals."""
-    console.fitted_table(functools.partial(_rewards, summary), _TIMES, _SPREADS)
+    console.fitted_table(functools.partial(_rewards_table, summary), _TIMES, _SPREADS)
     if summary.failures:
         _print_failures(summary, console)
     if summary.links or summary.costs:
-        _print_beside(summary, console)
+        _print_links_and_costs(summary, console)
     for name, reward in summary.rewards.items():
         if summary.rows > 1 and reward.skipped == summary.rows:
             warning = "every row was skipped: it does not apply, or lacks a return"
@@ -264,9 +264,10 @@ def _print_report(summary: Summary, console: Screen) -> None:
     console.say((_closing(summary), "dim"), fit="wrap")
 
 
-def _rewards(summary: Summary, left_out: Collection[str]) -> Table:
-    weighted = any(reward.weight != 1 for reward in summary.rewards.values())
-    names = ["reward", *(["weight"] if weighted else []), "mean", *_SPREADS, "skipped", "failed", *_TIMES]
+def _rewards_table(summary: Summary, left_out: Collection[str]) -> Table:
+    """Return the table of rewards without the columns ``left_out``; the weights only where one is not 1."""
+    has_weights = any(reward.weight != 1 for reward in summary.rewards.values())
+    names = ["reward", *(["weight"] if has_weights else []), "mean", *_SPREADS, "skipped", "failed", *_TIMES]
     rewards = table(*(name for name in names if name not in left_out), left=1)
     for column in rewards.columns:
         column.overflow = "ellipsis"
@@ -289,9 +290,10 @@ def _rewards(summary: Summary, left_out: Collection[str]) -> Table:
 
 
 def _print_failures(summary: Summary, console: Screen) -> None:
+    """Print the most frequent kinds of failure, each with its first row, its error and the last lines it printed."""
     kinds = len(summary.failures)
-    more = f", {_SHOWN_FAILURES} of {kinds} kinds" if kinds > _SHOWN_FAILURES else ""
-    console.say(("failures", "bold"), f" (most frequent first{more}; rows count from 0)", fit="cut")
+    shown = f", {_SHOWN_FAILURES} of {kinds} kinds" if kinds > _SHOWN_FAILURES else ""
+    console.say(("failures", "bold"), f" (most frequent first{shown}; rows count from 0)", fit="cut")
     room = max(20, console.width - 8)
     for failure in summary.failures[:_SHOWN_FAILURES]:
         more = "" if failure.calls == 1 else f" and {failure.calls - 1:,} more"
@@ -305,7 +307,7 @@ def _print_failures(summary: Summary, console: Screen) -> None:
     console.print()
 
 
-def _print_beside(summary: Summary, console: Screen) -> None:
+def _print_links_and_costs(summary: Summary, console: Screen) -> None:
     console.say(("links and costs", "bold"), " (of the calls that did not fail)", fit="cut")
     room = max(20, console.width - 8)
     for name in dict.fromkeys([*summary.links, *summary.costs]):
@@ -330,13 +332,15 @@ def _link(name: str, link: Link) -> str:
 
 
 def _closing(summary: Summary) -> str:
-    each_s = f"{summary.rows / summary.seconds:,.0f}" if summary.seconds > 0 else ""
-    rate = each_s and f", {each_s} {'row' if each_s == '1' else 'rows'}/s"
-    text = f"{counted(summary.rows, 'row')} in {duration(summary.seconds)}{rate}"
-    without = summary.rows - summary.totals.count
-    if without:
-        text += f"; {without:,} without a total"
-    if any(reward.scores.count > reward.scored for reward in summary.rewards.values()):
+    """Return the last lines: rows, time and rate, rows without a total, and whether failed calls count."""
+    text = f"{counted(summary.rows, 'row')} in {duration(summary.seconds)}"
+    if summary.seconds > 0:
+        text += f", {counted(round(summary.rows / summary.seconds), 'row')}/s"
+    rows_without_total = summary.rows - summary.totals.count
+    if rows_without_total:
+        text += f"; {rows_without_total:,} without a total"
+    has_defaults = any(reward.scores.count > reward.scored for reward in summary.rewards.values())
+    if has_defaults:  # scores in the place of failed calls
         text += "\na failed call counts with its reward's default"
     return text
 

@@ -84,11 +84,11 @@ def serve_command(  # long because typer reads the options from the signature, a
         def tell(url: str) -> None:
             finish({"url": url, **facts, "warnings": warnings}, lambda: _show(url, facts, warnings), as_json=as_json)
 
-        number = serve(
+        signal_number = serve(
             runtime, host, port, token, group_size=group_size, group_wait_s=group_wait, most_rows=max_rows, tell=tell
         )
     typer.echo("stopped", err=True)
-    if was_interrupted(number):
+    if was_interrupted(signal_number):
         raise typer.Exit(INTERRUPTED)
 
 
@@ -102,11 +102,11 @@ def _exit_at_sigterm() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # only there signals are heard
         return
-    before = signal.signal(signal.SIGTERM, end)
+    previous = signal.signal(signal.SIGTERM, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous)
 
 
 def _warnings(runtime: Runtime, group_size: int | None) -> list[str]:

@@ -42,7 +42,7 @@ from rewardkit.replay.glance import CANARY, METRICS, head_of, metric_points
 from rewardkit.replay.recorded_run import Run
 from rewardkit.shown.sparkline import sparkline
 from rewardkit.shown.text import counted, plain, shortened
-from rewardkit.types import Status
+from rewardkit.types import Outcome, Status
 
 _ENDS = 3
 _FLAGS = 5
@@ -106,12 +106,13 @@ def _write_report(run: Run, to: Path, split: str, *, force: bool, as_json: bool)
 
 
 def _show_run(run: Run, split: str, *, as_json: bool) -> None:
+    """Print a run at a glance: its head, rewards, metrics, worst and best completions, versions and flags."""
     summaries = run.summaries(split=split)
     rewards = overviews(summaries)
     names = {*run.metric_names(split)}
     prefix = "" if split == "train" else "eval_"
-    wanted = [*(f"{prefix}{name}" for name in METRICS), *sorted(name for name in names if name.startswith(CANARY))]
-    metrics = {name: metric_points(run, name, split) for name in wanted if name in names}
+    ordered = [*(f"{prefix}{name}" for name in METRICS), *sorted(name for name in names if name.startswith(CANARY))]
+    metrics = {name: metric_points(run, name, split) for name in ordered if name in names}
     last = next((summary.step for summary in reversed(summaries) if summary.step is not None), None)
     ends = {end: run.by_id(run.ranked(last, _ENDS, best=end == "best", split=split)) for end in ("worst", "best")}
     head = head_of(run)
@@ -146,6 +147,7 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
 
 
 def _print_head(head: Mapping[str, Any], console: Screen) -> None:
+    """Print where and when a run ran and how large it is, with a warning where its record is not whole."""
     state = ("running", "green") if head["running"] else ("ended", "")
     time = NONE if head["began"] is None else f"{day(head['began'])}, {duration(head['seen'] - head['began'])}"
     console.say((head["name"], "bold"), "  ", state, f"  {time}", fit="cut")
@@ -201,6 +203,7 @@ def _print_calls(rewards: Sequence[RewardOverview], console: Screen) -> None:
 
 
 def _print_metrics(metrics: Mapping[str, Sequence[tuple[int, float]]], console: Screen) -> None:
+    """Print the trainer's metrics as curves, with their first and last number."""
     if not metrics:
         return
     console.print()
@@ -213,6 +216,7 @@ def _print_metrics(metrics: Mapping[str, Sequence[tuple[int, float]]], console: 
 
 
 def _print_ends(ends: Mapping[str, Sequence[Completion]], of_step: str, console: Screen) -> None:
+    """Print the worst and the best completions, once where all have the same reward."""
     rewards = {row.reward for rows in ends.values() for row in rows}
     if len(rewards) == 1:
         ends = {"equally paid": ends["best"]}
@@ -238,6 +242,7 @@ def _print_versions(versions: Sequence[Mapping[str, Any]], console: Screen) -> N
 
 
 def _print_flags(flags: Sequence[Mapping[str, Any]], name: str, console: Screen) -> None:
+    """Print the last flags of the health checks that ran during the training."""
     if not flags:
         return
     last = f", the last {_FLAGS} of them" if len(flags) > _FLAGS else ""
@@ -253,6 +258,7 @@ def _print_flags(flags: Sequence[Mapping[str, Any]], name: str, console: Screen)
 
 
 def _show_step(run: Run, step: int, split: str, *, as_json: bool) -> None:
+    """Print a step: its rewards, its completions by prompt, and the trainer's metrics that are of no reward."""
     steps = run.steps(split)
     if step not in steps:
         have = f"it has those from {steps[0]} to {steps[-1]}" if steps else "it has no steps"
@@ -310,6 +316,7 @@ def _print_step(summaries: Sequence[StepSummary], console: Screen) -> None:
 
 
 def _show_prompt(run: Run, index: int, *, as_json: bool) -> None:
+    """Print a prompt with its columns, and all of its completions."""
     prompt = run.prompt(index)
     completions = list(run.completions(prompt=index))
 
@@ -355,18 +362,21 @@ def _print_completions(completions: Sequence[Completion], console: Screen, *, wh
 
 
 def _when(row: Completion) -> tuple[str, str]:
+    """Return a completion's step, with its split if that is not train, and its epoch."""
     step = NONE if row.step is None else str(row.step)
     return f"{step} {row.split}" if row.split != "train" else step, NONE if row.epoch is None else f"{row.epoch:.2f}"
 
 
 def _scores(row: Completion, names: Sequence[str]) -> list[str]:
     """Return each reward's score, or the call's cause or status; then the weighted sum and the advantage."""
-    scores = [
-        NONE if outcome is None else _short(outcome.score) if outcome.status is Status.SCORED
-        else str(outcome.cause or outcome.status)
-        for outcome in map(row.outcomes.get, names)
-    ]  # fmt: skip
+    scores = [_score(row.outcomes.get(name)) for name in names]
     return [*scores, _short(row.reward), _short(row.advantage)]
+
+
+def _score(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return NONE
+    return _short(outcome.score) if outcome.status is Status.SCORED else str(outcome.cause or outcome.status)
 
 
 def _short(value: float | None) -> str:

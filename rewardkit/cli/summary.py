@@ -112,10 +112,12 @@ def summarize(
 
 
 def _of_reward(weight: float, outcomes: Sequence[Outcome], *, timed: bool) -> RewardSummary:
+    """Return a reward's outcomes in numbers; a call that was not made, or came from the cache, has no time."""
     statuses = Counter(outcome.status for outcome in outcomes)
     failed = Counter(str(outcome.cause) for outcome in outcomes if outcome.status is Status.FAILED)
-    times = [o.duration_s for o in outcomes if timed and o.attempts and not o.cached]
-    p50_s, p95_s = (float(p) for p in np.percentile(times, [50, 95])) if times else (None, None)
+    calls = [outcome for outcome in outcomes if outcome.attempts and not outcome.cached] if timed else []
+    times = [call.duration_s for call in calls]
+    p50_s, p95_s = map(float, np.percentile(times, [50, 95])) if times else (None, None)
     return RewardSummary(
         weight=weight,
         scores=_spread(outcome.score for outcome in outcomes),
@@ -141,18 +143,18 @@ def _metrics(outcomes: Sequence[Outcome]) -> dict[str, Spread]:
 
 
 def _failures(leaves: Mapping[str, Sequence[Outcome | None]]) -> list[Failure]:
+    """Return the failures by reward, cause and error, the most frequent first; numbers in an error make no kind."""
     kinds: dict[tuple[str, str, str], list[tuple[int, Outcome]]] = {}
     for name, column in leaves.items():
         for row, outcome in enumerate(column):
             if outcome is not None and outcome.status is Status.FAILED:
                 kind = (name, str(outcome.cause), _NUMBERS.sub("#", outcome.error or ""))
                 kinds.setdefault(kind, []).append((row, outcome))
-    ordered = sorted(kinds.items(), key=lambda pair: -len(pair[1]))
-    return [
-        Failure(name, row, cause, first.error or "", len(calls), first.logs)
-        for (name, cause, _), calls in ordered
-        for row, first in calls[:1]
-    ]
+    failures = []
+    for (name, cause, _), calls in sorted(kinds.items(), key=lambda pair: -len(pair[1])):
+        row, first = calls[0]
+        failures.append(Failure(name, row, cause, first.error or "", len(calls), first.logs))
+    return failures
 
 
 def links(outcomes: Sequence[Outcome]) -> dict[str, Link]:
@@ -173,6 +175,7 @@ def links(outcomes: Sequence[Outcome]) -> dict[str, Link]:
 
 
 def _shares(outcome: Outcome) -> dict[str, float]:
+    """Return the shares of a score that the links of a chain have, by name; nothing where it is no chain's."""
     return {name.removeprefix(_LINK): value for name, value in outcome.metrics.items() if name.startswith(_LINK)}
 
 

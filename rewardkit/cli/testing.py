@@ -96,6 +96,7 @@ class _Result:
 
     @property
     def left(self) -> list[CaseResult]:
+        """Those of them that were not accepted."""
         return [verdict for verdict in self.failed if verdict.case.id not in self.accepted_ids]
 
     @property
@@ -161,6 +162,7 @@ def _run_table(cases: Table, reference: str | None, lane: str | None, *, accepti
 
 
 def _write_junit(path: Path, results: Sequence[_Result]) -> None:
+    """Write the report of all tables; ConfigError where the file cannot be written."""
     from rewardkit.testing.junit import Suite, junit  # what few runs write
 
     suites = [Suite(result.table.name, result.reward, result.verdicts, result.accepted_ids) for result in results]
@@ -186,6 +188,7 @@ def _notes(cases: Table, reward: Composable) -> Iterator[str]:
 
 
 def _print(results: Sequence[_Result]) -> None:
+    """Print a table of the cases that failed, then each of them whole, and the closing lines."""
     console = screen()
     failures = [(result, verdict) for result in results for verdict in result.left]
     if failures:
@@ -232,6 +235,7 @@ def _closing(results: Sequence[_Result]) -> Iterator[str]:
 
 
 def _as_json(results: Sequence[_Result]) -> dict[str, Any]:
+    """Return the counts of all tables, and each completion whose outcome is not as expected."""
     tables = [
         {
             "table": result.table.name,
