@@ -11,10 +11,12 @@ import importlib
 import inspect
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from builtin_rewards.adjustable import AdjustableReward
+from builtin_rewards.instructions.kind import InstructionKind
 from rewardkit.loading.registry import entry_points, resolve
 
 PAGE = Path(__file__).parent / "reference" / "rewards.md"
@@ -84,6 +86,8 @@ def _section(name: str, module: str) -> str:
     parts = [f"### {name}", "; ".join(facts) + ".", _markdown(inspect.getdoc(spec.function) or "")]
     if isinstance(made, AdjustableReward):
         parts.append(_settings(made))
+    if kinds := getattr(importlib.import_module(module), "KINDS", None):
+        parts.append(_kinds(kinds))
     return "\n\n".join(parts)
 
 
@@ -97,6 +101,14 @@ def _settings(made: AdjustableReward) -> str:
     for parameter in inspect.signature(made.make).parameters.values():
         words = _markdown(described.get(parameter.name, "")).replace("|", "\\|")
         rows.append(f"| `{parameter.name}` | {_default(parameter.default)} | {words} |")
+    return "\n".join(rows)
+
+
+def _kinds(kinds: Mapping[str, InstructionKind]) -> str:
+    rows = ["| kind | arguments | followed where |", "|---|---|---|"]
+    for name, kind in sorted(kinds.items()):
+        arguments = ", ".join(f"`{parameter}`" for parameter in kind.parameters)
+        rows.append(f"| `{name}` | {arguments} | {kind.rule.replace('|', chr(92) + '|')} |")
     return "\n".join(rows)
 
 

@@ -143,7 +143,7 @@ def read_markdown(text: str) -> Markdown:
                 open_titles.append(heading)
             is_awaiting = bool(open_titles)
             continue
-        if is_awaiting and not _is_rule(line) and shows(line):
+        if is_awaiting and not is_rule(line) and shows(line):
             headings.update((name, True) for _, name in open_titles)
             is_awaiting = False
         if (item := _LIST_ITEM.match(line)) and any(map(str.isalnum, item[1])):
@@ -159,11 +159,11 @@ def _heading(line: str, next_line: str) -> tuple[int, str] | None:
     underline = next_line.rstrip()
     if not _UNDERLINE.fullmatch(underline) or "|" in line or not shows(line):
         return None
-    is_other = _LIST_ITEM.match(line) or _is_rule(line) or line.strip()[:3] in _FENCES
+    is_other = _LIST_ITEM.match(line) or is_rule(line) or line.strip()[:3] in _FENCES
     return None if is_other else (1 if underline[0] == "=" else 2, heading_title(line))
 
 
-def _is_rule(line: str) -> bool:
+def is_rule(line: str) -> bool:
     """Return whether a line only draws, with ``-``, ``=``, ``*``, ``_``, ``|`` and ``:``."""
     return not line.strip("-=*_|: \t\r")
 
@@ -175,4 +175,4 @@ def _begins_table(*lines: str) -> bool:
     rows = (line.strip().replace("\\|", "").removeprefix("|").removesuffix("|") for line in lines)
     head, rule, row = ([cell.strip() for cell in line.split("|")] for line in rows)
     is_ruled = len(head) == len(rule) and all(re.fullmatch(":*-+:*", cell) for cell in rule)
-    return is_ruled and all(any(not _is_rule(cell) and shows(cell) for cell in cells) for cells in (head, row))
+    return is_ruled and all(any(not is_rule(cell) and shows(cell) for cell in cells) for cells in (head, row))

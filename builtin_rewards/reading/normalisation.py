@@ -17,8 +17,8 @@ _MARK = re.compile(rf"[{re.escape(string.punctuation)}]|[^\w\s\x00-\x7f]")
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0") | {
     chr(code) for code in range(0xFE00, 0xFE10)
 }
-_QUOTES = dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc", "'") | dict.fromkeys(
-    "\u201c\u201d\u201e\u201f\u2033", '"'
+_QUOTES = str.maketrans(
+    dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc", "'") | dict.fromkeys("\u201c\u201d\u201e\u201f\u2033", '"')
 )
 FRACTIONS = {  # what fraction signs are read as, for `str.translate`
     code: " " + unicodedata.normalize("NFKC", chr(code)).replace("\u2044", "/")
@@ -66,6 +66,11 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", text)
 
 
+def plain_quotes(text: str) -> str:
+    """Return the text with straight quotation marks and apostrophes in place of typographic ones."""
+    return text if text.isascii() else text.translate(_QUOTES)
+
+
 def shown_otherwise(text: str) -> bool:
     """Return whether a text has marks that override its direction, so that a reader sees 24 for a written 42."""
     return not text.isascii() and ("\u202d" in text or "\u202e" in text)
@@ -92,8 +97,8 @@ def beyond_ascii(text: str) -> set[str]:
 def _plain(char: str) -> str:
     if char < "\u0080":
         return char
-    if char in _QUOTES:
-        return _QUOTES[char]
+    if ord(char) in _QUOTES:
+        return _QUOTES[ord(char)]
     category = unicodedata.category(char)
     if category == "Cf" or char in _INVISIBLE:
         return ""
@@ -180,13 +185,13 @@ def _occurrences(term: str, whole_words: bool) -> re.Pattern[str]:
     pattern, first, last = r"\s+".join(map(re.escape, term.split())) or re.escape(term), term[0], term[-1]
     if whole_words:
         before = r"(?<!(?<!\w)[-+.])(?<!\d[.,/:^])" if first.isdigit() else ""
-        before += r"(?<!\w)" if _is_spaced(first) else ""
-        after = (r"(?!\w)" if _is_spaced(last) else "") + (r"(?!%|[.,/:^]\d)" if last.isdigit() else "")
+        before += r"(?<!\w)" if is_spaced(first) else ""
+        after = (r"(?!\w)" if is_spaced(last) else "") + (r"(?!%|[.,/:^]\d)" if last.isdigit() else "")
         pattern = before + pattern + after
     return re.compile(pattern)
 
 
-def _is_spaced(char: str) -> bool:
+def is_spaced(char: str) -> bool:
     """Return whether a letter or digit belongs to a script with blanks between words."""
     code = ord(char)
     is_unspaced = 0x0E00 <= code < 0x10A0 or 0x1780 <= code < 0x1800 or 0x2E80 <= code < 0x30000

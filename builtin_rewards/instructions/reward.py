@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable
-from builtin_rewards.ifeval import KINDS, LEAST, LESS, known_languages
+from builtin_rewards.instructions.arguments import UnusableInstructionError, read_arguments
+from builtin_rewards.instructions.kinds import KINDS
 from builtin_rewards.reading.normalisation import shows
 from builtin_rewards.reading.thoughts import after_thinking, strip_frame
 from rewardkit import Reward, Score, reward
@@ -17,53 +17,6 @@ from rewardkit.extending import shorten, shortened
 DEADLINE_S = 60.0  # Seconds that one call may take; loading langdetect's profiles is part of a worker's first one
 _MAX_LISTED = 10
 _SHOWN_CHARS = 80
-
-
-class UnusableInstructionError(ValueError):
-    """An instruction's id is unknown, or its arguments cannot be used: a fault of the row."""
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-_Requirement = tuple[str, Callable[[Any], bool]]
-_TEXT: _Requirement = ("a text that is not blank", _is_text)
-_NUMBER: _Requirement = ("a whole number of at least 0", _is_number)
-_POSITION: _Requirement = ("a whole number of at least 1", lambda value: _is_number(value) and value > 0)
-_RELATION: _Requirement = (f"{LESS!r} or {LEAST!r}", lambda value: value in (LESS, LEAST))
-_TEXTS: _Requirement = (
-    "a list of texts that are not blank",
-    lambda value: isinstance(value, list | tuple) and bool(value) and all(map(_is_text, value)),
-)
-_REQUIREMENTS: Mapping[str, _Requirement] = {  # by argument; any other one must be a text
-    **dict.fromkeys(("keywords", "forbidden_words"), _TEXTS),
-    **dict.fromkeys(("relation", "let_relation", "capital_relation"), _RELATION),
-    **dict.fromkeys(("num_paragraphs", "nth_paragraph"), _POSITION),
-    **dict.fromkeys(("frequency", "let_frequency", "capital_frequency", "num_words", "num_sentences"), _NUMBER),
-    **dict.fromkeys(("num_placeholders", "num_bullets", "num_highlights", "num_sections"), _NUMBER),
-    "letter": ("one character", lambda value: _is_text(value) and len(value.strip()) == 1),
-    "language": ("a language that can be told", lambda value: _is_text(value) and value in known_languages()),
-}
-
-
-def _read_arguments(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return the named arguments, stripped, ``3.0`` of a table as ``3``; raise where one is missing or unusable."""
-    arguments = {}
-    for name in names:
-        value = values.get(name)
-        if value is None:
-            raise UnusableInstructionError(f"argument {name!r} is missing")
-        value = int(value) if isinstance(value, float) and value.is_integer() else value
-        expected, fits = _REQUIREMENTS.get(name, _TEXT)
-        if not fits(value):
-            raise UnusableInstructionError(f"argument {name!r}: expected {expected}, got {shorten(value)}")
-        arguments[name] = value.strip() if isinstance(value, str) else value
-    return arguments
 
 
 def _describe(values: Mapping[str, Any]) -> str:
@@ -92,12 +45,10 @@ def build_instruction(instruction_id: str, arguments: Mapping[str, Any]) -> Inst
     if kind not in KINDS:
         raise UnusableInstructionError(f"unknown instruction {shorten(instruction_id)}")
     try:
-        checked = _read_arguments(arguments, list(inspect.signature(KINDS[kind]).parameters)[1:])
+        checked = read_arguments(arguments, KINDS[kind].parameters)
     except UnusableInstructionError as error:
         raise UnusableInstructionError(f"{kind}: {error}") from None
-    if checked.get("nth_paragraph", 0) > checked.get("num_paragraphs", 0):
-        raise UnusableInstructionError(f"{kind}: {checked['nth_paragraph']} of {checked['num_paragraphs']} paragraphs")
-    return Instruction(kind, _describe(arguments), functools.partial(KINDS[kind], **checked))
+    return Instruction(kind, _describe(arguments), functools.partial(KINDS[kind].check, **checked))
 
 
 def loose_variants(text: str) -> Iterator[str]:
@@ -148,16 +99,23 @@ def instructions(*, loose: bool = False, all_or_nothing: bool = False) -> Reward
     ) -> Score:
         """The share of a row's verifiable instructions that the completion follows, 0 to 1.
 
-        Formula: instructions followed / instructions. Source: IFEval, arXiv 2311.07911, all its 25 kinds, strict or
-        loose. Columns, as in its data set: ``instruction_id_list``, ids such as ``punctuation:no_comma``, also with the
-        prefix ``en:``; ``kwargs``, for each the object of its arguments, such as ``{"num_words": 300, "relation": "at
+        Formula: instructions followed / instructions, strict or loose. Sources: IFEval (Zhou et al., arXiv 2311.07911)
+        and IFBench (Pyatkin et al., arXiv 2507.02833), all kinds of both; a table below has the rule of each. Columns,
+        as in their data sets: ``instruction_id_list``, ids such as ``punctuation:no_comma``, also with the prefix
+        ``en:``; ``kwargs``, for each the object of its arguments, such as ``{"num_words": 300, "relation": "at
         least"}``; arguments that are null, or that the kind does not have, are ignored. Metrics: each kind's share.
 
-        A completion without visible characters follows nothing. Thoughts and stop tokens are not read. Where the
-        paper's wording asks for more than its program, the wording holds: commas of all scripts are commas, blank
-        placeholders do not count, of the constrained responses exactly one may be there, a text without a language is
-        in none, and zero-width characters and look-alike letters do not hide what is forbidden. nltk's punkt splits
-        sentences, with a list of abbreviations, and langdetect tells languages, with a fixed seed.
+        A completion without visible characters follows nothing. Thoughts and stop tokens are not read. nltk's punkt
+        splits sentences, with a list of abbreviations. Where the wording of an instruction asks for more than the
+        paper's program checks, the wording holds. Of IFEval: keywords are words, not parts of words; a line that only
+        draws is no bullet; commas of all scripts are commas; blank placeholders do not count; exactly one of the
+        constrained responses may be there; a text without a language is in none; zero-width characters and look-alike
+        letters do not hide what is forbidden. Of IFBench: conjunctions, names and palindromes that repeat count once, a
+        name is a whole word, what compares sentences, lines or every Nth word needs two of them (or one Nth word), and
+        so do balances and bullets need one; three sentences of equal length have different words; a template keeps its
+        order. Where the program refuses what the wording allows, the wording holds too: marks around a first word,
+        Roman numbers of sections, curly quotation marks, minor words of a title, a last word that belongs to a span,
+        marks that are no words, capitals and short texts whose language langdetect, but not py3langid, mistakes.
 
         ``None`` where the row has no instructions, an unknown one, or arguments that cannot be used.
         """

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.ifeval import KINDS
-from builtin_rewards.instructions import build_instruction, instructions
+from builtin_rewards.instructions import instructions
+from builtin_rewards.instructions.kinds import IFEVAL
+from builtin_rewards.instructions.reward import build_instruction
 
 RANDOM_LETTER = {
     (1122, "keywords:letter_frequency"): "the letter is '#', for which the original draws a letter without a seed",
@@ -17,12 +18,18 @@ RANDOM_LETTER = {
 }
 """The only rows whose recorded verdicts cannot be had again, with the reason."""
 
-DIFFERENCES = {
-    "strict": {(1122, "keywords:letter_frequency"): (False, True)},
-    "loose": {},
+_REFUSED_WRONGLY = {
+    (1813, "change_case:english_capital"): "24 English words in capitals, German to langdetect",
+    (1954, "length_constraints:nth_paragraph_first_word"): "a colon stands behind the first word, 'Summary:'",
+    (202, "change_case:english_lowercase"): "one English word, 'etchings'",
+    (3456, "change_case:english_capital"): "100 names in capitals",
 }
-"""The instructions judged otherwise, by key and kind: the recorded verdict, then this one. All are in
-``RANDOM_LETTER``: the text of row 1122 has four ``#``, as its prompt asks."""
+DIFFERENCES = {
+    "strict": dict.fromkeys([(1122, "keywords:letter_frequency"), *_REFUSED_WRONGLY], (False, True)),
+    "loose": dict.fromkeys(_REFUSED_WRONGLY, (False, True)),
+}
+"""The instructions judged otherwise, by key and kind: the recorded verdict, then this one. The program refuses four
+responses that do as the prompt asks; the text of row 1122 has four ``#``, as its prompt asks."""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +51,7 @@ def test_every_instruction_builds_its_checker(rows: list[dict[str, Any]]) -> Non
         for one, arguments in zip(row["instruction_id_list"], row["kwargs"], strict=True)
     ]
     assert (len(rows), len(built)) == (541, 834)
-    assert {one.kind for one in built} == set(KINDS)
+    assert {one.kind for one in built} == set(IFEVAL)
 
 
 def test_the_rows_with_a_random_letter_are_the_named_ones(rows: list[dict[str, Any]]) -> None:
@@ -59,7 +66,7 @@ def test_the_rows_with_a_random_letter_are_the_named_ones(rows: list[dict[str, A
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("mode", "agreed", "prompts"), [("strict", 833, 456), ("loose", 834, 475)])
+@pytest.mark.parametrize(("mode", "agreed", "prompts"), [("strict", 829, 460), ("loose", 830, 479)])
 def test_recorded_verdicts(rows: list[dict[str, Any]], data: Path, mode: str, agreed: int, prompts: int) -> None:
     """The reward judges as recorded, but for the named differences, by instruction and by prompt."""
     recorded = _lines(data / "ifeval" / f"gpt-4o-2024-08-06_{mode}.jsonl")
@@ -76,7 +83,7 @@ def test_recorded_verdicts(rows: list[dict[str, Any]], data: Path, mode: str, ag
             if old != new:
                 differences[row["key"], kind] = (old, new)
     assert DIFFERENCES[mode] == differences
-    assert set(differences) <= set(RANDOM_LETTER)
+    assert set(differences) <= {*RANDOM_LETTER, *_REFUSED_WRONGLY}
     assert (agreed, prompts) == (same, all_followed)
 
 

@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.ifeval import KINDS, count_capital_words, count_sentences, text_language
-from builtin_rewards.instructions import UnusableInstructionError, build_instruction, instructions, loose_variants
+from builtin_rewards.instructions import instructions
+from builtin_rewards.instructions.arguments import UnusableInstructionError
+from builtin_rewards.instructions.counts import count_capital_words, count_sentences
+from builtin_rewards.instructions.kinds import IFEVAL, KINDS
+from builtin_rewards.instructions.languages import text_language
+from builtin_rewards.instructions.reward import build_instruction, loose_variants
 from rewardkit import Rollout, Runtime, Status
 
 ARGUMENTS: dict[str, Any] = {
@@ -38,17 +42,35 @@ ARGUMENTS: dict[str, Any] = {
     "end_phrase": "Any questions?",
     "capital_relation": "at least",
     "capital_frequency": 2,
+    "N": 2,
+    "n": 2,
+    "m": 3,
+    "small_n": 2,
+    "min_words": 3,
+    "max_words": 5,
+    "percentage": 20,
+    "reference_text": "a tree and the sun",
+    "options": "yes/no/maybe",
+    "sep": "!?!?",
+    "word": "tree",
+    "n_start": 1,
+    "n_end": 3,
+    **{f"keyword{number}": f"tree{number}" for number in range(1, 6)},
 }
 """Arguments for every kind; a kind ignores those that it does not have."""
 
 ENGLISH = "this is a plain sentence of the english language, and here is another one that follows it."
 
 RULES: list[tuple[str, str, bool]] = [
-    ("keywords:existence", "Sunlight and the MOON", True),
+    ("keywords:existence", "The sun and the MOON", True),
+    ("keywords:existence", "suns, _moon_", True),
+    ("keywords:existence", "Sunlight and the MOON", False),
     ("keywords:existence", "the sun alone", False),
     ("keywords:existence", "s\u200bun and moon", False),
     ("keywords:frequency", "a tree, Trees", True),
     ("keywords:frequency", "a tree", False),
+    ("keywords:frequency", "The tree's leaves, the trees' shade", True),
+    ("keywords:frequency", "a tree in the street", False),
     ("keywords:forbidden_words", "a badge of honour", True),
     ("keywords:forbidden_words", "BAD.", False),
     ("keywords:forbidden_words", "badly, then bad", False),
@@ -76,6 +98,21 @@ RULES: list[tuple[str, str, bool]] = [
     ("length_constraints:nth_paragraph_first_word", "First.\n\nThenceforth", False),
     ("length_constraints:nth_paragraph_first_word", "First.\n\nThen\n\nThird", False),
     ("length_constraints:nth_paragraph_first_word", "First.\n\n\n\nThen", False),
+    *(
+        ("length_constraints:nth_paragraph_first_word", f"First.\n\n{start} it came", True)
+        for start in (
+            "Then;",
+            "Then\u2014",
+            "\u201cThen\u201d",
+            "**Then**",
+            "Then\u2026",
+            "(then)",
+            "\u00a1Then!",
+            "Then\u2019s",
+        )
+    ),
+    ("length_constraints:nth_paragraph_first_word", "First.\n\nThen-and-there", False),
+    ("length_constraints:nth_paragraph_first_word", "First.\n\n# Then", False),
     ("detectable_content:number_placeholders", "[name] lives at [address]", True),
     ("detectable_content:number_placeholders", "[name]", False),
     ("detectable_content:number_placeholders", "[] and [ ] and [\n]", False),
@@ -83,6 +120,10 @@ RULES: list[tuple[str, str, bool]] = [
     ("detectable_content:postscript", "Bye\n\nPS I forgot", False),
     ("detectable_format:number_bullet_lists", "* one\n  - two\n**bold**", True),
     ("detectable_format:number_bullet_lists", "* one\n* two\n* three", False),
+    *(
+        ("detectable_format:number_bullet_lists", f"{rule}\n- one\n- two\n\n{rule}", True)
+        for rule in ("---", "----", "***", "* * *", "- - -", "-- Ann", "|---|---|", "-", "\u2014 Ann")
+    ),
     ("detectable_format:constrained_response", "I think: My answer is maybe.", True),
     ("detectable_format:constrained_response", "My answer is perhaps.", False),
     ("detectable_format:constrained_response", "My answer is yes. My answer is no.", False),
@@ -90,6 +131,9 @@ RULES: list[tuple[str, str, bool]] = [
     ("detectable_format:number_highlighted_sections", "*one* and ** ** and **", False),
     ("detectable_format:multiple_sections", "SECTION 1\nfoo\nSECTION2\nbar", True),
     ("detectable_format:multiple_sections", "SECTION 1\nfoo\nsection 2", False),
+    ("detectable_format:multiple_sections", "SECTION I\nfoo\n**SECTION II**\nbar", True),
+    ("detectable_format:multiple_sections", "SECTION IV: foo\nSECTION V. bar", True),
+    ("detectable_format:multiple_sections", "SECTION I think\nSECTION IVORY", False),
     ("detectable_format:json_format", '{"a": [1, 2.5, null]}', True),
     ("detectable_format:json_format", '```json\n{"a": 1}\n```', True),
     ("detectable_format:json_format", "1" * 10_000, True),
@@ -107,11 +151,24 @@ RULES: list[tuple[str, str, bool]] = [
     ("startend:end_checker", "Any questions? No.", False),
     ("startend:quotation", '\n"All of it."\n', True),
     ("startend:quotation", '"', False),
+    ("startend:quotation", "\u201cAll of it.\u201d", True),
+    ("startend:quotation", "\u201eAll of it.\u201c", True),
+    ("startend:quotation", "\u2018All of it.\u2019", False),
+    ("startend:end_checker", "Bye. Any questions?\u201d", True),
     ("startend:quotation", '"Some" of it', False),
     ("change_case:english_capital", ENGLISH.upper(), True),
     ("change_case:english_capital", ENGLISH.upper() + " a", False),
     ("change_case:english_lowercase", ENGLISH, True),
     ("change_case:english_lowercase", ENGLISH.capitalize(), False),
+    *(("change_case:english_capital", text, True) for text in ("NO", "NO SMOKING", "YES", "STOP", "HELLO WORLD!")),
+    *(("change_case:english_capital", text, False) for text in ("BONJOUR MES AMIS", "RAUCHEN VERBOTEN", "42", "NO x")),
+    *(("change_case:english_lowercase", text, True) for text in ("no problem at all", "etchings", "ok.")),
+    *(("change_case:english_lowercase", text, False) for text in ("je ne sais pas", "wie geht es dir", "grazie mille")),
+    *(("language:response_language", text, True) for text in ("Kein Problem.", "Rauchen verboten", "Ja.")),
+    *(
+        ("language:response_language", text, False)
+        for text in ("No problem at all, my friend.", "je ne sais pas", "\u043d\u0435\u0442")
+    ),
     ("change_case:english_lowercase", "das ist ein ganz normaler satz in deutscher sprache.", False),
     ("change_case:capital_word_frequency", "NASA and the U.S. sent it", True),
     ("change_case:capital_word_frequency", "NASA sent It", False),
@@ -143,9 +200,9 @@ def test_what_shows_nothing_follows_nothing(loose: bool) -> None:
 
 def test_every_kind_has_its_rules_tested() -> None:
     """The table has a text that follows and one that does not, for each of the 25 kinds."""
-    assert {kind for kind, _, followed in RULES if followed} == set(KINDS)
-    assert {kind for kind, _, followed in RULES if not followed} == set(KINDS)
-    assert len(KINDS) == 25
+    assert {kind for kind, _, followed in RULES if followed} == set(IFEVAL)
+    assert {kind for kind, _, followed in RULES if not followed} == set(IFEVAL)
+    assert len(IFEVAL) == 25
 
 
 @pytest.mark.parametrize(
@@ -268,7 +325,11 @@ def test_columns_of_text_and_without_arguments() -> None:
         (["keywords:frequency"], [{**ARGUMENTS, "frequency": True}], "a whole number"),
         (["keywords:frequency"], [{**ARGUMENTS, "frequency": -1}], "a whole number"),
         (["language:response_language"], [{"language": "xx"}], "a language that can be told"),
-        (["length_constraints:nth_paragraph_first_word"], [{**ARGUMENTS, "nth_paragraph": 3}], "3 of 2 paragraphs"),
+        (
+            ["length_constraints:nth_paragraph_first_word"],
+            [{**ARGUMENTS, "nth_paragraph": 3}],
+            "3 is more than num_paragraphs 2",
+        ),
         (["startend:end_checker"], [{"end_phrase": ""}], "not blank"),
     ],
 )
@@ -299,7 +360,7 @@ HOSTILE = {
 def test_hostile_completions_are_scored(completion: str, loose: bool) -> None:
     """Every kind gives a verdict on every text, and blank ones follow nothing."""
     ids = sorted(KINDS)
-    score = instructions(loose=loose)(completion=completion, instruction_id_list=ids, kwargs=[ARGUMENTS] * 25)
+    score = instructions(loose=loose)(completion=completion, instruction_id_list=ids, kwargs=[ARGUMENTS] * len(ids))
     assert score.value is not None
     assert 0.0 <= score.value < 1.0
     if not completion.strip():
@@ -329,7 +390,7 @@ def test_a_megabyte_is_scored(unit: str, full: bool) -> None:
     size = 1_000_000 if full else 60_000
     completion = (unit * (size // len(unit) + 1))[:size]
     ids = sorted(KINDS)
-    score = instructions(loose=True)(completion=completion, instruction_id_list=ids, kwargs=[ARGUMENTS] * 25)
+    score = instructions(loose=True)(completion=completion, instruction_id_list=ids, kwargs=[ARGUMENTS] * len(ids))
     assert score.value is not None
 
 
