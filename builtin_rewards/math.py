@@ -7,21 +7,24 @@ Plain numbers are compared exactly (:mod:`builtin_rewards.reading.numbers`), eve
 from __future__ import annotations
 
 import functools
+import json
 import math
 import re
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading import numbers
 from builtin_rewards.reading.answer import UNMARKED, AnswerRule, Extraction, extract_answer, opening_verdict, reread
 from builtin_rewards.reading.expressions import FUNCTION
-from builtin_rewards.reading.formulas import number_of, reading_fault, right_side, same_formula, split_unit
+from builtin_rewards.reading.formulas import names_sign, number_of, right_side, same_formula, split_unit
 from builtin_rewards.reading.labels import Label, bare_number, labels_in, read_label, same_label
 from builtin_rewards.reading.latex import clean
 from builtin_rewards.reading.locales import with_points, writes_comma
 from builtin_rewards.reading.negation import clause_denies, denied_after, denies
 from builtin_rewards.reading.numbers import Quantity, read_quantity, same_quantity
+from builtin_rewards.reading.shapes import reading_fault
 from builtin_rewards.reading.thoughts import after_thinking
 from builtin_rewards.reading.units import DEGREE, RADIAN, SAME, Unit, conversion
 from rewardkit import Reward, Score, reward
@@ -39,6 +42,11 @@ class _Gold:
     label: Label | None = None
     unit: Unit | None = None  # of a number or a formula
     is_phrase: bool = False
+    choice: str = ""  # the letter before it: `A` of `(A) 5`
+
+    @property
+    def is_formula(self) -> bool:
+        return self.number is None and self.label is None and not self.is_phrase
 
 
 _PHRASE = re.compile(  # words, a choice letter, or a name with digits, such as `Route 66` or a time with its zone
@@ -53,7 +61,14 @@ _CHOICE = re.compile(r"\(?([A-Za-z])[).:](?:\s|$)|\(([A-Za-z])\)")  # `(B)`, or 
 _MATHEMATICAL = re.compile(  # `-kP` and `x!` are formulas, `Paris!` and `- Paris` in a list are words
     r"[+*/^=<>|\\%#~]|(?<!\w)-(?=\s*\w)|(?<![A-Za-z]{3})(?<!\bno)(?<!\d)[!'?](?!\w)", re.IGNORECASE
 )
+_PREDICATE = re.compile(r"[^.!?;:,\n]{1,80}\b(?:is|are|was|were) (?!not\b)([^.!?;:,\n]{1,60})[.!]?")  # of a sentence
+_ARTICLE = re.compile(r"^(?:an?|the) (?=\w)")
 _BULLET = re.compile(r"\A(?:[-#>]+ )+(?=[A-Za-z]{3}|no\b)", re.IGNORECASE)
+_JSON_TEXTS = re.compile(r'\s*\["')
+_QUOTED = re.compile(r"""\s*(?P<mark>["'])(?P<text>[^"']+)(?P=mark)\s*""")
+_ANNOUNCED = re.compile(r"\s*(?:(?:the |final )*answer(?::| is\b))\s*(?P<text>\S.*)", re.IGNORECASE | re.DOTALL)
+_GOLD_CHOICE = re.compile(r"\(([A-J])\)\s*(\S.*)", re.DOTALL)  # `(A) 5`
+_CHOSEN = re.compile(r"\(?(?P<letter>[A-J])(?:[).:]\s*(?P<rest>\S.*)?)?")
 _NOT_WORKED_OUT = "arithmetic that is not worked out"
 _REPEATED = "it repeats an expression of the prompt"
 _NO_NUMBER = "no number in the gold's unit"
@@ -66,9 +81,13 @@ def _read_gold(answer: str, locale: str = "") -> _Gold | str:
     if locale and writes_comma(locale) is None:
         return f"the row's locale {shorten(locale)} is not known"
     solution = answer.rpartition("####")[2]
-    if "\\boxed" in solution or "\\fbox" in solution:
+    if "\\boxed" in solution or "\\fbox" in solution or "<answer>" in solution:
         solution = extract_answer(solution).answer or ""
     solution = with_points(solution, comma=writes_comma(locale)) if locale else solution
+    solution = _unwrapped(solution)
+    if (choice := _GOLD_CHOICE.fullmatch(clean(solution))) is not None:
+        gold = _read_gold(choice[2], locale)
+        return gold if isinstance(gold, str) else replace(gold, choice=choice[1])
     text = clean(solution)
     if not any(character.isalnum() for character in text) and "\\" not in text:
         return "the gold is empty"
@@ -80,8 +99,19 @@ def _read_gold(answer: str, locale: str = "") -> _Gold | str:
     return _Gold(formula, unit=unit)
 
 
+def _unwrapped(text: str) -> str:
+    """Return a gold without quotation marks or ``Answer:`` before it; the items of a JSON list of texts as a list."""
+    if _JSON_TEXTS.match(text):
+        with suppress(ValueError):
+            return ", ".join(map(str, json.loads(text)))
+    quoted = _QUOTED.fullmatch(text) or _ANNOUNCED.fullmatch(text)
+    return quoted["text"] if quoted else text
+
+
 @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
-def math_answer(completion: str, answer: str | None = None, prompt: str = "", locale: str | None = None) -> Score:
+def math_answer(
+    completion: str, answer: str | bool | None = None, prompt: str = "", locale: str | None = None
+) -> Score:
     """1.0 if the completion's final answer equals the gold one, otherwise 0.0; with what was compared.
 
     Column ``answer``: a number, fraction, percentage, amount with a unit, label, word, choice letter, or a formula in
@@ -117,7 +147,7 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "", lo
     ``None``: the row has no gold, one that can be compared as text only and the answer is another, or an unknown
     locale.
     """
-    gold = _read_gold(answer or "", locale or "")
+    gold = _read_gold("" if answer is None else str(answer), locale or "")
     if isinstance(gold, str):
         return Score(None, reason=gold)
     completion = _without_prompt(completion, prompt)
@@ -125,7 +155,10 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "", lo
     if gold.is_phrase and extraction.rule in UNMARKED:
         if opening_verdict(completion) == gold.text.casefold():
             return Score(1.0, reason=f"it begins with {shorten(gold.text)} ({AnswerRule.VERDICT})")
-        if not extraction.problem and _same_phrase(gold.text, clean(after_thinking(completion))):
+        sentence = clean(after_thinking(completion))
+        predicate = _PREDICATE.fullmatch(sentence)
+        texts = [sentence, predicate[1]] if predicate and not denies(sentence) else [sentence]
+        if not extraction.problem and any(_same_phrase(gold.text, text) for text in texts):
             return Score(1.0, reason=f"it is {shorten(gold.text)}")
     if extraction.stuffed and not extraction.problem and (match := _list_match(gold, extraction, completion, prompt)):
         return Score(1.0, reason=f"{match} {shorten(gold.text)}")
@@ -135,7 +168,7 @@ def math_answer(completion: str, answer: str | None = None, prompt: str = "", lo
     fault = _difference(gold, text, prompt, prose=_may_be_prose(extraction))
     if fault is None:
         return Score(1.0, reason=f"{shorten(text)} ({extraction.rule}) equals {shorten(gold.text)}")
-    if gold == _Gold(gold.text, unit=gold.unit) and (reason := reading_fault(gold.text)) is not None:
+    if gold.is_formula and (reason := reading_fault(gold.text)) is not None:
         return Score(None, reason=f"the gold can be compared as text only: {reason}")
     return Score(0.0, reason=f"{shorten(text)} ({extraction.rule}): {fault}")
 
@@ -174,7 +207,11 @@ def _refusal(extraction: Extraction) -> Score | None:
 def _list_match(gold: _Gold, extraction: Extraction, completion: str, prompt: str) -> str:
     """Return why several distinct answers (arithmetic before the last left out) are right; empty where they are not."""
     count, candidates = len(extraction.candidates), extraction.candidates
-    if gold == _Gold(gold.text, unit=gold.unit):
+    if gold.is_formula:
+        answer = extraction.answer or ""
+        is_whole = all("".join(part.split()) in "".join(clean(answer).split()) for part in candidates)
+        if is_whole and _difference(gold, answer, prompt, prose=False) is None:
+            return f"{shorten(answer)} equals"
         tail, first, last = completion[-600:], re.escape(candidates[0]), re.escape(candidates[-1])
         is_glued = re.search(rf"[^\W\d_]\\?[({{\[]*{first}[\s\S]*{last}|{last}[\\)}}\]]*[^\W\d_]", tail)
         is_denied = clause_denies(tail, max(0, tail.rfind(candidates[0])))
@@ -190,8 +227,13 @@ def _list_match(gold: _Gold, extraction: Extraction, completion: str, prompt: st
 def _difference(gold: _Gold, answer: str, prompt: str, *, prose: bool) -> str | None:
     """Return how an answer differs from the gold, or why it is not final; ``None`` if it is right."""
     text = clean(answer)
+    if gold.choice and (letter := _CHOSEN.fullmatch(text)) is not None:
+        if letter["letter"] != gold.choice or not letter["rest"]:
+            return None if letter["letter"] == gold.choice else f"not the choice {gold.choice}"
+        text = answer = letter["rest"]
     if gold.is_phrase:
-        return None if _same_phrase(gold.text, text) else f"not the gold {shorten(gold.text)}"
+        is_same = _same_phrase(gold.text, text) or (names_sign(gold.text) and same_formula(gold.text, text))
+        return None if is_same else f"not the gold {shorten(gold.text)}"
     value = _parse(text, prose=prose, attached=gold.unit is not None)
     if value is None and gold.number is not None and (letter := _SCALED.fullmatch(right_side(text))) is not None:
         value = read_quantity(f"{letter[1]} {'thousand' if letter[2] in 'kK' else 'million'}")
@@ -307,7 +349,7 @@ def _parse(text: str, *, prose: bool, attached: bool) -> Quantity | Label | None
 
 def _same_phrase(gold: str, text: str) -> bool:
     """Return whether two texts are the same words; a choice letter may have its choice's text behind it."""
-    gold_phrase, phrase = (re.sub(r"[^a-z0-9]+", " ", side.lower()).strip() for side in (gold, text))
+    gold_phrase, phrase = (_ARTICLE.sub("", re.sub(r"[^a-z0-9]+", " ", side.lower()).strip()) for side in (gold, text))
     if not text.isascii() and text.strip(" .()").lower() != gold.strip(" .()").lower():
         return False
     if {*_MATHEMATICAL.findall(_BULLET.sub("", text, 1))} - {*_MATHEMATICAL.findall(gold)}:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import sys
@@ -31,6 +32,8 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     hypothesis.settings.register_profile("unhurried", unhurried)
     hypothesis.settings.load_profile("unhurried")
+    if config.option.draw_seed is None:  # the processes of one run draw from the seed of the first
+        config.option.draw_seed = random.randrange(10**6)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -86,12 +89,23 @@ def later(pytestconfig: pytest.Config) -> list[pytest.Item]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="run slow tests in full, not in their short form")
     parser.addoption("--brief", action="store_true", help="run one case of each test, another on another Python")
+    parser.addoption("--draw-seed", type=int, help="the seed that labelled pairs are drawn from; a new one by default")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"labelled pairs: --draw-seed {config.option.draw_seed}"
 
 
 @pytest.fixture(scope="session")
 def full(pytestconfig: pytest.Config) -> bool:
     """Whether slow tests are to run in full."""
     return bool(pytestconfig.getoption("--full"))
+
+
+@pytest.fixture(scope="session")
+def draw_seed(pytestconfig: pytest.Config) -> int:
+    """The seed from which this run draws labelled pairs."""
+    return int(pytestconfig.option.draw_seed)
 
 
 @pytest.fixture(autouse=True)

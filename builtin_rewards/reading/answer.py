@@ -171,7 +171,7 @@ def _phrased_answers(content: str) -> list[str]:
 
 _CLOSING_MARK = re.compile(r"^[ *_]{0,4}####[ \t]*([^\d\n]{1,100})\s*\Z", re.MULTILINE)
 # Text behind an earlier phrase that is a remark and no answer: `a multiple of 7`.
-_REMARK = re.compile(r"[A-Za-z]{3,} +[A-Za-z]{2,} |^\W*(?:(?:an?|the|not)\b|$)", re.IGNORECASE)
+_REMARK = re.compile(r"[A-Za-z]{3,} +[A-Za-z]{2,} |^\W*(?:(?:an?|the|not)\b|(?:false\W*)?$)", re.IGNORECASE)
 
 
 def _stated_answer(text: str) -> Extraction | None:
@@ -243,7 +243,8 @@ _CHANGES_TO = re.compile(  # a change, whose second number stands alone: `It ris
 )
 _RUN = re.compile(  # the expression that a number ends
     r"(?:[\d\s+*/^_().{}<>\u221a\u00d7\u00f7\u00b7\u2212\u2013\u2261\u2264\u2265\u03c0-]"
-    rf"|{_FUNCTION}|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|(?<=[A-Za-z])-|\\[A-Za-z]+)*$"
+    rf"|{_FUNCTION}|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|(?<=[A-Za-z])-|\\[A-Za-z]+"
+    r"|(?<=[\d)}] )or(?= [A-Za-z] ?(?:[<>\u2264\u2265]|\\[lg]eq?\b)))*$"
 )
 _INSTEAD_OF = re.compile(  # `5, not 4`
     rf"\d(?: [A-Za-z]{{1,20}}){{0,2}}(?P<not>,?\s(?:and |but )?not\s[$€£]?{NUMBER}\D*\Z)", re.IGNORECASE

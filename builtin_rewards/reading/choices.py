@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
 from builtin_rewards.reading.boxes_and_tags import boxes, tags
+from builtin_rewards.reading.latex import clean
 from builtin_rewards.reading.negation import TAKEN_BACK, clause_denies, denies, objection, supposed_before
 from builtin_rewards.reading.normalisation import fold, lower_in_step, normalise
 from builtin_rewards.reading.thoughts import after_thinking
@@ -393,6 +394,7 @@ def choice_texts(choices: tuple[str, ...]) -> tuple[str, ...] | None:
 def gold_letter(answer: str, letters: str, choices: tuple[str, ...] | None, first_index: int) -> str | None:
     """Return the letter that a row's answer stands for (see ``multiple_choice``); ``None`` for none or two."""
     reader = _Reader(letters, _by_text(letters, tuple(choices or ())))
+    answer = clean(answer) if answer.lstrip().startswith("\\") else answer
     letter_set = set(reader.find_bare(fold(answer).strip()))
     index = re.fullmatch(r"\s*(\d{1,3})\s*", answer, re.ASCII)
     if index and 0 <= (position := int(index[1]) - first_index) < len(letters):

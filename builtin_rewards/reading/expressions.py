@@ -44,11 +44,11 @@ FUNCTION_NAMES = (*_CALLS, *(name[1:] for name in _FUNCTIONS if name.startswith(
 # A pattern of a function's name with its index: `log_2`.
 FUNCTION = rf"(?:{'|'.join(sorted(FUNCTION_NAMES, key=len, reverse=True))})(?:_(?:\{{\w+\}}|\w+))?"
 _PLAIN = "|".join(("pi|sqrt|inf(?:inity)?|degrees|or|and", GREEK, *(name[1:] for name in _FUNCTIONS)))
-_SPACES = frozenset(("\\,", "\\;", "\\:", "\\!", "\\ ", "\\quad", "\\qquad", "$", "\\left", "\\right"))
+_SPACES = frozenset(("\\,", "\\;", "\\:", "\\!", "\\ ", "\\quad", "\\qquad", "$", "\\left", "\\right", "\\middle"))
 _SAME = r"""
 * \cdot \times \ast | ^ ** | / \div | % \% | < \lt | > \gt | \le \leq \leqslant <= | \ge \geq \geqslant >=
 | \ne \neq != | \emptyset \varnothing | \setminus \backslash | \binom \dbinom \tbinom | \{ \lbrace | \} \rbrace
-| \infty \infinity \inf
+| \infty \infinity \inf | \or \lor \vee | \and \land \wedge | : \colon
 """
 _SAME_TOKEN = {other: first for first, *others in map(str.split, _SAME.split("|")) for other in others}
 _SAME_TOKEN |= dict.fromkeys(("\\lvert", "\\rvert", "\\vert"), "|")
@@ -65,10 +65,24 @@ def _mixed(match: re.Match[str]) -> str:
     return f"({match[1]}+\\frac{{{top}}}{{{bottom}}})" if 0 < int(top) < int(bottom) else match[0]
 
 
+def _turned(match: re.Match[str]) -> str:
+    """Return an interval whose brackets are turned outwards, ``]0, 1]``, as ``(0, 1]``."""
+    opening, ends, closing = match.groups()
+    return f"{'(' if opening == ']' else '['}{ends}{')' if closing == '[' else ']'}"
+
+
+_NO_SOLUTION = r"(?:there (?:is|are|exists?) )?no (?:real )?(?:solutions?|roots?)|(?:the )?empty set|none"
 _REWRITTEN: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"(?<!\d)(\d{0,600})\.(\d{0,600})\\(?:overline|bar|dot)\s*(?:\{(\d{1,60})\}|(\d))"), _repeating),
     (re.compile(r"(?<![\w.^])(\d{1,99})\s*\\frac\s*(?:\{\s*(\d{1,99})\s*\}\s*\{\s*(\d{1,99})\s*\}|(\d)(\d))"), _mixed),
-    (re.compile(r"(?:\\\\\s*(?=\\end))?\\(begin|end)\s*\{[pb]?matrix\}"), r"\\matrix\1 "),
+    (re.compile(r"\\\\\s*\[-?[\d.]+\s*[a-z]{2}\]"), r"\\\\ "),
+    (re.compile(r"\\(begin|end)\s*\{array\}(?:\s*\{[lcr|\s]*\})?"), r"\\\1{matrix}"),
+    (re.compile(r"(?:\\\\\s*(?=\\end))?\\(begin|end)\s*\{(?:small|[pb])?matrix\}"), r"\\matrix\1 "),
+    (re.compile(r"([\[\]])([^()\[\],;]*[^()\[\],;\s]\s*[,;]\s*[^()\[\],;\s][^()\[\],;]*)([\[\]])"), _turned),
+    (re.compile(r"\\mathbb\s*(?:\{\s*[Rr]\s*\}|[Rr](?![A-Za-z]))(?!\s*[\^_])|\\Reals(?![A-Za-z])"), r"\\reals "),
+    (re.compile(r"\b(?:all|any|every)(?: the)? real(?:s\b| numbers?\b)(?: x\b)?", re.IGNORECASE), r"\\reals "),
+    (re.compile(r"\\reals\s+(?:except|excluding)(?: for)?\s+(?:x\s*=\s*)?([^\\{}]+)$"), r"\\reals \\setminus\\{\1\\}"),
+    (re.compile(rf"^\s*(?:{_NO_SOLUTION})\s*$", re.IGNORECASE), r"\\emptyset "),
     (re.compile(r"(?<![A-Za-z\\])(d(?:\^\d)?[A-Za-z]?)\s*/\s*(d[A-Za-z](?:\^\d)?)(?![A-Za-z])"), r"\\frac{\1}{\2}"),
     (re.compile(r"(?<=\d) ?x ?(?=\d)"), "*"),
     (re.compile(r"^([^,(\[{]*(?<!\d)\d{1,3}),(\d{3}(?!\d|\s*[)\]}])[^,]*)$"), r"\1\2"),

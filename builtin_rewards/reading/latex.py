@@ -10,11 +10,11 @@ _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u200f\u202a\u202b\u202c
 _AROUND, _AT_END = " \t\r\n*`", ".,;: \t\r\n*`"
 _SIGNS = (
     "\u00d7\u00b7\u22c5\u00f7\u03c0\u221e\u2264\u2265\u2260\u222a\u2229\u2208\u2205\u00b1\u00b0\u00ba\u00b5\u03bc\u03a9\u2126"
-    "\u00c5\u212b"
+    "\u00c5\u212b\u211d\u2228\u2227\u27e8\u27e9"
 )
 _NAMES = (
     r"\times \cdot \cdot \div \pi \infty \le \ge \ne \cup \cap \in \emptyset \pm ^\circ ^\circ \mu \mu \Omega \Omega"
-    r" \AA \AA"
+    r" \AA \AA \mathbb{R} \lor \land \langle \rangle"
 )
 _FOLDED: dict[int, str] = {
     **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},

@@ -31,7 +31,11 @@ _ENGLISH, _ASIAN = ("answer", "ans", "result"), ("答案", "答え")
 _NOUN = re.compile(  # the nouns in lower case
     r"answer|ans\b|result\b|respuesta\b|réponse\b|risposta\b|resposta\b|antwort\b|ответ\b|" + "|".join(_ASIAN)
 )
-_SHORT_MARK = re.compile(r"^[ *_]{0,4}(?:####(?= ?(?:[A-Za-z]\w{0,9} ?= ?)?[-+$\d\\.(])|A:)", re.MULTILINE)
+_SHORT_MARK = re.compile(
+    r"^[ *_]{0,4}(?:####(?= ?(?:[A-Za-z]\w{0,9} ?= ?)?(?:[-+$\d\\.(\[\]|\u221a\u2205\u211d]"
+    r"|[A-Za-z](?=\s?[-+*/^=<>(\d])(?![^\n]*[A-Za-z]{3})))|A:)",
+    re.MULTILINE,
+)
 _LEAD = re.compile(  # what may stand before the noun: a line's start, or `the final`
     r"(?i)(?:(?m:^)(?P<line>[\s*_>#-]{0,12}(?:final\s+)?)|\b(?:(?:the|my|our|your|final|correct|right|overall|exact|simplified"
     r"|numerical|desired|required)[\s*_]{1,6})+)\Z"
@@ -77,6 +81,8 @@ _CLAUSE = re.compile(  # what ends the answer within its sentence
 _HEDGE = re.compile(  # words that leave the answer open
     r"(?i)\b(?:or|maybe|perhaps|possibly|alternatively|could|might|may|otherwise|unless|else|either|unsure|alternative)\b"
 )
+_OPEN_FORMULA = re.compile(r"\$(?![\d\s])[^$]*\Z")
+_NAMED = re.compile(r"[\s,$(*_:]*[A-Za-z]\s?=")  # a name that gets a value
 DENIED = "the answer is denied: 'not' stands before it"
 _CONFIRMS = re.compile(  # `correct` as the whole predicate states no new answer
     r"(?i)\W*(?:(?:it|that|this)(?:'s|\u2019s| is| was) )?(?:(?:indeed|also|thus|clearly|definitely|now|very|quite) )*"
@@ -115,7 +121,8 @@ def stated_answers(text: str) -> list[StatedAnswer]:
     for (start, end), until in zip(phrases, [*(start for start, _ in phrases[1:]), len(text)], strict=False):
         tail, tail_start = _tail(text, end, min(until, end + _TAIL_CHARS))
         if tail.strip(" \t*_`.:$") and ("\n" not in text[end - 1 : tail_start] or _answers(text, tail_start)):
-            is_denied = denied_after(tail, 0) or (begins_denied(tail) and not WORDS.fullmatch(tail))
+            is_denied = denied_after(tail, 0) and tail.strip(" *_.").casefold() != "false"
+            is_denied = is_denied or (begins_denied(tail) and not WORDS.fullmatch(tail))
             problem = objection(text, tail_start, tail_start + len(tail), tail, since=start)
             lead = text[max(0, start - _TAIL_CHARS) : start]
             confirms = (statements or (tail != "right" and re.search(r"\d", lead))) and _CONFIRMS.fullmatch(tail)
@@ -166,12 +173,17 @@ def _tail(text: str, end: int, until: int) -> tuple[str, int]:
             return window[2:length], start + 2
     end_of_sentence = _SENTENCE_END.search(window)
     sentence = window[: end_of_sentence.start()] if end_of_sentence else window
-    clauses = (match for match in _CLAUSE.finditer(sentence) if match.start() and _is_closed(sentence[: match.start()]))
+    clauses = (match for match in _CLAUSE.finditer(sentence) if match.start() and _is_closed(sentence, match.start()))
     clause = next(clauses, None)  # it goes on to explain, or to hedge
     if clause is None or _HEDGE.search(sentence, clause.start()):
         return sentence, start
     return sentence[: clause.start()], start
 
 
-def _is_closed(text: str) -> bool:
-    return sum(map(text.count, "([{")) <= sum(map(text.count, ")]}"))
+def _is_closed(sentence: str, end: int) -> bool:
+    """Return whether an answer may end at a place: not in brackets, in a formula or between ``x = 1`` and ``y = 2``."""
+    text = sentence[:end]
+    is_in_formula = text.count("$") % 2 == 1 and _OPEN_FORMULA.search(text)
+    is_between = _NAMED.match(text) and _NAMED.match(sentence, end)
+    has_brackets_open = sum(map(text.count, "([{")) > sum(map(text.count, ")]}"))
+    return not (has_brackets_open or is_in_formula or is_between)

@@ -11,10 +11,29 @@ from typing import Any
 import pytest
 
 from builtin_rewards.math import math_answer, numeric_close
-from builtin_rewards.reading.formulas import reading_fault
+from builtin_rewards.reading.shapes import reading_fault
 from rewardkit import Rollout, Runtime
 
 HONEST = [
+    ("False", "The answer is False."),
+    ("\\text{ellipse}", "The graph is an ellipse."),
+    ("\\text{ellipse}", "\\boxed{\\text{an ellipse}}"),
+    ("pi", "\\boxed{\\pi}"),
+    ("\\text{no solution}", "\\boxed{\\emptyset}"),
+    ("19:33", "\\boxed{7:33\\text{ p.m.}}"),
+    ("y = x-7", "#### x-y-7 = 0"),
+    ("(-12, 2)", "The answer is x = -12, y = 2."),
+    ("(-\\infty,-1)\\cup(1,\\infty)", "The solution is x < -1 or x > 1."),
+    ("(-\\infty,-1)\\cup(1,\\infty)", "Therefore \\boxed{x < -1} or \\boxed{x > 1}."),
+    ("(-\\infty,5)\\cup(9,\\infty)", "\\boxed{\\{x : x < 5 \\text{ or } x > 9\\}}"),
+    # golds as data sets write them
+    ('["3", "-3"]', "\\boxed{3, -3}"),
+    ("Answer: 5", "\\boxed{5}"),
+    ("<answer>5</answer>", "\\boxed{5}"),
+    ('"5"', "\\boxed{5}"),
+    ("\\textbf{(A) }5", "\\boxed{A}"),
+    ("(A) 5", "\\boxed{(A) 5}"),
+    ("(A) 5", "\\boxed{5}"),
     ("42", "42"),
     ("42", "\\boxed{42}"),
     ("42", "\\boxed 42"),

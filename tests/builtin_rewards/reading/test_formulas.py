@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from builtin_rewards.math import math_answer
-from builtin_rewards.reading.formulas import number_of, reading_fault, same_formula
+from builtin_rewards.reading.formulas import number_of, same_formula
 from builtin_rewards.reading.latex import clean
+from builtin_rewards.reading.shapes import reading_fault
 
 DIFFERENT = [
     # text around a relation
@@ -249,6 +250,24 @@ DIFFERENT = [
     ("0.1\\overline{6}", "0.\\overline{16}"),
     ("\\{x \\mid x > 3\\}", "\\{x \\mid x > 4\\}"),
     ("\\{x \\mid x > 3\\}", "3"),
+    ("(-1,1)", "|x| \\le 1"),
+    ("(-1,1)", "|x| > 1"),
+    ("(-1,1)", "|2x| < 1"),
+    ("[0,1)", "]0,1]"),
+    ("[0,1)", "]0,1["),
+    ("\\mathbb{R}", "\\emptyset"),
+    ("\\mathbb{R}", "\\mathbb{R}^2"),
+    ("\\mathbb{R}", "all real numbers except 2"),
+    ("\\mathbb{R}", "x>2, x<5"),
+    ("\\emptyset", "x<2, x>5"),
+    ("\\emptyset", "\\{0\\}"),
+    ("x<1 \\lor x>3", "x<1 \\land x>3"),
+    ("\\{x \\mid x > 2, x < 5\\}", "x>2"),
+    ("x=1,y=2", "2,1"),
+    ("x=1,y=2", "\\{1,2\\}"),
+    ("\\begin{pmatrix}1\\\\2\\end{pmatrix}", "\\begin{pmatrix}1&2\\end{pmatrix}"),
+    ("\\begin{pmatrix}1\\\\2\\end{pmatrix}", "(2,1)"),
+    ("\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}", "\\begin{vmatrix}1&2\\\\3&4\\end{vmatrix}"),
 ]
 
 SAME = [
@@ -439,6 +458,30 @@ SAME = [
     ("[1,5)", "[1,3]\\cup(2,5)"),
     ("[1,3)\\cup\\{5\\}", "\\{5\\}\\cup[1,3)"),
     ("(a,b)\\cup(c,d)", "(a,b)\\cup(c,d)"),
+    ("(-1,1)", "|x| < 1"),
+    ("(-1,1)", "1 > |x|"),
+    ("(-1,5)", "|x-2|<3"),
+    ("(-\\infty,-1]\\cup[1,\\infty)", "|x| \\ge 1"),
+    ("(-\\infty,-1]\\cup[1,\\infty)", "x\\le -1 \\lor x\\ge 1"),
+    ("(-\\infty,1)\\cup(3,\\infty)", "x<1, x>3"),
+    ("(2,5)", "x>2, x<5"),
+    ("(2,5)", "x>2 \\wedge x<5"),
+    ("[0,1)", "[0,1["),
+    ("(0,1)\\cup(2,3)", "]0,1[ \\cup ]2;3["),
+    ("(2,\\infty)", "\\{x \\mid x > 2\\}"),
+    ("(2,\\infty)", "\\{x \\in \\mathbb{R} : x > 2\\}"),
+    ("(2,5)", "\\{x | x > 2, x < 5\\}"),
+    ("\\{2\\} \\cup (5,\\infty)", "x = 2 or x > 5"),
+    ("(-\\infty,\\infty)", "\\mathbb R"),
+    ("(-\\infty,\\infty)", "\u211d"),
+    ("(-\\infty,\\infty)", "\\text{all real numbers}"),
+    ("(-\\infty,2)\\cup(2,\\infty)", "\\text{all real numbers except } 2"),
+    ("\\emptyset", "\\text{no solution}"),
+    ("\\emptyset", "there are no real solutions"),
+    ("\\begin{pmatrix}1\\\\2\\end{pmatrix}", "(1,2)"),
+    ("\\begin{pmatrix}1\\\\2\\end{pmatrix}", "\\langle 1,2 \\rangle"),
+    ("(1,2)", "\\langle 1,2 \\rangle"),
+    ("\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}", "\\left[\\begin{array}{cc}1&2\\\\[2pt]3&4\\end{array}\\right]"),
     ("(a,2b)\\cup(c,d)", "(a,b+b)\\cup(c,d)"),
     ("\\mathbb{R}", "\\mathbb R"),
     ("\\emptyset", "\\{\\}"),

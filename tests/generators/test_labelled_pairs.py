@@ -1,0 +1,177 @@
+"""Built-in rewards agree with labels that are right by construction, on pairs that each run draws anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+from labelled_pairs import disagreements, draw_pairs, frame_answer, frame_marked
+
+from builtin_rewards.consistency import self_consistency
+from builtin_rewards.matching import (
+    edit_similarity,
+    exact_match,
+    fuzzy_match,
+    multiple_choice,
+    normalized_match,
+    numeric_list,
+    token_f1,
+)
+from builtin_rewards.math import math_answer, numeric_close
+from rewardkit.renderings.closed_forms import MultipleOfPi, RootNumber
+from rewardkit.renderings.collections import NumberSet, Point
+from rewardkit.renderings.intervals import NumberRange
+from rewardkit.renderings.kinds import KINDS, read_value
+from rewardkit.renderings.numbers import PlainNumber
+from rewardkit.renderings.phrases import ChoiceLetter, Phrase, TruthWord
+from rewardkit.renderings.quantities import Measure, Money
+from rewardkit.renderings.writing import Value, Writing
+
+PAIRS, PAIRS_IN_FULL = 300, 5_000
+# What a mark behind a number means is left to mathematics: elsewhere `5!` is 5 with punctuation.
+_PUNCTUATION = ("number", "a factorial")
+# Lists of numbers are compared without their brackets.
+_BRACKETS = {
+    ("set", "a point"),
+    ("set", "an interval"),
+    ("point", "in square brackets"),
+    ("point", "in braces"),
+}
+# Several answers, and what is joined with "or", are no consistent answer.
+_ONE_ANSWER = tuple(kind for kind in KINDS if kind not in (NumberSet, NumberRange, Measure, Money))
+
+_close = numeric_close(rel=1e-9)
+_ordered_list = numeric_list(ordered=True)
+
+
+def _is_full(score: float | None) -> bool | None:
+    return None if score is None else score == 1
+
+
+def _consistent(completion: str, gold: str) -> bool:
+    first, second = self_consistency(completions=[f"\\boxed{{{gold}}}", completion])
+    return first.value == second.value == 1
+
+
+@dataclass(frozen=True)
+class Case:
+    """A reward with the kinds of values that it reads, and the writings that its page rules otherwise."""
+
+    name: str
+    is_right: Callable[[str, str], bool | None]
+    kinds: Sequence[type[Value]]
+    frame: Callable[[Writing, Random], str] = frame_answer
+    left_out: frozenset[tuple[str, str]] = field(default=frozenset())
+    only_usual: bool = False
+
+
+CASES = [
+    Case(
+        "math_answer",
+        lambda text, gold: _is_full(math_answer(completion=text, answer=gold).value),
+        [kind for kind in KINDS if kind not in (Measure, Money)],
+        left_out=frozenset({("number", "less a variable")}),
+    ),
+    # Two answers are the same where either would be right for the other: an open half of the day is any.
+    Case(
+        "self_consistency",
+        _consistent,
+        _ONE_ANSWER,
+        left_out=frozenset({("number", "less a variable"), ("time", "without the half of the day")}),
+    ),
+    Case(
+        "numeric_close",
+        lambda text, gold: _is_full(_close(completion=text, answer=gold).value),
+        (PlainNumber, RootNumber, MultipleOfPi),
+        left_out=frozenset({("number", "as a long decimal"), ("number", "less a variable")}),
+    ),
+    Case(
+        "exact_match",
+        lambda text, gold: _is_full(exact_match(completion=text, answer=gold).value),
+        KINDS,
+        frame_marked,
+        only_usual=True,
+    ),
+    Case(
+        "normalized_match",
+        lambda text, gold: _is_full(normalized_match(completion=text, answer=gold).value),
+        (PlainNumber, Phrase, TruthWord),
+        frame_marked,
+        left_out=frozenset({_PUNCTUATION}),
+        only_usual=True,
+    ),
+    Case(
+        "fuzzy_match",
+        lambda text, gold: _is_full(fuzzy_match(completion=text, answer=gold).value),
+        (PlainNumber, Phrase),
+        frame_marked,
+        left_out=frozenset({_PUNCTUATION}),
+        only_usual=True,
+    ),
+    Case(
+        "edit_similarity",
+        lambda text, gold: _is_full(edit_similarity(completion=text, answer=gold).value),
+        KINDS,
+        frame_marked,
+        only_usual=True,
+    ),
+    Case(
+        "token_f1",
+        lambda text, gold: _is_full(token_f1(completion=text, answer=gold).value),
+        (PlainNumber, Phrase, TruthWord),
+        frame_marked,
+        left_out=frozenset({_PUNCTUATION}),
+        only_usual=True,
+    ),
+    Case(
+        "multiple_choice",
+        lambda text, gold: _is_full(multiple_choice(completion=text, answer=gold).value),
+        (ChoiceLetter,),
+    ),
+    Case(
+        "numeric_list",
+        lambda text, gold: _is_full(numeric_list(completion=text, answer=gold).value),
+        (NumberSet,),
+        frame_marked,
+        left_out=frozenset(_BRACKETS),
+    ),
+    Case(
+        "numeric_list, ordered",
+        lambda text, gold: _is_full(_ordered_list(completion=text, answer=gold).value),
+        (Point,),
+        frame_marked,
+        left_out=frozenset(_BRACKETS),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_reward_agrees_with_labels_right_by_construction(case: Case, *, full: bool, draw_seed: int) -> None:
+    """Each rendering of a gold is paid in full, and none of its perturbations is."""
+    random = Random(f"{draw_seed} {case.name}")
+    count = PAIRS_IN_FULL if full else PAIRS
+    pairs = draw_pairs(case.kinds, count, random, frame=case.frame, left_out=case.left_out, only_usual=case.only_usual)
+    wrong = disagreements(case.is_right, pairs)
+    assert not wrong, "\n".join([f"{len(wrong)} of {count} pairs; draw them again by --draw-seed {draw_seed}:", *wrong])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=[kind.kind for kind in KINDS])
+def test_a_value_is_read_from_its_own_text(kind: type[Value], *, full: bool, draw_seed: int) -> None:
+    """The text of each value drawn is read as this value, or as one of a kind that is asked before it."""
+    random = Random(f"{draw_seed} {kind.kind}")
+    for _ in range(PAIRS_IN_FULL if full else PAIRS):
+        value = kind.draw(random)
+        reading = read_value(value.text)
+        assert reading == value or (kind.kind, getattr(reading, "kind", "")) == ("interval", "point")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=[kind.kind for kind in KINDS])
+def test_no_perturbation_is_a_rendering(kind: type[Value], *, full: bool, draw_seed: int) -> None:
+    """No value has a text that is both right and wrong."""
+    random = Random(f"{draw_seed} {kind.kind} apart")
+    for _ in range(PAIRS_IN_FULL if full else PAIRS):
+        value = kind.draw(random)
+        texts = {value.text, *(writing.text for writing in value.renderings())}
+        assert set() == texts & {writing.text for writing in value.perturbations()}
