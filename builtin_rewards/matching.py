@@ -17,7 +17,7 @@ from builtin_rewards.reading.answer import answer_as_text, final_answer
 from builtin_rewards.reading.choices import choice_texts, gold_letter, letters_chosen
 from builtin_rewards.reading.lists import items_listed, matched_numbers, numbers_listed, plain_item
 from builtin_rewards.reading.negation import negations
-from builtin_rewards.reading.normalisation import fold, normalise, prepare_lookup, struck_out, uses
+from builtin_rewards.reading.normalisation import fold, normalise, part_by_script, prepare_lookup, struck_out, uses
 from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
 from rewardkit.extending import shorten
@@ -128,15 +128,17 @@ def token_f1(completion: str, answer: str | None) -> Score:
 
     Formula: 2 P R / (P + R) over the words of both, normalised as in ``normalized_match`` and counted as often as they
     occur; P is the share of the completion's words that the answer has, R the share of the answer's that the completion
-    has. Source: Rajpurkar et al., arXiv 1606.05250, section 6. Word order and negation do not count, longer answers
-    cost precision. The text compared, and the column ``answer``, are those of ``exact_match``.
+    has. Source: Rajpurkar et al., arXiv 1606.05250, section 6. In scripts without blanks between words, such as
+    Chinese, Japanese and Thai, each letter counts as a word, as in MLQA (arXiv 1910.07475). Word order and negation do
+    not count, longer answers cost precision. The text compared, and the column ``answer``, are those of
+    ``exact_match``.
     """
     # audit: skip misplaced,negated,lookalike a measure of likeness: it pays for what the two texts share
     return _compare_answers(completion, answer, normalise, _overlap_score)
 
 
 def _overlap_score(text: str, gold: str) -> Score:
-    tokens, gold_tokens = Counter(text.split()), Counter(gold.split())
+    tokens, gold_tokens = (Counter(part_by_script(side).split()) for side in (text, gold))
     return _f1((tokens & gold_tokens).total(), tokens.total(), gold_tokens.total(), "words")
 
 

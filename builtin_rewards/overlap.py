@@ -9,15 +9,18 @@ as its longest reference.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
 from builtin_rewards.reading.answer import answer_as_text
+from builtin_rewards.reading.normalisation import part_by_script, split_words
 from rewardkit import Reward, Score, reward
 
-_TOKENIZERS = ("13a", "intl", "zh", "char", "none")
+_BY_SCRIPT = "script"
+_TOKENIZERS = (_BY_SCRIPT, "13a", "intl", "zh", "char", "none")
 _ROUGE = ("rougeL", *(f"rouge{order}" for order in range(1, 10)))
 _SPARE_CHARS = 20_000  # a longer text is compared only with a long reference
 _TIMES_AS_LONG = 50
@@ -50,22 +53,25 @@ def _metric(kind: str, references: tuple[str, ...], **settings: str | int) -> An
 
 
 @adjustable
-def bleu(*, max_order: int = 4, tokenize: str = "13a", lowercase: bool = False) -> Reward[..., Score]:
+def bleu(*, max_order: int = 4, tokenize: str = _BY_SCRIPT, lowercase: bool = False) -> Reward[..., Score]:
     """Return ``bleu`` with these settings.
 
     Args:
         max_order: The longest word n-grams that count, 1 to 9.
-        tokenize: sacrebleu's tokenizer: ``13a``, ``intl``, ``zh`` (Chinese), ``char`` or ``none``.
+        tokenize: sacrebleu's tokenizer: ``13a``, ``intl``, ``zh`` (Chinese), ``char`` or ``none``; or ``script``: 13a,
+            where each letter of a script without blanks between words, such as Japanese or Thai, is a word.
         lowercase: Upper and lower case are the same.
     """
     require(1 <= max_order <= 9, "1 to 9", max_order=max_order)
     require(tokenize in _TOKENIZERS, f"one of {', '.join(_TOKENIZERS)}", tokenize=tokenize)
 
-    settings = {"effective_order": True, "max_ngram_order": max_order, "tokenize": tokenize, "lowercase": lowercase}
+    tokenizer = "13a" if tokenize == _BY_SCRIPT else tokenize
+    part = part_by_script if tokenize == _BY_SCRIPT else str
+    settings = {"effective_order": True, "max_ngram_order": max_order, "tokenize": tokenizer, "lowercase": lowercase}
 
     def compare(text: str, references: tuple[str, ...]) -> Score:
-        metric = _metric("BLEU", references, **settings)
-        result = metric.corpus_score([text], None)
+        metric = _metric("BLEU", tuple(map(part, references)), **settings)
+        result = metric.corpus_score([part(text)], None)
         for kind in (type(metric.tokenizer), extra("sacrebleu.tokenizers.tokenizer_re").TokenizerRegexp):
             getattr(kind.__call__, "cache_clear", tuple)()  # each would keep the last 65,536 texts
         metrics = {"brevity_penalty": float(result.bp)}
@@ -116,9 +122,22 @@ def chrf(*, char_order: int = 6, word_order: int = 0, beta: int = 2, lowercase: 
     return chrf
 
 
+class _WordsByScript:
+    """rouge-score's tokens for ASCII, and the words or letters of other scripts, which it leaves out."""
+
+    def __init__(self, use_stemmer: bool) -> None:
+        self._ascii = extra("rouge_score.tokenizers").DefaultTokenizer(use_stemmer)
+
+    def tokenize(self, text: str) -> list[str]:
+        if text.isascii():
+            return list(self._ascii.tokenize(text))
+        stems = (self._ascii.tokenize(word) if word.isascii() else [word] for word in split_words(text))
+        return list(itertools.chain.from_iterable(stems))
+
+
 @functools.lru_cache(maxsize=16)
 def _rouge(kind: str, use_stemmer: bool) -> tuple[Any, Any]:
-    tokenizer = extra("rouge_score.tokenizers").DefaultTokenizer(use_stemmer)
+    tokenizer = _WordsByScript(use_stemmer)
     return tokenizer.tokenize, extra("rouge_score.rouge_scorer").RougeScorer([kind], tokenizer=tokenizer)
 
 
@@ -136,7 +155,7 @@ def rouge(kind: str = "rougeL", *, use_stemmer: bool = False) -> Reward[..., Sco
         tokenise, scorer = _rouge(kind, use_stemmer)
         gold = list(map(tokenise, references))
         if not any(gold):
-            return Score(None, reason="the references have no Latin letter or digit, which is all that ROUGE reads")
+            return Score(None, reason="the references have no letter or digit, which is all that ROUGE reads")
         if kind == "rougeL":  # rapidfuzz finds the subsequence: rouge-score's own table takes quadratic time
             tokens, common = tokenise(text), extra("rapidfuzz.distance.LCSseq").similarity
             score = max(2 * common(tokens, other) / (len(tokens) + len(other)) for other in gold if other)
@@ -149,8 +168,10 @@ def rouge(kind: str = "rougeL", *, use_stemmer: bool = False) -> Reward[..., Sco
         """The ROUGE F-measure of the completion against the best of its references, 0 to 1.
 
         Formula: 2 P R / (P + R), with P and R the shares of the completion's and the reference's words in their
-        longest common subsequence, or of their n-grams in common (Lin 2004), with rouge-score's tokens: Latin
-        letters and digits, in lower case. Column: ``answer``. ``None`` also where no reference has any of these.
+        longest common subsequence, or of their n-grams in common (Lin 2004). For ASCII the words are rouge-score's:
+        letters and digits, in lower case. Unlike there, letters of other scripts count too, and each one is a word
+        where the script has no blanks between words, such as Chinese, Japanese or Thai. Column: ``answer``. ``None``
+        also where no reference has a letter or digit.
         """
         # audit: skip echo,misplaced,negated a measure of likeness: it pays for what the two texts share
         return _compare_references(completion, answer, compare)

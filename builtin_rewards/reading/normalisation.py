@@ -191,6 +191,29 @@ def _occurrences(term: str, whole_words: bool) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
+def part_by_script(text: str) -> str:
+    """Return the text with blanks around each character of the scripts that put none between words.
+
+    These are Chinese, Japanese, Thai, Lao, Khmer, Burmese, Tibetan and like scripts; Korean has blanks. A vowel sign or
+    tone mark stays with its letter.
+    """
+    if text.isascii():
+        return text
+    letters = (char for char in beyond_ascii(text) if char.isalnum() and not is_spaced(char) and not _is_hangul(char))
+    return text.translate({ord(char): f" {char} " if char >= "\u2e80" else f" {char}" for char in letters})
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words of a text in lower case, without punctuation: runs of letters, marks and digits, by script."""
+    text = part_by_script(fold(text).lower())
+    others = (char for char in set(text) if unicodedata.category(char)[0] not in "LMN")
+    return text.translate(dict.fromkeys(map(ord, others), " ")).split()
+
+
+def _is_hangul(char: str) -> bool:
+    return "\u3130" <= char < "\u3190" or "\uac00" <= char < "\ud7b0"
+
+
 def is_spaced(char: str) -> bool:
     """Return whether a letter or digit belongs to a script with blanks between words."""
     code = ord(char)

@@ -7,6 +7,7 @@ of text_similarity need the extra ``rewards``.
 from __future__ import annotations
 
 import importlib
+import unicodedata
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,7 +34,7 @@ def similarity(metric: str, text: str, reference: str) -> float:
     its ``default_process``, as in the guide's own Python grader; ``bleu`` sacrebleu's of a sentence; ``gleu`` and
     ``meteor`` are nltk's over words; ``rouge_*`` the F-measure of rouge-score, without stemming. Raises ConfigError
     where a package or WordNet, which ``meteor`` reads, is not installed, and ValueError where ``rouge_*``, which reads
-    a-z and 0-9 alone, has nothing of the reference to read.
+    a-z and 0-9 alone, has nothing of the reference to read, or not its letters of another script.
     """
     return min(1.0, max(0.0, float(_MEASURES[metric](text, reference))))
 
@@ -90,15 +91,20 @@ def _meteor(text: str, reference: str) -> float:
         ) from reason
 
 
+def _is_latin(letter: str) -> bool:
+    return letter.isascii() or "LATIN" in unicodedata.name(letter, "")
+
+
 def _rouge(kind: str) -> Callable[[str, str], float]:
     """Return the measure of a kind of ROUGE."""
 
     def measure(text: str, reference: str) -> float:
         tokenizer = _package("rouge_score.tokenizers").DefaultTokenizer(False)  # given: the default one is logged
-        if reference.strip() and not tokenizer.tokenize(reference):
+        is_read = tokenizer.tokenize(reference) and all(map(_is_latin, filter(str.isalpha, reference)))
+        if reference.strip() and not is_read:
             raise ValueError(
-                f"rouge reads the letters a-z and digits alone, and the reference {reference!r:.40} has none of them; "
-                "take 'fuzzy_match', 'bleu' or 'gleu'"
+                f"rouge reads the letters a-z and digits alone, and the reference {reference!r:.40} has none of them, "
+                "or letters of another script too; take 'fuzzy_match', 'bleu' or 'gleu'"
             )
         scorer = _package("rouge_score.rouge_scorer").RougeScorer([kind], tokenizer=tokenizer)
         return float(scorer.score(reference, text)[kind].fmeasure)

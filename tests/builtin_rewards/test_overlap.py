@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from builtin_rewards.matching import token_f1
 from builtin_rewards.overlap import bleu, chrf, rouge
 
 REFERENCE = "The quick brown fox jumps over the lazy dog near the river bank."
@@ -92,7 +93,38 @@ def test_settings_change_the_figure() -> None:
     assert value(
         bleu(tokenize="zh"), "\u7b54\u6848\u662f\u5df4\u9ece", "\u7b54\u6848\u662f\u5df4\u9ece"
     ) == pytest.approx(1.0)
-    assert value(rouge, "\u7b54\u6848", "\u7b54\u6848") is None
+
+
+SCRIPTS = {
+    "Chinese": ("公司 2023 年盈利 5 亿元", "公司 2023 年亏损", "2023 5"),
+    "Japanese": ("東京オリンピックは2021年に開催された", "東京は2021年に開催", "2021"),
+    "Thai": ("กรุงเทพมหานคร 10", "กรุงเทพ", "10"),
+    "Khmer": ("ភ្នំពេញ 3", "ភ្នំ", "3"),
+    "Korean": ("서울은 한국의 수도이다 1", "서울은 수도이다", "1"),
+    "Russian": ("Версия 5 вышла", "Версия вышла", "5"),
+    "Greek": ("Σε έκδοση 3 είναι έτοιμη", "έκδοση είναι έτοιμη", "3"),
+    "Arabic": ("الإصدار 4 جاهز الآن", "الإصدار جاهز", "4"),
+    "Hindi": ("संस्करण 7 तैयार है", "संस्करण तैयार", "7"),
+    "Bengali": ("সংস্করণ 7 প্রস্তুত আছে", "সংস্করণ প্রস্তুত", "7"),
+    "French": ("L'été précédent à Orléans", "été à Orléans", "L"),
+    "mixed": ("iPhone 发布于秋季, 销量大增", "iPhone 发布于秋", "iPhone"),
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("made", [bleu(max_order=1), rouge, rouge("rouge1"), token_f1], ids=repr)
+def test_letters_of_every_script_count(made: Any, script: str) -> None:
+    """The same text is 1.0, half of its letters or words less, and its digits or Latin words alone least."""
+    reference, half, digits = SCRIPTS[script]
+    assert value(made, reference, reference) == pytest.approx(1.0)
+    scores = [value(made, text, reference) or 0.0 for text in (reference, half, digits)]
+    assert sorted(scores, reverse=True) == scores
+    assert len(set(scores)) == 3
+    assert scores[2] <= 0.5
+
+
+def test_rouge_skips_references_without_letters_and_digits() -> None:
+    assert value(rouge, "text", "?!\u3002") is None
 
 
 @pytest.mark.parametrize(
