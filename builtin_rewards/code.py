@@ -32,6 +32,7 @@ from sandbox import (
     ProgramCheck,
     Sandbox,
     check_asserts,
+    check_dialogs,
     check_functions,
     check_programs,
     output_matcher,
@@ -132,14 +133,18 @@ class _Matching:
     match: str
     tolerance: float | None
     checker: str | None
+    interactor: str | None = None
 
     def __post_init__(self) -> None:
         output_matcher(self.match, self.tolerance)
 
-    def of_row(self, match: str | None, tolerance: float | None, checker: str | None) -> _Matching:
+    def of_row(
+        self, match: str | None, tolerance: float | None, checker: str | None, interactor: str | None
+    ) -> _Matching:
         """Return this with what a row says in its place."""
         tolerance = self.tolerance if tolerance is None else tolerance
-        return _Matching(match or self.match, tolerance, checker or (None if match else self.checker))
+        checker = checker or (None if match else self.checker)
+        return _Matching(match or self.match, tolerance, checker, interactor)
 
 
 def _check_pairs(
@@ -156,11 +161,13 @@ def _check_pairs(
     if entry_point is None:
         checks = list(map(ProgramCheck, inputs, outputs))
         match, tolerance = matching.match, matching.tolerance
+        if matching.interactor is not None:
+            return check_dialogs(sandbox, code, checks, matching.interactor, limits=limits)
         return check_programs(
             sandbox, code, checks, match=match, tolerance=tolerance, checker=matching.checker, limits=limits
         )
-    if matching.checker is not None:
-        raise CheckError("a checker judges the outputs of programs, and the row has an entry_point")
+    if matching.checker or matching.interactor:
+        raise CheckError("a checker and an interactor judge programs, and the row has an entry_point")
     rounding = FLOAT_TOLERANCE if matching.tolerance is None else 0.0
     margins = (matching.tolerance or 0.0, matching.tolerance or 0.0, rounding)
     calls = [FunctionCheck(*pair, *margins) for pair in zip(inputs, outputs, strict=True)]
@@ -214,6 +221,7 @@ def code_tests(
         match: str | None = None,
         tolerance: float | None = None,
         checker: str | None = None,
+        interactor: str | None = None,
         language: str | None = None,
         prompt: str = "",
     ) -> Score:
@@ -239,6 +247,9 @@ def code_tests(
           with the files ``input.txt``, ``expected.txt`` and ``output.txt`` as arguments, whose last line is yes, no or
           a share. A share counts as that part of a check. A checker that cannot judge the expected outputs is the row's
           fault; an output that it cannot judge is wrong.
+        - ``interactor``: source that defines ``interact(input, expected, read, write)`` and talks with the program from
+          a jail of its own; the program has no other input. It returns a bool or a share. What goes wrong in it before
+          it first reads is the row's fault.
         - ``entry_point``: the function under test, or ``Class.method``.
         - ``language``: the row's language, by default Python; ``Python 3`` and ``pypy3`` are Python too.
         - ``prefix``: code that the completion continues; by default the prompt, or its last block of Python.
@@ -265,7 +276,7 @@ def code_tests(
         if not tests and inputs is None:
             return Score(None, reason="the row has no tests: neither 'tests' nor 'inputs' and 'outputs'")
         try:
-            matching = setting.of_row(match, tolerance, checker)
+            matching = setting.of_row(match, tolerance, checker, interactor)
         except CheckError as error:
             return Score(None, reason=f"the row's tests cannot be run: {error}")
         text, setup = _join_asserts(tests or ""), setup or ""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sandbox.checks import FunctionCheck, check_asserts, check_functions
     from sandbox.client import Sandbox
     from sandbox.diagnosis import machine, trials
+    from sandbox.dialog_checks import check_dialogs
     from sandbox.jail.levels import Level
     from sandbox.languages.names import JAIL_LANGUAGES, language_name
     from sandbox.languages.signs import FOREIGN_NAMES, signs_of
@@ -53,6 +54,7 @@ __all__ = [
     "ProgramCheck",
     "Sandbox",
     "check_asserts",
+    "check_dialogs",
     "check_functions",
     "check_programs",
     "check_source",
@@ -76,6 +78,7 @@ _HOMES = {
     "languages.names": ("JAIL_LANGUAGES", "language_name"),
     "languages.signs": ("FOREIGN_NAMES", "signs_of"),
     "limits": ("DEFAULT_MEMORY_BYTES", "LOAD_TIMEOUT_S", "Limits", "cores", "local_ranks"),
+    "dialog_checks": ("check_dialogs",),
     "matching.outputs": ("DEFAULT_TOLERANCE", "OutputMatch", "output_matcher"),
     "process": ("PROFILES", "remove_stale_folders"),
     "program_checks": ("ProgramCheck", "check_programs"),

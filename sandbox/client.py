@@ -232,6 +232,23 @@ class Sandbox:
         execution = evaluation.results(0, self.level)[0]
         return AssertsRun(execution, evaluation.verdict, evaluation.tester_status == 0)
 
+    def run_dialog(
+        self, source: str, interactor: str, stdin: str, expected: str, *, limits: Limits | None = None
+    ) -> AssertsRun:
+        """Run a program whose standard input and output are an interactor's, in another jail.
+
+        :func:`~sandbox.dialog_checks.check_dialogs` reads the reports that this returns.
+        """
+        limits = self._limits(limits)
+        refusal = self._refuse_large(source)
+        if refusal is not None:
+            return AssertsRun(refusal)
+        request = {"source": source, "dialog": True}
+        tests = {"interactor": interactor, "input": stdin, "expected": expected, "room": limits.output_bytes}
+        evaluation = self._attempt(PAIR, request, limits, tests)
+        execution = evaluation.results(0, self.level)[0]
+        return AssertsRun(execution, evaluation.verdict, evaluation.tester_status == 0)
+
     def run_many(self, sources: Iterable[str], **options: Any) -> list[ExecutionResult]:
         """Run programs, as many at once as there are workers, and return their results in order."""
         return self._many([functools.partial(self.run, source, **options) for source in sources])

@@ -44,6 +44,12 @@ class RewardSandbox(Sandbox):
         _check([run.execution])
         return run
 
+    def run_dialog(self, *arguments: Any, **options: Any) -> AssertsRun:
+        """Run as :meth:`Sandbox.run_dialog` does; raise as above."""
+        run = super().run_dialog(*arguments, **options)
+        _check([run.execution])
+        return run
+
     def __exit__(self, *error: object) -> None:
         """Stay open: it is the process's, and the next call needs it."""
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from sandbox import plain
 from sandbox.errors import NotPlainError
+from sandbox.inside.dialog import interact
 from sandbox.inside.runner import (
     NO_MEMORY,
     TESTS_NAME,
@@ -41,7 +42,7 @@ def perform() -> None:
     try:
         request = read_request()
         gc.enable()
-        code = run(request)
+        code = interact(request) if "interactor" in request else run(request)
     except BaseException as fault:  # reported as the tests' fault, if nothing of the completion's was read yet
         code = NO_MEMORY if isinstance(fault, MemoryError) else 1
         emit({"fault": describe(fault)["message"] or type(fault).__name__})

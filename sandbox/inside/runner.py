@@ -42,19 +42,19 @@ _dumps, _loads = json.dumps, json.loads
 PROGRAM, CALLS, SERVE = 0, 1, 2  # what a child is asked to do
 
 
-def perform(kind: int) -> None:
-    """Run the request's programs or calls, or serve a tester, and end the process. Never returns."""
+def perform(kind: int, converse: Callable[[dict[str, Any]], int]) -> None:
+    """Run the request's programs or calls, serve a tester or converse with an interactor, and end the process."""
     code = 1
     try:
         request = read_request()
         gc.enable()
         sys.set_int_max_str_digits(0)  # its time is limited, so a long number may be written out
         if kind == PROGRAM:
-            code = _run_programs(request)
+            code = run_programs(request)
         elif kind == CALLS:
             code = _answer_calls(request)
         else:
-            code = _serve(request)
+            code = converse(request) if "dialog" in request else _serve(request)
     except BaseException as fault:  # the completion's affair
         code = NO_MEMORY if isinstance(fault, MemoryError) else 1
     finally:
@@ -75,7 +75,7 @@ assert rehearse([1]) is None
 def rehearse() -> None:
     """Compile and run a small program, so that the memory this takes is touched before the order comes."""
     request = {"source": _REHEARSAL, "files": {}, "args": [], "inputs": [""]}
-    _run_programs(marshal.loads(marshal.dumps(request)))  # noqa: S302 - our own
+    run_programs(marshal.loads(marshal.dumps(request)))  # noqa: S302 - our own
 
 
 def read_request() -> Any:
@@ -128,7 +128,7 @@ def describe(error: BaseException) -> dict[str, Any]:
 _PROGRAM_NAME, TESTS_NAME = "main.py", "tests.py"  # what code and tests are called in tracebacks
 
 
-def _run_programs(request: dict[str, Any]) -> int:
+def run_programs(request: dict[str, Any]) -> int:
     """Run a source once for each input, each time with fresh names, and report how each run ended.
 
     The beginning of the first run and a last run without an error are not reported. A run that changes the standard

@@ -25,6 +25,7 @@ from typing import Any
 from sandbox.inside import runner
 from sandbox.inside.asserts import perform as perform_asserts
 from sandbox.inside.children import Children
+from sandbox.inside.dialog import converse
 from sandbox.inside.workfolder import WorkFolder
 from sandbox.jail import kernel, rlimits, seccomp
 from sandbox.jail.levels import Level, enter
@@ -245,7 +246,7 @@ class Zygote:
                 if order:
                     if order[0] != PAIR:
                         os.close(runner.PEER)
-                    runner.perform(order[0])
+                    runner.perform(order[0], converse)
             finally:
                 os._exit(82)
         os.close(theirs)

@@ -465,6 +465,16 @@ def test_a_checker_judges_the_outputs_of_programs(sandbox: Sandbox, as_setting: 
         assert 0.5 == code_tests(checker=HALF)(**pairs, match="tokens").value
 
 
+TALK = "def interact(input, expected, read, write):\n    write(input)\n    return read() == expected"
+
+
+def test_an_interactor_talks_with_the_program(sandbox: Sandbox) -> None:
+    pairs = {"sandbox": sandbox, "inputs": ["3", "4"], "outputs": ["6", "8"], "interactor": TALK}
+    assert 1.0 == code_tests(completion=fenced("print(int(input()) * 2)\n"), **pairs).value
+    assert 0.5 == code_tests(completion=fenced("print(int(input()) + 3)\n"), **pairs).value
+    assert 0.0 == code_tests(completion=fenced("pass\n"), **pairs).value
+
+
 @pytest.mark.parametrize("setting", [{"match": "token"}, {"tolerance": 1.5}, {"checker": "def check("}])
 def test_a_setting_that_makes_no_sense_is_refused(setting: dict[str, Any]) -> None:
     with pytest.raises(
@@ -481,6 +491,7 @@ def test_a_setting_that_makes_no_sense_is_refused(setting: dict[str, Any]) -> No
         ({"inputs": ["1"], "outputs": ["1"], "tolerance": 7.0}, "tolerance=7.0: expected a number"),
         ({"inputs": ["1"], "outputs": ["1"], "checker": "print('so so')"}, "expected output of check 0: it printed"),
         ({"inputs": [[1]], "outputs": [1], "checker": HALF, "entry_point": "add"}, "the row has an entry_point"),
+        ({"inputs": ["1"], "outputs": ["1"], "interactor": "interact = 7"}, "the interactor is at fault in check 0"),
         ({"tests": "assert add(1, 2) =="}, "cannot be run"),
         ({"tests": "import no_such_module\nassert add(1, 2) == 3", "setup": "1 / 0"}, "cannot be run"),
         ({"inputs": ["1"], "outputs": ["1", "2"]}, "1 inputs and 2 outputs"),
