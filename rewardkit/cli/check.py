@@ -107,6 +107,8 @@ def check_command(
     Every column that a reward reads is coerced in every row. Then the right answers of the first rows are scored,
     if the data has them, and the time of a call is shown beside the reward's timeout.
 
+    Golds are examined too: which wrong answers near a gold are paid like it, and in which right forms it is not paid.
+
     Rows of code are examined too: whether the reference passes their tests, and whether an empty program, functions
     that return None and changed references fail.
 

@@ -1,0 +1,108 @@
+"""The examination of rows with a gold: which other answers does a reward pay like it, and in which forms is it missed?
+
+Tried on each row, in three frames: the gold, an answer of no content, and some of the gold's renderings and
+perturbations. The frame counts in which the gold itself is paid best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+from rewardkit.audit.engine import BASE
+from rewardkit.audit.probe import Family, Probe
+from rewardkit.audit.rows import GOLD_COLUMNS, AuditRow
+from rewardkit.declare.decorator import Reward
+from rewardkit.declare.spec import Kind
+from rewardkit.examinations.examination import Flaw, FlawKind, RowTrial, RowTrialResult
+from rewardkit.renderings.kinds import read_value
+from rewardkit.renderings.writing import Writing, other_texts
+from rewardkit.types import Status
+
+WRITINGS = 6  # renderings that are tried on a row, and as many perturbations
+_FRAMES = {"\\boxed": "\\boxed{%}", "<answer>": "<answer>%</answer>", "sentence": "The answer is %."}
+_GOLD, _SILENCE, _RENDERING, _PERTURBATION = "gold", "silence", "rendering", "perturbation"
+
+_KINDS = {
+    "paid_like_gold": FlawKind("an answer that is not the gold is paid like it", False),
+    "not_recognised": FlawKind("the gold is not paid in full in another form", False),
+}
+
+
+class GoldExamination:
+    """What a reward makes of golds; see :class:`~rewardkit.examinations.examination.Examination`.
+
+    It says nothing of a reward that tells no answer of a row from its gold: such a reward does not compare answers.
+    """
+
+    name = "golds"
+    kinds: Mapping[str, FlawKind] = _KINDS
+
+    def suits(self, reward: Reward[..., Any]) -> bool:
+        """Return whether a reward of single completions reads a gold; one that waits, as a judge, is left out."""
+        columns = {parameter.name for parameter in reward.spec.parameters if parameter.column}
+        is_single = reward.spec.kind is not Kind.GROUP and not reward.spec.is_async
+        return is_single and not columns.isdisjoint(GOLD_COLUMNS)
+
+    def applies(self, row: AuditRow) -> bool:
+        """Return whether a row has a gold that is a value of a known kind."""
+        return row.gold is not None and not row.is_code and read_value(row.gold.text) is not None
+
+    def trials(self, row: AuditRow) -> Sequence[RowTrial]:
+        """Return the gold, silence and writings near the gold, each in every frame."""
+        value = read_value(row.gold.text) if row.gold else None
+        if row.gold is None or value is None:
+            return []
+        gold = row.gold.text
+        random = Random(gold)  # noqa: S311 - a sample, no secret
+        renderings = _sample(other_texts(gold, value.renderings()), random)
+        perturbations = _sample(other_texts(gold, value.perturbations()), random)
+        writings = {
+            _GOLD: [Writing("the gold", gold)],
+            _RENDERING: renderings,
+            _PERTURBATION: perturbations,
+        }
+        trials = [
+            _trial(role, writing, frame) for role, group in writings.items() for writing in group for frame in _FRAMES
+        ]
+        return [*trials, RowTrial(_SILENCE, Probe(Family.FORMS, "silence", BASE[1]))]
+
+    def flaws(self, reward: Reward[..., Any], row: AuditRow, results: Sequence[RowTrialResult]) -> Sequence[Flaw]:
+        """Return what is paid like the gold, and the forms in which the gold is missed, in the gold's best frame."""
+        scores = {result.trial: _score(result) for result in results}
+        golds = [trial for trial in scores if trial.role == _GOLD]
+        best = max(golds, key=lambda trial: scores[trial])
+        silence = max(scores[trial] for trial in scores if trial.role == _SILENCE)
+        full = scores[best]
+        framed = [trial for trial in scores if trial.probe.frame == best.probe.frame]
+        wrong = [trial for trial in framed if trial.role == _PERTURBATION]
+        paid = [trial for trial in wrong if scores[trial] >= full]
+        if row.gold is None or full <= silence or len(paid) == len(wrong):
+            return []
+        missed = [trial for trial in framed if trial.role == _RENDERING and scores[trial] < full]
+        gold = row.gold.text
+        flaws = [Flaw("paid_like_gold", f"gold {gold} is paid for {_listing(paid)}")] if paid else []
+        return [*flaws, *([Flaw("not_recognised", f"gold {gold} is not seen in {_listing(missed)}")] if missed else [])]
+
+
+def _sample(writings: Sequence[Writing], random: Random) -> list[Writing]:
+    return random.sample(writings, min(WRITINGS, len(writings)))
+
+
+def _trial(role: str, writing: Writing, frame: str) -> RowTrial:
+    text = f"${writing.text}$" if writing.is_formula and frame == "sentence" else writing.text
+    probe = Probe(Family.FORMS, writing.name, _FRAMES[frame].replace("%", text, 1), frame=frame, point=writing.text)
+    return RowTrial(role, probe)
+
+
+def _score(result: RowTrialResult) -> float:
+    """Return what a trial earned; one that was skipped or failed earned least of all."""
+    score = result.outcome.score
+    return score if result.outcome.status is Status.SCORED and score is not None else float("-inf")
+
+
+def _listing(trials: Sequence[RowTrial]) -> str:
+    first, *others = trials
+    more = f" and {len(others)} more" if others else ""
+    return f"{first.probe.point} ({first.probe.name}){more}"

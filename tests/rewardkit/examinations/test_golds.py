@@ -1,0 +1,67 @@
+"""The examination of golds: what a reward pays besides the gold is found, and a reward that reads golds well is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from builtin_rewards.matching import exact_match
+from builtin_rewards.math import math_answer
+from rewardkit import Outcome, Reward, Rollout, Runtime, reward
+from rewardkit.audit.rows import row_of
+from rewardkit.examinations.examination import ExaminationResult, examine, rows_to_examine
+from rewardkit.examinations.golds import GoldExamination
+
+ROWS = ["5-x", "1/2", "12", "(2, 4)", "x^2-4", "5 cm", "ellipse", "[1, 3)"]
+
+
+@reward
+def first_number(completion: str, answer: str) -> float:
+    """Pay for a gold's first digit anywhere, as hand-written rewards do."""
+    return float(answer[0] in completion)
+
+
+@reward
+def has_box(completion: str, answer: str) -> float:
+    """Read the gold's column and compare nothing."""
+    return float("boxed" in completion and bool(answer))
+
+
+def _examined(scored: Reward[..., Any], golds: Sequence[str]) -> ExaminationResult:
+    rows = [row_of(line, {"prompt": "Solve it.", "answer": gold}, "answer") for line, gold in enumerate(golds, 1)]
+    examination = GoldExamination()
+    with Runtime([scored], workers=1) as runtime:
+
+        def score(rollouts: Sequence[Rollout]) -> Sequence[Outcome]:
+            return runtime.score(list(rollouts))[scored.name]
+
+        return examine(examination, scored, rows_to_examine(examination, scored, rows, 100), len(rows), score)
+
+
+def test_a_reward_that_reads_golds_well_has_no_flaw() -> None:
+    assert [] == [flaw.flaw for flaw in _examined(math_answer, ROWS).flaws]
+
+
+def test_what_a_reward_pays_besides_the_gold_is_named() -> None:
+    """A gold that is paid for another answer is a flaw of its row, with the answer and what makes it another."""
+    result = _examined(first_number, ["5-x"])
+    assert ["paid_like_gold"] == [flaw.flaw.kind for flaw in result.flaws if flaw.flaw.kind == "paid_like_gold"]
+    assert result.flaws[0].flaw.detail.startswith("gold 5-x is paid for ")
+    assert not result.has_failures
+
+
+def test_forms_that_a_reward_misses_are_named() -> None:
+    """A reward that compares texts knows a gold in one form alone, and pays nothing else."""
+    kinds = {flaw.flaw.kind for flaw in _examined(exact_match, ROWS).flaws}
+    assert {"not_recognised"} == kinds
+
+
+@pytest.mark.parametrize("golds", [["a long sentence that is no answer of a kind, but a text"], [""]])
+def test_golds_of_no_known_kind_are_passed_over(golds: list[str]) -> None:
+    assert 0 == _examined(math_answer, golds).rows
+
+
+def test_a_reward_that_compares_nothing_is_passed_over() -> None:
+    assert [] == list(_examined(has_box, ROWS).flaws)
