@@ -295,10 +295,13 @@ def multiple_choice(*, letters: str = "ABCDEFGHIJ", first_index: int = 0) -> Rew
 
         In the last 50,000 characters after the thoughts, the first of these rules that finds a letter decides: letters
         in tags (``<answer>``, ``<choice>``, ``<option>``) and ``\\boxed{}``; statements (``the answer is (B)``,
-        ``Answer: B``, ``I choose B``, ``Hence, B.``, ``not A but B``, in the usual languages, also with a choice's
-        text); judgements (``B is correct``, a tick beside it); lines that are a letter (``B``, ``(b)``, ``**B**``,
-        ``option B``); the first or the last line where it begins with ``B)``, ``B.``, ``(B)`` or ``B, because``; a
-        choice's own text as the first sentence or the last line. The reason names the rule.
+        ``Answer: B``, ``I choose B``, ``Hence, B.``, ``not A but B``, in the languages of MMMLU and others, also with a
+        choice's text); judgements (``B is correct``, ``only B works``, a tick beside it); lines that are a letter
+        (``B``, ``(b)``, ``**B**``, ``option B``); the first or the last line where it begins with ``B)``, ``B.``,
+        ``(B)`` or ``B, because``; a choice's own text as the first sentence or the last line. The reason names the
+        rule. Letters that Arabic, Bengali, Chinese, Hindi, Japanese, Korean and Thai count choices with stand for
+        ``A``, ``B`` and so on where they stand alone. A small letter counts in the only line of a
+        short text, as in ``b. 4``.
 
         A letter that is denied, asked, supposed or withdrawn (``Wait, that is wrong``) does not count, and where the
         options are only listed or discussed, none is chosen. Several letters by one rule, or a letter with another

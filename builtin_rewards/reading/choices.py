@@ -25,11 +25,13 @@ _TAGS = "(?:final[_ -]?)?(?:answer|choice|option|letter|response)"
 _CUES = {  # the words that name an answer, by what they do
     "noun": "answer|ans|choice|option|letter|response|solution|selection|conclusion|result|verdict|final|chosen|"
     "selected|statement|the one|exception|antwort|lösung|respuesta|solución|opción|réponse|choix|lettre|resposta|"
-    "gabarito|alternativa|opção|letra|risposta|soluzione|opzione|antwoord|jawaban|ответ|вариант|الإجابة|الاجابة|إجابة|"
-    "الجواب|الخيار",
+    "gabarito|alternativa|opção|letra|risposta|soluzione|opzione|antwoord|jawaban|jawabannya|pilihan|opsi|ответ|вариант|"
+    "відповідь|الإجابة|الاجابة|إجابة|الجواب|الخيار|پاسخ|جواب|jibu|chaguo|ìdáhùn|ìdáhùn náà|idahun|cevap|yan\u0131t|"
+    "đáp án|câu trả lời|svar|svaret|odpowiedź|odpověď|răspuns|răspunsul|válasz|vastaus|απάντηση|תשובה|התשובה|"
+    "उत्तर|जवाब|विकल्प|উত্তর|উত্তরটি|বিকল্প|ค\u0e4d\u0e32ตอบ|ค\u0e4d\u0e32ตอบคือ",
     "solid": "答案|答え|正解|回答|解答|选项|選項|選択肢|정답|답변|답",
-    "pick": "choose|chose|pick|select|go with|going with|go for|say|choisis|elijo|escojo|wähle|escolho|scelgo|выбираю|"
-    "####|选择|選擇|选|選",
+    "pick": "choose|chose|pick|select|take|go with|going with|go for|say|choisis|elijo|escojo|wähle|escolho|scelgo|"
+    "выбираю|####|选择|選擇|选|選",
     "concludes": "hence|so|thus|therefore|then|consequently|it is|it's|it must be|it has to be|that is|i think|"
     "i believe|also|without a doubt|no doubt|leaves|leaving|leaves only|leaves us with|leaves us with only|"
     "i'd answer|i would answer|folglich|donc|por lo tanto|por tanto|portanto|logo|quindi|dunque|c'est|"
@@ -43,10 +45,11 @@ _CUES = {  # the words that name an answer, by what they do
 }
 _FOLLOWING = dict.fromkeys(_CUES, r"[\s,:*_]{0,4}") | {  # what stands between such a word and the letter
     "noun": r"(?:[\s*_`\"')]{1,4}(?:(?:to|for) (?:the|this) (?:question|problem)|choice|option|letter|here|finale?|"
-    r"(?:that|which) [^.,:;!?\n]{1,40}?|corre(?:ct|kt)\w{0,2}|corret+a|richtig\w{0,2}|الصحيحة|الصحيح|النهائية|"
-    r"yang benar)){0,3}(?:,\s[^,.\n]{1,30},)?[\s*_`\"')\]]{0,6}"
-    r"(?:(?:'s|\b(?:is|was|are|would be|must be|should be|will be|has to be|ist|lautet|es|est|è|é|это|является|adalah|"
-    r"هي|هو))(?![a-zà-ÿ])|[=-]>|[=:→⇒-])[\s:*_]{0,8}",
+    r"(?:that|which) [^.,:;!?\n]{1,40}?|corre(?:ct|kt)\w{0,2}|corret+a|sahihi|tó tọ́|chính xác|đúng|yang benar|"
+    r"richtig\w{0,2}|الصحيحة|الصحيح|النهائية)){0,3}(?:,\s[^,.\n]{1,30},)?[\s*_`\"')\]]{0,6}"
+    r"(?:(?:'s|\b(?:is|was|are|would be|must be|should be|will be|has to be|(?:appears|seems|turns out|looks) to be|"
+    r"ni|là|är|er|হলো|হল|হচ্ছে|है|ist|lautet|es|est|è|é|это|является|adalah|"
+    r"هي|هو))(?![a-zà-ÿ])|[=-]>|[=:→⇒\u0983-]|(?<=[\u0900-\u0eff])\s(?=[(*]{0,3}[A-Z]\b))[\s:*_]{0,8}",
     "solid": r"\s?(?:应该|應該)?[是为為选選はがは은는이]?[\s:*_]{0,6}",
     "denies": r"\s?[,.:;!-]{1,3}\s{0,3}",
     "corrects": r"[\s,.:;!*_-]{0,4}",
@@ -78,8 +81,8 @@ _FILLER = (  # words without meaning between a cue and its letter
 )
 _FOLLOWS = {kind: re.compile(follow + _FILLER, re.IGNORECASE) for kind, follow in _FOLLOWING.items()}
 _PICKER = re.compile(  # the subject before a verb of choosing, such as `I`; not `those who` or `to`
-    r"(?i)(?:^|[.:#*]|\b(?:i|we|me|us|let's|\w{1,4}'(?:d|ll)|would|will|must|should|so|therefore|also|now|then|have to"
-    r"|je|ich|eu)\b,?)\s{0,3}$"
+    r"(?i)(?:^|[.:#*]|\b(?:i|we|me|us|let's|\w{1,4}'(?:d|ll|m|re|ve)|would|will|must|should|so|therefore|also|now|then"
+    r"|have to|je|ich|eu)\b,?)\s{0,3}$"
 )
 _GOES_THROUGH = (
     r"\b(?:each|every|chaque|jede|cada|ogni|any|other|another|possible|which|what|whichever|following|two|three|four|five|these|those"
@@ -93,12 +96,12 @@ _INTRODUCES = re.compile(
     rf"|{_GOES_THROUGH}(?:option|choice|answer|letter|statement|candidate)s?\b"
 )  # a line that introduces a list of the options: it ends in a colon, or announces their discussion
 _ENDS = (  # what ends the sentence behind a letter, or gives a reason for it
-    r"\s{0,16}(?:$|\n|[.!;:](?:[\s*_]|$)|[\u3001\u3002(]|です|だ|입니다|,?\s(?i:because|since|as|for|which|over|here|given"
+    r"\s{0,16}(?:$|\n|[.!;:](?:[\s*_]|$)|-\s|[\u0964\u3001\u3002(]|です|だ|입니다|,?\s(?i:because|since|as|for|which|over|here|given"
     r"|hence|so|thus|therefore|but|not|and not|rather than|instead of|porque|weil|denn|parce|car|perché|pois|потому)\b)"
 )
 _GOES_ON = (  # what may follow a letter, but no article or pronoun
     rf"{_ENDS}|\s{{0,16}}(?:[.,;:!)\]\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7af-]"
-    r"|(?i:that|with|due|and|or|by|in|from|the|answer|final|ya|da|так|है|لأن)\b)"
+    r"|(?i:that|with|due|and|or|by|in|from|the|answer|final|ya|da|так|है|हैं|হল|হলো|হবে|لأن)(?!\w))"
 )
 # A verb that makes a statement about a letter, instead of choosing it.
 _SAYS = r"(?:is|was|are|were|isn't|ha[sd]|have|would|could|can|cannot|can't|does|says|states|means|refers|lies)\b"
@@ -122,16 +125,19 @@ _LED = re.compile(  # `B)`, `(B)`, `B.` or `B, because` at the start of a line
     r"[*_`#>\s-]{0,8}(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s{1,3})?(?:[(\[](?P<inside>[A-Za-z])[)\]]|(?P<plain>[A-Z])"
     r"(?:[*_]{0,3}[).:]|\s{1,3}-(?=\s)|,?(?=\s{1,3}(?:because|since)\b)))[*_:.]{0,4}(?:\s|$)"
 )
+_LOWER_LED = re.compile(r"[a-z][).]\s{1,3}\S")
 _RULED_OUT = re.compile(  # a line that calls its letter wrong
     r"(?i)\b(?:is|are|was|seems?)\s(?:\w{1,12}\s)?(?:wrong|incorrect|false|impossible|out|"
     r"not (?:right|correct|the|it|possible))\b|[\u274c\u2717\u2718]|[-:(]\s?(?:wrong|incorrect)\b"
 )
 _TELLS = re.compile(rf"(?:(?!because|since|as).)*?\b{_SAYS}")
 _VERDICT = re.compile(  # `is correct` and its like, not under a condition
-    r"(?:(?<=\s)(?:is|must be|has to be|should be|es|est|ist|é|è|está|является|это|-|هي|هو)\s"
+    r"(?:(?<=\s)(?:is|must be|has to be|should be|(?:seems|appears|looks)(?: to be)?|"
+    r"es|est|ist|é|è|está|является|это|-|هي|هو)\s"
     r"(?:(?:the|la|le|el|o|a|die|das|my|our|definitely|clearly|indeed|therefore|thus|only) ){0,3}"
-    r"(?:correct[aeo]?|right|best|answer|one that (?:works|fits)|richtig|korrekt|richtige antwort|juste|bonne réponse|"
-    r"certa|corretta|giusta|respuesta|réponse|resposta|risposta|(?:правильн|верн)\w{2,3}|الصحيح|صحيح|الإجابة)\b"
+    r"(?:correct[aeo]?|right|best|answer|one that (?:works|fits|satisfies|meets|matches|holds)|richtig|korrekt|"
+    r"richtige antwort|juste|bonne réponse|certa|corretta|giusta|respuesta|réponse|resposta|risposta|"
+    r"(?:правильн|верн)\w{2,3}|الصحيح|صحيح|الإجابة)\b"
     r"|\s?(?:[是为為がはも]|[가이는은]\s)(?:正确|正確|正解|正しい|정답))"
     r"(?!\s(?:only|if|in part|partly|about|that|when|unless|insofar|to)\b|,?\s(?:but|yet|though|although|except)\b"
     r"|[^.!\n]{0,30}\?)"
@@ -140,12 +146,28 @@ _SUBJECT = re.compile(  # the letters that a verdict is about
     rf"(?i)(?:(?<![\w'-])|(?<=[\u3000-\u9fff\uac00-\ud7af]))(?:{_SINGLE}|[(\[*\"'`]{{1,3}}[a-z][)\]*\"'`]{{1,4}}"
     rf"|(?:option|choice|answer|letter) \(?[a-z]\)?)(?:\s?(?:,|/|\b(?:or|and|nor)\b)\s?{_SINGLE}){{0,5}}$"
 )
+# A letter without rivals: `only B satisfies both conditions`.
+_ONLY = re.compile(
+    rf"(?i)(?<!not )\bonly (?:(?:option|choice|answer|statement|alternative) )?({_SINGLE})\s"
+    r"(?:satisf|work|fit|meet|match|hold|remain|appl|qualif|makes sense|is (?:left|consistent|true|valid|possible)\b)"
+)
+# The letters that other scripts count choices with, in the order of A, B, C; some scripts have several rows.
+_ROWS = (
+    "أ ب ج د \u0647|\u0627 ب ت ث|ক খ গ ঘ ঙ|অ ব ড ঢ|এ বি সি ডি ই|क ख ग घ ङ|अ ब स द|ए बी सी डी ई|"
+    "가 나 다 라 마|ㄱ ㄴ ㄷ ㄹ ㅁ|ア イ ウ エ オ|甲 乙 丙 丁 戊|ก ข ค ง จ"
+)
+_LATIN = {native: chr(65 + index) for row in _ROWS.split("|") for index, native in enumerate(row.split())}
+_NATIVE = re.compile(  # such a letter alone: between brackets, marks and ends of lines
+    rf"(?:(?<=[(\[\"':*_\u0983])|(?<!\S))(?:{'|'.join(sorted(_LATIN, reverse=True))})"
+    r"(?=[)\].:;,\"'*_\u060c\u0964\u3001\u3002]|\s*(?:$|\n)|\s(?:है|হল|হলো|হবে|لأن))",
+    re.MULTILINE,
+)
 _ALONE = re.compile(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
 _TICKS = "\u2705\u2713\u2714\u2611"
 _TICKED = re.compile(rf"[{_TICKS}]|[-:(\u2192]\s?(?:correct|right)[.!)*\s]{{0,5}}$", re.IGNORECASE)
 _LATEX = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|boldsymbol|rm|bf|[dt]?frac)\b|\\[()\[\],;! ]|[{}$]")
 _END = re.compile(_ENDS)
-_FINISHED = re.compile(r"[.!?\u3002][\s*_`\"')\]}]*\Z")  # otherwise the text was cut off
+_FINISHED = re.compile(r"[.!?\u0964\u3002][\s*_`\"')\]}]*\Z")  # otherwise the text was cut off
 _LINE = re.compile(r"\S(?:[^\n]*\S)?")
 _SENTENCE = re.compile(r"[^\s.!](?:[^\n.!]|[.!](?!\s))*")
 _CLAUSE = re.compile(r"[.!?:;,]\s{1,3}")
@@ -174,7 +196,7 @@ def letters_chosen(completion: str, letters: str, choices: Sequence[str] | None)
     The rules are those of ``multiple_choice``; several letters are a stuffed answer. A letter that is denied, asked,
     supposed or withdrawn does not count, and a correction (``No, C.``) withdraws the letter before it.
     """
-    folded = fold(after_thinking(completion)[-_READ_CHARS:])
+    folded = _with_latin_letters(fold(after_thinking(completion)[-_READ_CHARS:]))
     text = _without_latex(folded)
     reader = _Reader(letters, _by_text(letters, tuple(choices or ())))
     for rule, find_statements, source in (
@@ -208,6 +230,13 @@ def _standing_letters(text: str, statements: Iterable[_Statement]) -> frozenset[
 
 def _lines(text: str) -> list[tuple[int, str]]:
     return [(line.start(), line[0]) for line in _LINE.finditer(text)]
+
+
+def _with_latin_letters(text: str) -> str:
+    """Return the text with Latin letters in place of those that other scripts count choices with."""
+    if text.isascii():
+        return text
+    return _NATIVE.sub(lambda letter: _LATIN[letter[0]].ljust(len(letter[0])), text)
 
 
 def _without_latex(text: str) -> str:
@@ -299,6 +328,9 @@ class _Reader(NamedTuple):
             start = verdict.start() - len(window) + len(window.rstrip()) - len(phrase)
             if letters and not clause_denies(text, start):
                 yield _Statement(start, verdict.end(), frozenset(letters))
+        for only in _ONLY.finditer(text):
+            if (letters := self.find_all(only[1])) and not clause_denies(text, only.start()):
+                yield _Statement(only.start(1), only.end(1), frozenset(letters))
         for start, line in _lines(text):
             ticks = _TICKED.search(line) and (self.find_bare(line) or self.find_leading(line.strip(_TICKS + " ")))
             if ticks:
@@ -324,6 +356,8 @@ class _Reader(NamedTuple):
     def edge_lines(self, text: str) -> Iterator[_Statement]:
         """Yield the letter that leads the first or the last line, where no line begins with another letter."""
         lines = _lines(text)
+        if len(lines) == 1 and len(lines[0][1]) <= _SPARE_CHARS and _LOWER_LED.match(lines[0][1]):
+            lines = [(lines[0][0], lines[0][1].capitalize())]  # `b. 4`, and nothing else
         if len(self.leaders(line for _, line in lines)) != 1:
             return
         (start, line), before = lines[0], ""
@@ -395,7 +429,7 @@ def gold_letter(answer: str, letters: str, choices: tuple[str, ...] | None, firs
     """Return the letter that a row's answer stands for (see ``multiple_choice``); ``None`` for none or two."""
     reader = _Reader(letters, _by_text(letters, tuple(choices or ())))
     answer = clean(answer) if answer.lstrip().startswith("\\") else answer
-    letter_set = set(reader.find_bare(fold(answer).strip()))
+    letter_set = set(reader.find_bare(_with_latin_letters(fold(answer)).strip()))
     index = re.fullmatch(r"\s*(\d{1,3})\s*", answer, re.ASCII)
     if index and 0 <= (position := int(index[1]) - first_index) < len(letters):
         letter_set.add(letters[position])

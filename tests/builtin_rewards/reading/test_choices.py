@@ -69,6 +69,53 @@ STATEMENTS = (
     "The answer is {L} and not {X}.",
     "The answer is {L}, since {X} is wrong.",
     "The answer is {L}; {X} is a city in {XC}.",
+    "Answer appears to be {L}.",
+    "Among the options, only {L} satisfies both conditions.",
+    "Only option {L} works.",
+    "{L} is the only one that satisfies both.",
+    "{L} seems to be correct.",
+    "I'm going with {L}.",
+    "I would take {L} \u2014 a good bet.",
+    # The languages of MMMLU, and others
+    "الإجابة: {L}",
+    "الإجابة الصحيحة هي {L}",
+    "الجواب: ({L})",
+    "উত্তর: {L}",
+    "উত্তরঃ {L}",
+    "সঠিক উত্তর হল {L}",
+    "Antwort: {L}",
+    "Die richtige Antwort ist {L}.",
+    "Respuesta: {L}",
+    "La respuesta correcta es la {L}.",
+    "Réponse : {L}",
+    "La bonne réponse est {L}.",
+    "उत्तर: {L}",
+    "सही उत्तर {L} है।",
+    "सही विकल्प ({L}) है।",
+    "Jawaban: {L}",
+    "Jawaban yang benar adalah {L}.",
+    "Risposta: {L}",
+    "La risposta corretta è la {L}.",
+    "答え: {L}",
+    "答えは{L}です。",
+    "정답: {L}",
+    "정답은 {L}입니다.",
+    "Resposta: {L}",
+    "A resposta correta é a letra {L}.",
+    "Jibu: {L}",
+    "Jibu sahihi ni {L}.",
+    "Ìdáhùn: {L}",
+    "Ìdáhùn tó tọ́ ni {L}",
+    "答案: {L}",
+    "答案是{L}。",
+    "Cevap: {L}",
+    "Đáp án: {L}",
+    "Câu trả lời là {L}.",
+    "Svar: {L}",
+    "Rätt svar är {L}.",
+    "Odpowiedź: {L}",
+    "Ответ: {L}",
+    "คำตอบ: {L}",
     # Marks
     "\\boxed{{{L}}}",
     "\\boxed{{\\text{{{L}}}}}",
@@ -277,6 +324,49 @@ def test_a_letter_is_paid_in_every_frame(frame: str, before: str) -> None:
         assert letter == payees(completion), completion
         assert paid(completion, letter, None), completion
         assert paid(completion, letter, CITIES), completion
+
+
+NATIVE = {
+    "Arabic": ("الإجابة: {L}", "أبجد"),
+    "Arabic, alone": ("({L})", "أبجد"),
+    "Bengali": ("সঠিক উত্তর: {L}", "কখগঘ"),
+    "Bengali, another row": ("উত্তর: ({L})", "অবডঢ"),
+    "Hindi": ("सही उत्तर ({L}) है।", "कखगघ"),
+    "Japanese": ("答え:{L}", "アイウエ"),
+    "Korean": ("정답: {L}", "가나다라"),
+    "Thai": ("คำตอบ: {L}", "กขคง"),
+    "Chinese": ("答案: {L}", "甲乙丙丁"),
+}
+
+
+@pytest.mark.parametrize("script", NATIVE)
+@pytest.mark.parametrize("gold", LETTERS)
+def test_letters_of_other_scripts_count_choices_too(script: str, gold: str) -> None:
+    """The letter at the gold's place in its script's order is paid, and no other; a row may have it for its answer."""
+    frame, letters = NATIVE[script]
+    paid_letters = [letter for letter in letters if paid(frame.replace("{L}", letter), gold, None)]
+    assert [letters[LETTERS.index(gold)]] == paid_letters
+    assert paid(f"Answer: {gold}", letters[LETTERS.index(gold)], None)
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "나 는 간다",
+        "الإجابة ليست ج",
+        "उत्तर C नहीं है",
+        "Not only C works.",
+        "I would take care.",
+        "If only C fits, fine.",
+    ],
+)
+def test_words_of_one_letter_and_denied_ones_choose_nothing(completion: str) -> None:
+    assert not letters_chosen(completion, LETTERS, None).letters
+
+
+def test_a_small_letter_counts_that_leads_the_only_line() -> None:
+    assert paid("b. 4", "B", None)
+    assert not paid("b. 4 is one of them\nc. 5 is another", "B", None)
 
 
 @pytest.mark.slow
