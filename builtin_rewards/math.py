@@ -261,7 +261,8 @@ def same_answer(first: str, second: str) -> bool:
 def _same_label(gold: _Gold, value: Quantity | Label | None, text: str) -> bool:
     """Return whether a label equals the other side; a gold's base, "o'clock" and ratio colon may be left out."""
     if gold.number is not None and isinstance(value, Label):
-        return gold.number.value == bare_number(value) or read_label(_slashed(gold.text).replace("/", ":")) == value
+        is_hour = gold.number.unit is None and gold.number.value == bare_number(value)
+        return is_hour or read_label(_slashed(gold.text).replace("/", ":")) == value
     if gold.label is None:
         return False
     endings = {"numeral": f"_{gold.label.parts[0]}", "time": "" if gold.label.half else " o'clock"}
@@ -275,11 +276,13 @@ def _formula_differs(gold: _Gold, answer: str) -> str | None:
     gold_formula = gold.text if gold.number is None else f"({gold.number.value}){'%' * gold.number.percent}"
     if (angle := _in_radians(gold, gold_formula, formula, unit)) is not None:
         return None if same_formula(*angle) else f"not the gold {shorten(gold.text)}"
-    if conversion(gold.unit, unit) != SAME:
+    into = conversion(gold.unit, unit)
+    if into is None or into.offset:
         return f"another unit than the gold {shorten(gold.text)}"
+    formula = formula if into == SAME else f"({formula})*({into.factor})"
     if gold.number is not None and numbers.has_operation(right_side(formula)):
         return _NOT_WORKED_OUT
-    if same_formula(gold_formula, formula):
+    if same_formula(gold_formula, formula) or (unit and not gold.unit and same_formula(gold_formula, clean(answer))):
         return None
     fault = reading_fault(formula)
     return f"not the gold {shorten(gold.text)}" if fault is None else f"not read: {fault}"

@@ -319,6 +319,10 @@ _LISTED = re.compile(  # numbers or formulas listed right before the last one
     r"|(?:\$[^$\n=]{1,100}\$|\\\([^\n=]{1,100}?\\\))[,;/]\s*)+$",
     re.IGNORECASE,
 )
+_ROW = re.compile(  # a table's only row, up to its column of answers: `| x | answer |`, a line, `| 1 | `
+    r"\|[ \t]*(?:final )?(?:answer|result|total)[ \t]*\|[ \t]*\n[ \t]*\|[-:| \t]+\|[ \t]*\n[ \t]*\|[^\n]*$",
+    re.IGNORECASE,
+)
 _LISTED_ONE = re.compile(rf"{_OTHER}|\$[^$\n]{{1,100}}\$|\\\([^\n]{{1,100}}?\\\)")
 
 
@@ -336,7 +340,7 @@ def _number_answer(
     elif clause_denies(before, len(before)):
         problem = DENIED
     head = _BULLET.sub("", before[-160:])
-    run = None if ahead else _LISTED.search(head)
+    run = None if ahead or _ROW.search(before) else _LISTED.search(head)
     alternatives = _LISTED_ONE.findall(run[0]) if run else []
     head = _NAMED.sub("", head[: run.start()] if run else head)
     if not problem and denied_before(head, len(head)):

@@ -122,7 +122,7 @@ def bare_number(label: Label) -> int | str | None:
     """Return the number that answers a plain gold: the hour of ``5 pm``, the day of a date, a numeral in base 10."""
     first, *rest = label.parts
     if label.kind == "time":
-        return first if label.half and {*rest} <= {"00"} else None
+        return first if {*rest} <= {"00"} else None
     return rest[0] if (label.kind == "numeral" and first == 10) or (label.kind == "date" and not rest[1]) else None
 
 

@@ -31,12 +31,13 @@ _COLOUR = r"\\(?:text)?color\s*\{[^{}]*\}"
 _IN_BRACES = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 _FONT = (
     r"\\(?:text(?:bf|rm|it|tt|sf|sc|sl|up|md|normal)?|emph|[mh]box|math(?:rm|bf|it|sf|tt|normal)|operatorname|underline"
-    r"|bm|boldsymbol)"
+    r"|bm|boldsymbol|ensuremath)"
 )
 _STYLE = (
     r"\\(?:bf|rm|it|sf|tt|sc|sl|em|bfseries|itshape|ttfamily|tiny|scriptsize|footnotesize|small|normalsize|[lL]arge|LARGE"
     r"|[hH]uge|(?:display|text|script)style)(?![A-Za-z])"
 )
+_SPACE = r"\\(?:(?:q?quad|(?:thin|med|thick)space)(?![A-Za-z])|[hv]space\*?\{[^{}]*\}|[hv]?phantom\{[^{}]*\})"
 _COMMANDS = tuple(  # what LaTeX's commands are read as, in this order; `\0` stands for a dollar that is money
     (re.compile(pattern), instead)
     for pattern, instead in (
@@ -46,14 +47,18 @@ _COMMANDS = tuple(  # what LaTeX's commands are read as, in this order; `\0` sta
         (rf",\\!\s*|\{{,\}}|{_FONT}\s*\{{,\}}", ","),
         (r"\\(?:left|right|[bB]igg?[lr]?)(?=[^A-Za-z])|\\!", ""),
         (r"\\%", "%"),
-        (rf"(?<!\\)\\[()\[\],;: ]|(?<!~)~(?!~)|\\q?quad\b|{_STYLE}|(?<![\w}}^_])\{{\}}|(?<=\d)\{{\}}", " "),
+        (rf"(?<!\\)\\[()\[\],;: ]|(?<!~)~(?!~)|{_SPACE}|{_STYLE}|(?<![\w}}^_])\{{\}}|(?<=\d)\{{\}}", " "),
         (rf"^\s*(?:\{{\s*)?{_COLOUR}\s*(?:\{{([^{{}}]*)\}}|([^{{}}]*)\}})\s*$|{_COLOUR}", r"\1\2"),
+        (r"\\(?:mathring|r)\s*\{\s*A\s*\}", r"\\AA "),
+        (r"\\euro(?![A-Za-z])", "€"),
+        (r"\\pounds(?![A-Za-z])", "£"),
         # upright letters that are a unit as such, and not in a formula
         (rf"(?<=[\d}}])\s*{_FONT}\s*\{{\s*d\s*\}}\s*$", " day "),
         (rf"(?<=[\d}}])\s*{_FONT}\s*\{{\s*t\s*\}}\s*$", " tonne "),
+        (rf"(?:(?<=\d{{3}})|(?<=[2-9]\d)|(?<=\.\d))\s*{_FONT}\s*\{{\s*pm\s*\}}\s*$", " picometer "),
         (rf"{_FONT}\s*{_IN_BRACES}", r" \1 "),
         (rf"{_FONT}\s*{_IN_BRACES}", r" \1 "),
-        (r"^\s*\{([^{}]*)\}\s*$", r"\1"),
+        (r"^\s*\{([^{},;]*)\}\s*$", r"\1"),
         (r"\^\s*\{?\s*\\prime\s*\}?", "'"),
         (r"\^\s*\{?\s*\\circ\s*\}?|\\degrees?\b", " degrees "),
         (r"\\[dtcsx]frac(?![A-Za-z])|\\nicefrac(?![A-Za-z])", r"\\frac"),

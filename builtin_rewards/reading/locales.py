@@ -17,7 +17,8 @@ _OTHERWISE = frozenset(_OTHERWISE_TEXT.split())
 _COMMA = re.compile(  # numbers whose comma, points or apostrophes cannot be English
     r"(?<![\w.,'])(?:(?P<whole>\d{1,3}(?:[. ']\d{3})+|\d+)"
     r",(?P<places>\d{1,2}|\d{4,}|(?<=\b0,)\d+|(?<=\d[. ']\d{3},)\d+)"
-    r"|(?P<points>\d{1,3}(?:\.\d{3}){2,})|(?P<marks>\d{1,3}(?:'\d{3})+(?:\.\d+)?))(?![\w']|[.,]\d)"
+    r"|(?P<points>\d{1,3}(?:\.\d{3}){2,})"
+    r"|(?P<marks>\d{1,3}(?:'\d{3})+(?:\.\d+)?|\d{1,3}(?: \d{3})+\.\d+))(?![\w']|[.,]\d)"
 )
 _APOSTROPHES = re.compile(r"(?<![\w.,'])\d{1,3}(?:'\d{3})+(?![\w'])")
 _COMMA_OF_LOCALE = re.compile(r"(?<![\w.,'])(?P<whole>\d{1,3}(?:[. ']\d{3})+|\d+)(?:,(?P<places>\d+))?(?![\w']|[.,]\d)")
@@ -46,6 +47,6 @@ def with_points(text: str, *, comma: bool | None) -> str:
 def _with_point(match: re.Match[str]) -> str:
     groups = match.groupdict()
     if groups.get("marks"):
-        return match[0].replace("'", "")
+        return re.sub("[' ]", "", match[0])
     whole = re.sub(r"[. ']", "", groups["whole"] or groups.get("points") or "")
     return f"{whole}.{groups['places']}" if groups["places"] else whole

@@ -84,8 +84,8 @@ _PREDICATE = (
 )
 _AFTER = re.compile(  # `is wrong`, `? No`, `. I doubt it` behind an answer
     rf"(?i){_CLOSE}\s(?:(?:is|was|are|were|seems|looks) (?:(?:clearly|still|far|way|much|only|just|merely) )*"
-    r"(?:too (?:high|low|large|small|big|many|few|long|short|much|little|great)\b|an? (?:upper|lower) bound\b)"
-    rf"|fails?{_ENDS})"
+    r"(?:too (?:high|low|large|small|big|many|few|long|short|much|little|great)\b"
+    r"|an? (?:(?:upper|lower) bound|estimate|guess|approximation)\b|out of (?:range|bounds)\b)|fails?\b(?! to\b))"
     rf"|{_CLOSE}[.!]?(?:</\w{{1,12}}>)?[\s.!(]*(?:(?:and|but|then|later|which|this|that|it|answer)\s+)*(?:{_VERB})?{_PREDICATE}"
     rf"|{_CLOSE}\s(?:or|maybe|perhaps) not{_ENDS}|{_CLOSE}\?[\s*\"'`)]{{0,4}}(?:no|nope|not|wrong)\b|{_CLOSE}or is it\b"
     rf"|{_CLOSE}[.;?]{{0,2}}\s{{1,3}}(?:(?:but|though|although|which|and|then|later|I|we|really|seriously|strongly)\s+)*"
@@ -117,6 +117,9 @@ _WITHDRAWS = re.compile(  # words that withdraw an answer; `other` is a number i
     rf"|make (?:that|it)|correction)|{_SIGH}{{0,4}}(?:sorry|actually|in fact|rather)[\s,.!:]{{1,3}}"
     r"(?:(?:it|that)(?: is|['\u2019]s)|the (?:\w{1,12} )?answer (?:is|should be))?)"
     r"[,:]?\s?[$\\(*]{0,4}(?:boxed\{)?(?P<other>[-+]?\d[\d.,/]*)(?=[$\\)*}]{0,4}\s*(?:$|[.,;!\n])))"
+)
+_CHECKS = re.compile(
+    r"(?i)[.!?]?\s+(?:let me|let['\u2019]s) (?:re-?|double-? ?)?(?:check|verify|think|compute|test)\b[^.!?\n]{0,40}"
 )
 _ASKED = re.compile(rf"{_CLOSE}\?(?![\s*\"'`)]{{0,4}}(?:yes|yep|right|correct|indeed|it is)\b)", re.IGNORECASE)
 
@@ -186,7 +189,10 @@ def withdrawn_after(text: str, end: int, answer: str = "") -> bool:
     """
     behind = text[end : end + BEHIND_CHARS]
     rest = _REST.match(behind)
-    matches = [_WITHDRAWS.match(behind, start) for start in {0, rest.end() if rest else 0}]
+    end_of_sentence = rest.end() if rest else 0
+    check = _CHECKS.match(behind, end_of_sentence)
+    starts = {0, end_of_sentence, check.end() if check else 0}
+    matches = [_WITHDRAWS.match(behind, start) for start in starts]
     return any(
         _core(match["named"] or answer) == _core(answer)
         and (not match["other"] or _core(match["other"]) != _core(answer))

@@ -43,7 +43,7 @@ _QUANTITY = re.compile(
 CHANGES_NUMBER = (  # a pattern of words before a number that change it or make it a bound
     r"\b(?:more|less|fewer|greater|larger|smaller|higher|lower|bigger|older|younger|longer|shorter|taller)"
     r"(?: than(?: or equal to)?| or equal to)"
-    r"|\bat (?:least|most)|\b(?:under|over|below|above|beyond|is up to|are up to|almost|nearly)"
+    r"|\bat (?:least|most)|\b(?:under|over|below|above|beyond|is up to|are up to|almost|nearly|exceeds?)"
     rf"|\b(?:twice|thrice|double|triple|times|half|root|negative|minus|{FUNCTION})"
     r"|\b(?:plus|(?:divided|multiplied|divisible) by|to the power(?: of)?|modulo|choose)|(?:%|\bpercent)\s+of"
     r"|\b(?:half|thirds?|quarters?|square|cube|root|logarithm|factorial|opposite|inverse|reciprocal|multiple) of"
@@ -142,6 +142,8 @@ def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None
     """Return the quantity with the unit in the rest; ``None`` where the rest is more of a formula."""
     if _MULTIPLIED.match(rest):
         return None
+    if rest == "/-":  # behind rupees
+        rest = ""
     if rest.endswith(" below zero"):
         quantity, rest = replace(quantity, value=-quantity.value), rest.removesuffix(" below zero")
     quantity, rest, is_percent = _with_magnitude(quantity, rest)
@@ -192,14 +194,14 @@ def _is_factor(rest: str) -> bool:
 _MONEY_AFTER = re.compile(rf"\s*({MONEY_BEHIND})")
 _MONEY_LETTER = re.compile(r"\s?(k|mn?|b|tn?)\b", re.IGNORECASE)
 _FIRST_WORD = re.compile(r"[\s(]*([A-Za-z]+)(?![A-Za-z])(.*)", re.DOTALL)
-_MINUS = re.compile(r"-|\s+-+(?:\s*$|[A-Za-z(]|\s+[A-Za-z]{1,2}\s*$)")
+_MINUS = re.compile(r"[-\u2014]|\s+-+(?:\s*$|[A-Za-z(]|\s+[A-Za-z]{1,2}\s*$)")
 # The text between the parts of a quantity in two units: `3 hours and 30 minutes`; `m` is a minute behind hours.
 _MORE = re.compile(r"\.?(?:,? and|,)?\s*(?=\d)")
 _MINUTES = re.compile(r"(?<=\d)\s?m$")
 _FOREIGN = r"\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0400-\u04ff\u0590-\u1cff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _HARM = re.compile(  # what makes more than words of the text behind a number
-    rf"^[!'\"]|[^A-Za-z{_FOREIGN} .,;:'\"!()-]| -[A-Za-z(]"
-    r"|(?:^|[ (,;:])(?!a\b|A\b|I\b)[A-Za-z\u00c0-\u04ff](?![\w.'])(?!-[A-Za-z]{3})"
+    rf"^[!'\"]|\d|[^A-Za-z{_FOREIGN} .,;:'\"!()\u2014-]| -[A-Za-z(]"
+    r"|(?:^|[ (,;:\u2014])(?!a\b|A\b|I\b)[A-Za-z\u00c0-\u04ff](?![\w.'])(?!-[A-Za-z]{3})"
     rf"|(?i:(?<![a-z'])(?:{'|'.join(NO_UNIT)}|не|нет|pas|nicht|niet|não|ikke|inte)(?![a-z'])"
     rf"|^ (?:and|to) (?:one|two|three|four|five|an? (?:{'|'.join(_PARTS)}))\b"
     r"|^ (?:and|plus) (?:others?|more|up|over|beyond|counting|rising|change|above|below)\b|(?:^| )at (?:least|most)\b"

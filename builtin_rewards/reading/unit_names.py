@@ -16,7 +16,7 @@ _PREFIXES = ("", *"TGMkdcmunpf")
 _PREFIXED_TEXT = "m g s A K N J W V C F T H S Hz L l Wb lx lm Bq Gy Sv Pa eV cal mol bar ohm"
 _SYMBOLS_TEXT = """
 in ft yd mi lb oz min h hr wk yr ha ly Da hPa atm mmHg torr psi kWh Wh MWh Ah mAh mph kph rpm rad mrad sr cd kat erg
-sec gal hp qt tbsp tsp M mM uM nM B kB MB GB TB
+sec gal hp qt tbsp tsp M mM uM nM B kB MB GB TB dB
 """
 _ANY_CASE_TEXT = "km cm mm kg mg mL cL dL kW kWh mph GB MB kB Hz kHz MHz GHz kJ kcal ft in lb oz min hr sec rpm mol"
 _WORD_PREFIXES_TEXT = "tera giga mega kilo hecto deci centi milli micro nano pico femto"
@@ -32,8 +32,9 @@ ruble zloty baht naira dong lira
 """
 # Names that pint has under another one, reads otherwise, or does not have.
 _OTHER_NAMES_TEXT = """
-feet=foot inches=inch lbs=lb kilo=kilogram kmh=kph rev=turn revolution=turn deg=degree degc=degC degf=degF
-celsius=degC fahrenheit=degF centigrade=degC centuries=century henries=henry lightyear=light_year au=astronomical_unit
+radian=rad feet=foot inches=inch lbs=lb kilo=kilogram kmh=kph rev=turn revolution=turn deg=degree degc=degC degf=degF
+celsius=degC fahrenheit=degF centigrade=degC centuries=century henries=henry
+lightyear=light_year au=astronomical_unit
 usd=dollar buck=dollar cent=us_cent penny=us_cent pennies=us_cent eur=euro jpy=yen inr=rupee cny=yuan rmb=yuan
 renminbi=yuan krw=won chf=franc rub=ruble rouble=ruble pln=zloty thb=baht ngn=naira vnd=dong try=lira php=peso mxn=peso
 gbp=sterling sek=krone nok=krone dkk=krone czk=koruna brl=real cad=cad aud=aud nzd=nzd sgd=sgd hkd=hkd twd=twd zar=zar
@@ -42,6 +43,7 @@ huf=huf idr=idr myr=myr aed=aed sar=sar ils=ils egp=egp pkr=pkr bdt=bdt
 _MONEY_SIGNS_TEXT = """
 $=dollar R$=real A$=aud AU$=aud C$=cad CA$=cad HK$=hkd NT$=twd NZ$=nzd S$=sgd MX$=peso €=euro £=sterling ¥=yen_sign
 ₹=rupee Rs=rupee ₩=won 원=won ₽=ruble ₱=peso ₦=naira ₫=dong ฿=baht ₺=lira 元=yuan 円=yen ¢=us_cent zł=zloty Kč=koruna
+kr=krone
 """
 
 
@@ -54,7 +56,7 @@ _ROUBLES = "\u0440\u0443\u0431"
 _CODE = "|".join(re.findall(r"\b([a-z]{3})=", _OTHER_NAMES_TEXT.partition("lightyear")[2])).upper()
 # Patterns of the signs and codes before a number, and behind it.
 MONEY = rf"(?:(?:(?<![A-Za-z])[A-Z]{{1,3}})?\$|[€£¥₹¢฿\u20a0-\u20cf]|\bRs\b\.?|\b(?:{_CODE})\b)"
-MONEY_BEHIND = rf"[$€£¥₹¢฿\u20a0-\u20cf元円원]|zł\b|Kč\b|{_ROUBLES}\w{{0,3}}\b\.?"
+MONEY_BEHIND = rf"[$€£¥₹¢฿\u20a0-\u20cf元円원]|zł\b|Kč\b|kr\b|{_ROUBLES}\w{{0,3}}\b\.?"
 _NAMES_OF_MONEY = {*_MONEY_SIGNS.values(), *re.findall(r"=(\w+)", _OTHER_NAMES_TEXT.partition("lightyear")[2])}
 # A sign may be that of several currencies.
 _ALIKE = {"dollar": {"aud", "cad", "hkd", "twd", "nzd", "sgd"}, "yen_sign": {"yen", "yuan"}, "sterling": {"pound"}}
@@ -73,8 +75,8 @@ def is_money(name: str) -> bool:
 
 
 def may_be_one(gold: str, answer: str) -> bool:
-    """Return whether two names may be those of the same currency, as `$` and `A$`, or a gold's £ and pounds."""
-    return answer in _ALIKE.get(gold, ()) or (gold in _ALIKE.get(answer, ()) and answer != "sterling")
+    """Return whether two names may be those of the same currency, as `$` and `A$`, or `£` and pounds."""
+    return answer in _ALIKE.get(gold, ()) or gold in _ALIKE.get(answer, ())
 
 
 def _long_names() -> dict[str, str]:
@@ -118,7 +120,7 @@ nor either maybe perhaps but except incorrect wrong false never rejected discard
 repeating recurring
 """
 NO_UNIT = frozenset((*_NO_UNIT_TEXT.split(), *FUNCTION_NAMES, *GREEK.lower().split("|"), "pi"))
-_TWO_LETTERS_TEXT = "am an as at be by do go he if in is it me my no of on ok or ox pm so to tv up us we"
+_TWO_LETTERS_TEXT = "am an as at be by do go he if in is it me my no of on ok or ox pm so to tv up us we st nd rd th"
 _TWO_LETTERS = frozenset(_TWO_LETTERS_TEXT.split())
 _HYPHENATED_TEXT = """
 digit sided fold person people member point part piece page step way star letter word side question bit man player story

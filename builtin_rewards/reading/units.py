@@ -50,7 +50,7 @@ _PER = re.compile(r"\s*(?:/|\bper\b|\ban?\b(?=\s))\s*")  # also `dollars a day`
 _INVERSE = re.compile(r"\s*1\s*(?=/)")
 _GROUP = r"\{\s*((?:[^{}]|\{[^{}]*\})*)\}"
 _FRACTION = re.compile(rf"\s*\\frac\s*{_GROUP}\s*{_GROUP}")
-_WORD = re.compile(r"(?P<gap>[ \t\r\n]*|-)(?P<word>[A-Za-z]+)(?:\.(?=[ ,/]|$))?")
+_WORD = re.compile(r"(?P<gap>[ \t\r\n]*|-)(?P<word>(?:[A-Za-z]-(?=[A-Za-z]{3}))?[A-Za-z]+)(?:\.(?=[ ,/]|$))?")
 
 
 def _product(parts: Iterable[tuple[_Factors, int]]) -> _Factors:
