@@ -45,6 +45,7 @@ _ABSOLUTE = 1e-9  # absolute difference up to which two numbers are equal, for t
 _SHOWN_CHARS = 200
 _LIMIT = re.compile(r"(?i)(?:limit\s+(?:(?P<before>\d+)\s*,\s*)?\d+(?:\s+offset\s+(?P<offset>\d+))?\s*)?")
 _HIDDEN = re.compile(r"""--[^\n]*+|/\*(?>[^*]|\*(?!/))*+(?:\*/)?|'[^']*+'?|"[^"]*+"?|`[^`]*+`?|\[[^\]]*+\]?""")
+_INLINE_QUERY = re.compile(r"(?i)(?<!`)`\s*((?:select|with|values)\b[^`]+)`(?!`)")
 _INNER = re.compile(r"\([^()]*\)")  # removed from the inside out
 _Value = tuple[int, Any]
 _Row = tuple[_Value, ...]  # a row, each value behind the number of its kind
@@ -93,9 +94,9 @@ def sql_result(
         """1.0 if the completion's query returns the same result as the gold query, otherwise 0.0 with the reason.
 
         It reads the last fenced block marked ``sql`` or a dialect of it (``sqlite``, ``postgresql``, ``mysql``, ...),
-        else the last unmarked one, else the whole answer, as ``json_valid`` finds it. This must be one query,
-        ``SELECT``, ``WITH`` or ``VALUES``. Several statements, writes, access to anything outside, and ``random()`` are
-        refused.
+        else the last unmarked one, else the last query in single backticks, else the whole answer, as ``json_valid``
+        finds it. This must be one query, ``SELECT``, ``WITH`` or ``VALUES``. Several statements, writes, access to
+        anything outside, and ``random()`` are refused.
 
         Results are the same if they have as many columns, in the same order and under any name, and the same rows as a
         multiset; in the same order where the gold has an ``ORDER BY`` of its own, outside parentheses. Numbers are
@@ -121,7 +122,7 @@ def sql_result(
                 return Score(None, reason=f"the row's schema or answer cannot be used: {error}")
             if not gold.rows:
                 return Score(None, reason="the gold query returns no rows: any query that finds nothing would match")
-            query = last_code(final_answer(completion, (AnswerRule.TAG,)), _MARKS)
+            query = _query_in(final_answer(completion, (AnswerRule.TAG,)))
             try:
                 result = run(query or "")
             except _QueryError as error:
@@ -131,6 +132,13 @@ def sql_result(
         return Score(float(not difference), reason=difference or "the same result", metrics=metrics)
 
     return sql_result
+
+
+def _query_in(answer: str) -> str:
+    """Return the last fenced query of an answer, else the last one in backticks, else all of it, without its end."""
+    code = last_code(answer, _MARKS) or ""
+    inline = _INLINE_QUERY.findall(code) if code == answer else []
+    return (inline[-1] if inline else code).rstrip("; \t\r\n")
 
 
 def _build(connection: sqlite3.Connection, schema: str, timeout_s: float) -> None:

@@ -11,6 +11,7 @@ from builtin_rewards.reading.tool_calls import BROKEN, ToolCall, call_of, calls_
 from rewardkit import Message, Reward, Score, reward
 from rewardkit.extending import shorten
 
+_BROKEN_NOTE = "; a call is broken, or in a form that is not read"
 _MAX_EXTRA = 10  # more calls than this many times the expected ones, and this many more, score 0.0 without a comparison
 
 
@@ -42,9 +43,10 @@ def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Rewar
         (Mistral), ``<|python_tag|>`` (Llama), ``<|channel|>commentary to=functions.`` (gpt-oss), ``<function_calls>``
         (OLMo), a block ``tool_code`` (Gemma), and the tokens of DeepSeek, Kimi, LFM, Granite, Phi, Jamba, Hunyuan,
         Nemotron, InternLM and Command. It is JSON (``{"name": ..., "arguments": {...}}`` or a list of such;
-        ``parameters`` is read as ``arguments``), a name with its arguments (as JSON, ``<parameter=k>v</parameter>`` or
-        ``<arg_key>k</arg_key><arg_value>v</arg_value>``), or Python's ``name(k="v")``. Without a mark, the whole answer
-        may be JSON that is a call, a list of calls or an object with ``tool_calls``, or ``[name(k="v"), ...]`` (Llama).
+        ``parameters``, ``args`` and ``input`` are read as ``arguments``), a name with its arguments (as JSON,
+        ``<parameter=k>v</parameter>`` or ``<arg_key>k</arg_key><arg_value>v</arg_value>``), or Python's
+        ``name(k="v")``. Without a mark, the whole answer may be JSON that is a call, a list of calls or an object with
+        ``tool_calls``, ``[name(k="v"), ...]`` (Llama), or such calls in a block ``python``.
 
         A mark counts wherever it stands, as servers take it, but not in a thought or right behind a backtick; with
         ``<answer>`` tags, only in them. A broken call costs like an extra one. At most 100 calls are read. Tags carry
@@ -52,11 +54,10 @@ def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Rewar
         ``True``, ``False`` and ``None`` are read too).
 
         Column ``answer``: ``{"name": ..., "arguments": {...}}`` or a list of such, as JSON text or as objects. An empty
-        list expects no call: then 1.0 for a completion without one, even an empty one, and 0.0 otherwise. ``None``
-        where the row has no such ``answer``, and where the completion makes a call in a form that is not read: with
-        another mark (``<tool_use>``, ``<function name=...>``, ``Action:`` with ``Action Input:``), as JSON in other
-        text or with other keys, or as a bare ``name(k="v")`` or ``name {...}``. Beside calls that are read, such a mark
-        counts as an extra call.
+        list expects no call: then 1.0 for a completion without one, even an empty one, and 0.0 otherwise. A call in a
+        form that is not read counts as a broken one, and the reason says so: with another mark (``<tool_use>``,
+        ``<function name=...>``, ``Action:`` with ``Action Input:``), as JSON in other text or with other keys, or as a
+        bare ``name(k="v")`` or ``name {...}``. ``None`` where the row has no such ``answer``.
         """
         try:
             expected = calls_of(expected_json(answer))
@@ -65,39 +66,35 @@ def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Rewar
         if any(not call.name or call.arguments is None for call in expected):
             forms = "neither a call ({'name': ..., 'arguments': {...}}) nor a list of calls"
             return Score(None, reason=f"the row's answer is {forms}")
-        calls = _calls(completion)
-        if calls is None:
-            return Score(None, reason="a call in a form that is not read")
-        return _score(expected, calls, weights)
+        return _score(expected, _calls(completion), weights)
 
     return tool_call
 
 
 def _score(expected: Sequence[ToolCall], calls: Sequence[ToolCall], weights: Sequence[float]) -> Score:
     metrics = {"expected": float(len(expected)), "made": float(len(calls))}
-    reason = f"{len(calls)} calls made, {len(expected)} expected"
+    reason = f"{len(calls)} calls made, {len(expected)} expected" + _BROKEN_NOTE * (BROKEN in calls)
     if not expected or not calls or len(calls) > _MAX_EXTRA * (len(expected) + 1):
         return Score(float(not expected and not calls), reason=reason, metrics=metrics)
     matches = _pair_calls(expected, calls, weights)
     exact = sum(is_equal for is_equal, _ in matches)
     misses = [call.name for call, (is_equal, _) in zip(expected, matches, strict=True) if not is_equal]
     reason = f"{exact} of {len(expected)} expected calls made exactly, {len(calls)} calls made"
-    reason += "".join(f"; differs: {shorten(name)}" for name in misses[:1])
+    reason += "".join(f"; differs: {shorten(name)}" for name in misses[:1]) + _BROKEN_NOTE * (BROKEN in calls)
     total = max(len(expected), len(calls))
     score = min(sum(worth for _, worth in matches) / total, 1.0)
     return Score(1.0 if exact == total else score, reason=reason, metrics=metrics)  # floats may sum to less
 
 
-def _calls(completion: str | Sequence[Message]) -> list[ToolCall] | None:
-    """Return the calls in a completion; ``None`` where some are in a form that is not read."""
+def _calls(completion: str | Sequence[Message]) -> list[ToolCall]:
+    """Return the calls in a completion."""
     messages: Sequence[Any] = [{"content": completion}] if isinstance(completion, str) else completion
     turns = [turn for turn in messages if isinstance(turn, Mapping) and turn.get("role", "assistant") == "assistant"]
     if calls := [call for turn in turns for call in _native_calls(turn)]:
         return calls
     blocks = [[block.get("text") for block in _blocks(turn)] for turn in turns]
-    results = [calls_in(answer_part("".join(text for text in texts if isinstance(text, str)))) for texts in blocks]
-    calls = [call for result in results for call in result or ()]
-    return None if None in results and not calls else calls + [BROKEN] * results.count(None)
+    answers = [answer_part("".join(text for text in texts if isinstance(text, str))) for texts in blocks]
+    return [call for answer in answers for call in calls_in(answer)]
 
 
 def _native_calls(message: Message) -> list[ToolCall]:

@@ -13,7 +13,12 @@ from rewardkit.extending import shorten
 
 _MAX_LISTED = 5
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*+:"
-_REST = r"(?>(?!\]\(|\)\[)[^\s<>\"`{}|^\x00-\x1f\x7f]){0,4096}+"  # bounded, so that a text of one URL takes linear time
+# Wide punctuation ends a URL. A wide full stop before a letter does not: browsers take it for a dot of the host.
+_WIDE_END = (
+    r"[\u3001\u3008-\u3011\u3014\u3015\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f]|[\u3002\uff0e\uff61](?![A-Za-z0-9])"
+)
+# Bounded, so that a text of one URL takes linear time.
+_REST = rf"(?>(?!\]\(|\)\[|{_WIDE_END})[^\s<>\"`{{}}|^\x00-\x1f\x7f]){{0,4096}}+"
 _URL = re.compile(
     rf"(?<![A-Za-z0-9+.-]){_SCHEME}[/\\]{_REST}|(?<![A-Za-z0-9/@.:_-])(?://|www\.)(?!/){_REST}"
     rf"|(?:(?<=\]\()|(?<=\]\(<)|(?<=\]\( ))(?:{_SCHEME}|\\)[^\s<>()]++"
@@ -56,8 +61,8 @@ def url_valid(
 
         Formula: g / (g + b) * min(g / m, 1), with g the different good URLs, b the different bad ones and m the
         minimum; 0.0 without any URL. A URL begins with a scheme and a slash, with ``www.`` or with ``//``, or is
-        the target of a Markdown link, unless that points within the site. Brackets and punctuation around it are no
-        part of it. Thoughts are not read.
+        the target of a Markdown link, unless that points within the site. Brackets and punctuation around it, also of
+        Chinese and Japanese, are no part of it. Thoughts are not read.
 
         A good URL has an allowed scheme; a host name of ASCII labels with at least one dot and a last label that is no
         number, or one that the settings name; a port that exists; whole percent escapes. A URL is bad if it has a user

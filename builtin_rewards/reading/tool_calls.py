@@ -53,6 +53,7 @@ _MARK = re.compile(
     + rf"|(?P<unread>{_UNREAD}))\s*"
 )
 _CLOSES = {name: re.compile(close) for name, (_, close) in _FORMS.items()}
+_ARGUMENT_KEYS = ("arguments", "parameters", "args", "input")
 _KEY = r'"(?:name|function|tool|tool_name|action)"\s*:\s*"[^"\n]{1,200}"'
 _ARGUMENTS = r'"(?:arguments|parameters|args|input|action_input)"\s*:'
 _JSON_IN_PROSE = re.compile(rf"\{{\s*(?:{_KEY}\s*,\s*{_ARGUMENTS}|{_ARGUMENTS}\s*\{{[^{{}}]*\}}\s*,\s*{_KEY})")
@@ -61,12 +62,11 @@ _BARE = re.compile(  # an answer that is nothing but a name with its arguments
 )
 
 
-def calls_in(text: str) -> list[ToolCall] | None:
-    """Return the calls in a final answer; ``None`` where some are in a form that is not read.
+def calls_in(text: str) -> list[ToolCall]:
+    """Return the calls in a final answer; those in a form that is not read are :data:`BROKEN`.
 
     A call begins at every mark of a form, as servers take it, except right behind a backtick. Text without a mark is a
-    call only as a whole: as JSON, or as a list of calls in Python's syntax. Where some form is read, the mark of a form
-    that is not counts as a broken call.
+    call only as a whole: as JSON, or as calls in Python's syntax in a list or in a fenced block.
     """
     whole_calls = _unmarked_calls(text)
     if whole_calls and BROKEN not in whole_calls and text.lstrip().startswith(("{", "[")):
@@ -85,7 +85,7 @@ def calls_in(text: str) -> list[ToolCall] | None:
     if calls:
         return calls + [BROKEN] * min(unread_count, _MOST_CALLS)
     looks_like_call = not whole_calls and (_BARE.fullmatch(text) or _JSON_IN_PROSE.search(text))
-    return None if unread_count or looks_like_call else whole_calls
+    return [BROKEN] * max(1, min(unread_count, _MOST_CALLS)) if unread_count or looks_like_call else whole_calls
 
 
 def call_of(value: object) -> ToolCall:
@@ -94,7 +94,7 @@ def call_of(value: object) -> ToolCall:
         value = value["function"]
     if not isinstance(value, Mapping) or not isinstance(name := value.get("name", value.get("tool_name")), str):
         return BROKEN
-    arguments = value.get("arguments", value.get("parameters")) or {}
+    arguments = next((value[key] for key in _ARGUMENT_KEYS if key in value), None) or {}
     if isinstance(arguments, str):
         with suppress(ValueError):
             arguments = read_json(arguments) or {}
@@ -116,6 +116,8 @@ def _as_list(value: object) -> list[Any]:
 
 _NEXT = re.compile(r"\s*;\s*|\s*\n\s*(?=\{)")  # what parts calls behind one mark
 _CODE_LIST = re.compile(r"\[\s*[A-Za-z_][\w.]*\(\s*(?:\)|[A-Za-z_]\w*\s*=)")
+_CODE_FENCE = re.compile(r"\s*```(?:python|py)[ \t]*\n(?P<code>[^`]*)```\s*")
+_CODE_CALL = re.compile(r"(?!print\b)[A-Za-z_][\w.]*\(\s*[A-Za-z_]\w*\s*=[^=]")
 _END_OF_CODE = re.compile(r"<\|\w+\|>|</[\w:]*(?:tool|function)_calls?>|```|\Z")
 _HEAD = re.compile(  # a call's name with what its form writes before the arguments
     rf"(?:functions\.|function{_SEP}\s*)?(?P<name>[\w.-]+)(?::\d+)?(?:\s|\[CALL_ID\][\w-]*|\[ARGS\]|{_SEP}|\"?>|```"
@@ -130,8 +132,9 @@ _PAIR = re.compile(  # an argument in tags
 
 def _unmarked_calls(text: str) -> list[ToolCall]:
     """Return the calls that a whole text without marks is; nothing for other data, which may have a name too."""
-    source = (last_code(text, ("json",)) or "").strip()
-    if _CODE_LIST.match(source):
+    fenced = _CODE_FENCE.fullmatch(text)
+    source = (fenced["code"] if fenced else last_code(text, ("json",)) or "").strip()
+    if _CODE_LIST.match(source) or (fenced and _CODE_CALL.match(source)):
         return _parse_code(source)
     values, end = _json_values(source, 0)
     if not values or end < len(source):
@@ -142,7 +145,7 @@ def _unmarked_calls(text: str) -> list[ToolCall]:
 def _is_call(value: object) -> bool:
     if not isinstance(value, dict):
         return False
-    has_arguments = value.keys() & {"arguments", "parameters"} or value.keys() <= {"name", "id", "type"}
+    has_arguments = value.keys() & {*_ARGUMENT_KEYS} or value.keys() <= {"name", "id", "type"}
     return isinstance(value.get("function"), dict) or ("name" in value and bool(has_arguments))
 
 

@@ -57,6 +57,9 @@ def call(name: str = "weather", **arguments: Any) -> dict[str, Any]:
         '[TOOL_CALLS]weather[ARGS]{"city": "Oslo", "days": 3}</s>',
         "<function=weather>\n<parameter=city>\nOslo\n</parameter><parameter=days>3</parameter></function>",
         "[weather(city='Oslo', days=3)]<|eom_id|>",
+        "```python\nweather(city='Oslo', days=3)\n```",
+        tagged({"name": "weather", "args": WEATHER["arguments"]}),
+        tagged({"name": "weather", "input": WEATHER["arguments"]}),
     ],
 )
 def test_every_way_of_writing_the_call(completion: Any) -> None:
@@ -139,26 +142,31 @@ def test_partial_credit(completion: Any, answer: Any, score: float) -> None:
         ([{"role": "assistant", "content": None, "function_call": {"name": "time", "arguments": "{}"}}], 0.0),
         ([{"role": "assistant", "content": [{"type": "tool_use", "name": "time", "input": {}}]}], 0.0),
         # A call in a form that is not read is neither a call nor none.
-        ("<TOOL_CALL>time</TOOL_CALL>", None),
-        ("<start_function_call>call:time{}<end_function_call>", None),
-        ("<tool_use>time</tool_use>", None),
-        ("Thought: now\nAction: time\nAction Input: {}", None),
-        ("So: " + json.dumps(TIME), None),
-        ("time()", None),
-        ('time(zone="UTC")', None),
-        ('>>>time\n{"zone": "UTC"}', None),
-        ('<function name="time">{}</function>', None),
-        ('{"action": "time", "action_input": {}}', None),
-        ([{"role": "assistant", "content": "<tool_use>time</tool_use>"}], None),
+        ("<TOOL_CALL>time</TOOL_CALL>", 0.0),
+        ("<start_function_call>call:time{}<end_function_call>", 0.0),
+        ("<tool_use>time</tool_use>", 0.0),
+        ("Thought: now\nAction: time\nAction Input: {}", 0.0),
+        ("So: " + json.dumps(TIME), 0.0),
+        ("time()", 0.0),
+        ('time(zone="UTC")', 0.0),
+        ('>>>time\n{"zone": "UTC"}', 0.0),
+        ('<function name="time">{}</function>', 0.0),
+        ('{"action": "time", "action_input": {}}', 0.0),
+        ([{"role": "assistant", "content": "<tool_use>time</tool_use>"}], 0.0),
         ([{"role": "assistant", "content": "<tool_use>"}, {"role": "assistant", "content": tagged(TIME)}], 0.0),
     ],
 )
-def test_rows_that_expect_no_call(completion: Any, score: float | None) -> None:
-    """An empty list is an answer: then a call is wrong, in whatever form; one in an unread form is not judged."""
+def test_rows_that_expect_no_call(completion: Any, score: float) -> None:
+    """An empty list is an answer: then a call is wrong, in whatever form."""
     for answer in ("[]", []):
-        scored = tool_call(completion=completion, answer=answer)
-        assert score == scored.value
-        assert (score is None) is (scored.reason == "a call in a form that is not read")
+        assert score == tool_call(completion=completion, answer=answer).value
+
+
+@pytest.mark.parametrize("completion", ["<tool_use>time</tool_use>", 'time(zone="UTC")', "<tool_call>{</tool_call>"])
+def test_the_reason_names_a_form_that_is_not_read(completion: str) -> None:
+    """A policy earns nothing by it, and whoever reads the run sees why."""
+    scored = tool_call(completion=completion, answer=WEATHER)
+    assert (0.0, True) == (scored.value, "in a form that is not read" in str(scored.reason))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +196,7 @@ def test_rows_that_expect_no_call(completion: Any, score: float | None) -> None:
         (tagged(call("say", text=tagged(WEATHER))), 0.0),
         (f"<think>{tagged(TIME)}</think><answer>[weather(city='Oslo', days=3)]</answer>", 1.0),
         (f"<answer>{tagged(TIME)}</answer>[weather(city='Oslo', days=3)]", 0.0),
-        (f"It would be `{tagged(WEATHER)}`.", None),
+        (f"It would be `{tagged(WEATHER)}`.", 0.0),
         (f"{json.dumps(TIME)} or so</think>{json.dumps(WEATHER)}", 1.0),
         (
             [
