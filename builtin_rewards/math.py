@@ -43,6 +43,7 @@ class _Gold:
     unit: Unit | None = None  # of a number or a formula
     is_phrase: bool = False
     choice: str = ""  # the letter before it: `A` of `(A) 5`
+    side: Quantity | None = None  # what a formula that gives a name a value ends with: `5 L` of `x = 5 L`
 
     @property
     def is_formula(self) -> bool:
@@ -64,6 +65,7 @@ _MATHEMATICAL = re.compile(  # `-kP` and `x!` are formulas, `Paris!` and `- Pari
 _PREDICATE = re.compile(r"[^.!?;:,\n]{1,80}\b(?:is|are|was|were) (?!not\b)([^.!?;:,\n]{1,60})[.!]?")  # of a sentence
 _ARTICLE = re.compile(r"^(?:an?|the) (?=\w)")
 _BULLET = re.compile(r"\A(?:[-#>]+ )+(?=[A-Za-z]{3}|no\b)", re.IGNORECASE)
+_ASSIGNMENT = re.compile(r"[A-Za-z]\s*=\s*([^=]+)")  # `x = 5`
 _JSON_TEXTS = re.compile(r'\s*\["')
 _QUOTED = re.compile(r"""\s*(?P<mark>["'])(?P<text>[^"']+)(?P=mark)\s*""")
 _ANNOUNCED = re.compile(r"\s*(?:(?:the |final )*answer(?::| is\b))\s*(?P<text>\S.*)", re.IGNORECASE | re.DOTALL)
@@ -96,7 +98,8 @@ def _read_gold(answer: str, locale: str = "") -> _Gold | str:
     if "\\" not in text and _PHRASE.fullmatch(text):
         return _Gold(text, is_phrase=True)
     formula, unit = split_unit(solution)
-    return _Gold(formula, unit=unit)
+    equation = _ASSIGNMENT.fullmatch(text)
+    return _Gold(formula, unit=unit, side=read_quantity(equation[1]) if equation else None)
 
 
 def _unwrapped(text: str) -> str:
@@ -237,6 +240,9 @@ def _difference(gold: _Gold, answer: str, prompt: str, *, prose: bool) -> str | 
     value = _parse(text, prose=prose, attached=gold.unit is not None)
     if value is None and gold.number is not None and (letter := _SCALED.fullmatch(right_side(text))) is not None:
         value = read_quantity(f"{letter[1]} {'thousand' if letter[2] in 'kK' else 'million'}")
+    names = {side.partition("=")[0].strip() for side in (gold.text, text)}
+    if gold.side is not None and value is not None and ("=" not in text or len(names) == 1):
+        gold = replace(gold, number=gold.side)
     fault: str | None = f"not the gold {shorten(gold.text)}"
     if gold.label is not None or isinstance(value, Label):
         fault = None if _same_label(gold, value, right_side(text)) else fault

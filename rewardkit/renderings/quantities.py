@@ -117,7 +117,7 @@ class Measure:
         for unit in (*siblings, strangers[position % len(strangers)], strangers[(position * 7 + 3) % len(strangers)]):
             yield Writing("another unit", replace(self, unit=unit).text)
             yield Writing("another unit, in text", f"{self._digits}\\text{{ {unit.symbol}}}")
-        if self.unit.symbol.isalpha():
+        if self.unit.symbol.isalpha() and self.unit.symbol != "s":
             yield Writing("its unit squared", f"{self._digits}\\text{{ {self.unit.symbol}}}^2")
             yield Writing("by the second", f"{self._digits}\\text{{ {self.unit.symbol}/s}}")
         yield Writing("with a second answer", f"{self.text} or {replace(self, number=self.number + 3).text}")
