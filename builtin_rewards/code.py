@@ -147,6 +147,12 @@ class _Matching:
         return _Matching(match or self.match, tolerance, checker, interactor)
 
 
+def _join_lines(text: Any) -> Any:
+    """Return the text of a program's input or output, which some data sets give as a list of its lines."""
+    is_lines = isinstance(text, list | tuple) and all(isinstance(line, str) for line in text)
+    return "\n".join(line.rstrip("\n") for line in text) if is_lines else text
+
+
 def _check_pairs(
     sandbox: Sandbox,
     code: str,
@@ -159,7 +165,7 @@ def _check_pairs(
     if len(outputs) != len(inputs):
         raise CheckError(f"{len(inputs)} inputs and {len(outputs)} outputs")
     if entry_point is None:
-        checks = list(map(ProgramCheck, inputs, outputs))
+        checks = list(map(ProgramCheck, map(_join_lines, inputs), map(_join_lines, outputs)))
         match, tolerance = matching.match, matching.tolerance
         if matching.interactor is not None:
             return check_dialogs(sandbox, code, checks, matching.interactor, limits=limits)
@@ -234,7 +240,7 @@ def code_tests(
         - ``inputs`` and ``outputs``: lists of equal length. With an ``entry_point``, each input is a call's arguments,
           a list or an object, and each output the value expected, compared strictly by type; without a ``tolerance``
           a float may be off by 1e-9, absolutely or relatively. Without an ``entry_point``, each pair is a program's
-          standard input and output.
+          standard input and output, as texts or lists of lines.
         - ``match``: how a program's output is compared: ``tokens``, the default (what white space separates, whole
           numbers exactly and decimals within the tolerance), ``lines`` (white space counts, but not at the ends of
           lines and of the output), ``float`` (as tokens, whole numbers within the tolerance too), ``unordered`` (lines

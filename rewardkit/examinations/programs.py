@@ -23,6 +23,7 @@ from sandbox import JAIL_LANGUAGES, language_name, parse, signs_of
 MUTANTS = 8  # mutants of a reference that are tried
 _SOLUTIONS = ("solutions", "answers")  # columns with a list of references, or its JSON
 _TESTS = [name for name in TEST_COLUMNS if name != "entry_point"]
+_CANNOT_FAIL = "cannot fail"  # in the reason of a reward that sees by itself that tests pay everything, and skips them
 _REFERENCE, _EMPTY, _MUTANT = "reference", "empty", "mutant"
 
 _KINDS = {
@@ -73,7 +74,8 @@ class ProgramExamination:
         if any(result.outcome.is_lost for result in results):
             return []
         if first.status is not Status.SCORED:
-            return [Flaw("cannot_run", first.reason or first.error or "it was not scored")]
+            reason = first.reason or first.error or "it was not scored"
+            return [Flaw("cannot_fail" if _CANNOT_FAIL in reason else "cannot_run", reason)]
         reference = next((result.outcome for result in results if result.trial.role == _REFERENCE), None)
         full = _full_score(reward, reference)
         flaws = [] if reference is not None else [Flaw("no_reference", "no column holds a solution")]

@@ -352,6 +352,9 @@ def test_calls_and_programs_from_string_columns(sandbox: Sandbox) -> None:
     pairs = {"inputs": json.dumps(["1\n", "4\n"]), "outputs": json.dumps(["2\n", "8"])}
     assert code_tests(completion=fenced(program), sandbox=sandbox, **pairs).value == 1.0
     assert code_tests(all_or_nothing=True)(completion=fenced(ADD), sandbox=sandbox, **calls).value == 0.0
+    lines = {"inputs": [["1", "2\n"], []], "outputs": [["1", "2"], []]}
+    echo = "import sys\nprint(sys.stdin.read())\n"
+    assert code_tests(match="lines")(completion=fenced(echo), sandbox=sandbox, **lines).value == 1.0
 
 
 SUM = {

@@ -81,6 +81,18 @@ def test_the_result_has_counts_first_rows_and_ids(runtime: Runtime) -> None:
     assert not _examined(runtime, rows[:3]).has_failures
 
 
+@pytest.mark.parametrize(
+    ("reason", "kind"), [("the tests cannot fail: they only print", "cannot_fail"), ("no tests", "cannot_run")]
+)
+def test_a_reward_may_say_itself_why_it_skips_a_row(reason: str, kind: str) -> None:
+    def score(rollouts: Sequence[Rollout]) -> Sequence[Outcome]:
+        return [Outcome(Status.SKIPPED, None, reason=reason) for _ in rollouts]
+
+    rows = [row_of(1, {"prompt": "Write it.", **ROWS["sound asserts"][0]}, None)]
+    result = examine(ProgramExamination(), code_tests, rows, 1, score)
+    assert [(kind, reason)] == [(flaw.flaw.kind, flaw.flaw.detail) for flaw in result.flaws]
+
+
 def test_what_is_lost_through_no_fault_of_a_row_is_no_flaw() -> None:
     def score(rollouts: Sequence[Rollout]) -> Sequence[Outcome]:
         return [Outcome(Status.FAILED, None, cause=Cause.INFRASTRUCTURE, error="lost") for _ in rollouts]
