@@ -62,6 +62,7 @@ def row_rubric(value: object, like: Rubric) -> Rubric | None:
 
 
 def _criterion(entry: object, number: int) -> Criterion:
+    """Return the criterion of a text or an object; JudgeSetupError names it by its number."""
     if isinstance(entry, str):
         entry = {"text": entry}
     if not isinstance(entry, Mapping):
@@ -69,7 +70,7 @@ def _criterion(entry: object, number: int) -> Criterion:
     values = {key: value for key, value in entry.items() if value is not None}  # data sets fill up what a row lacks
     if unknown := [key for key in values if key not in _KEYS]:
         raise JudgeSetupError(f"criterion {number} has {unknown[0]!r}; {near_names(str(unknown[0]), _KEYS)}")
-    fields = {_KEYS[key]: values[key] for key in reversed(_KEYS) if key in values}
+    fields = {_KEYS[key]: values[key] for key in reversed(_KEYS) if key in values}  # so that the first key counts
     text, kind, weight = fields.get("text", ""), fields.get("kind", "positive"), fields.get("weight", 1.0)
     if kind not in ("positive", "negative", "must"):
         raise JudgeSetupError(f"criterion {number}: kind={shorten(kind)}: expected one of positive, negative, must")

@@ -119,6 +119,7 @@ class _Message:
 
 
 def _turn(message: Mapping[str, Any], of: str, where: str) -> Turn:
+    """Return a message of a prompt or a completion as a turn; CoercionError says where a role is unknown."""
     role, name = message["role"], message.get("name") or ""
     if role not in ROLES:
         raise CoercionError(f"{where}: unknown role {role!r}; the roles are {', '.join(ROLES)}")
@@ -158,9 +159,10 @@ def _has_content(value: object) -> bool:
 
 def _image_url(block: Mapping[str, Any]) -> str | None:
     """Return the address of a block's image, whichever library made it; ``None`` if it has no address."""
-    image: Any = block.get("image_url") or block.get("image") or block.get("url") or block.get("source")
-    if "image" not in str(block.get("type") or [*block]):
+    type_or_keys = str(block.get("type") or [*block])  # `image`, `image_url`, `input_image`; or a key with that word
+    if "image" not in type_or_keys:
         return None
+    image: Any = block.get("image_url") or block.get("image") or block.get("url") or block.get("source")
     if isinstance(image, Mapping):
         data = image.get("data")
         image = image.get("url") or (data and f"data:{image.get('media_type', 'image/png')};base64,{data}")
@@ -206,7 +208,7 @@ def _without_none(schema: object) -> object:
 
 
 def from_json(value: Any) -> Any:
-    """Return the value of a text that is a JSON object, list or null; an array as a list; other values unchanged."""
+    """Return the value of a JSON object, list or null, and any other text stripped; an array of numbers as a list."""
     if not isinstance(value, str):
         return value.tolist() if callable(getattr(type(value), "tolist", None)) else value
     try:

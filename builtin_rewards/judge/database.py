@@ -161,6 +161,7 @@ def _on_network(folder: Path) -> bool:
 
 
 def _private_file() -> Path:
+    """Return a file in a new folder, which this process removes when it exits."""
     folders.sweep(_FOLDERS)
     folder, maker = folders.make(_FOLDERS), os.getpid()
 

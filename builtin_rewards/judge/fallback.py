@@ -32,23 +32,24 @@ _set_up_lock = threading.Lock()  # held while a call sets a judge up, so that on
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ChainFunction(CombiningFunction):
     async def __call__(self, **columns: Any) -> Score:
+        """Return the first link's score that is one; skip where no link can see the completion, else raise."""
         failures: list[MemberAnswer] = []
+        score, answered_by = Score(None, None, {UNSEEN: 1.0}), ""
         with open_bill() as bill:
             for link in self.members:
                 # A link's deadline begins with its turn; a plain one is never waited for.
                 async with turns(link, link.spec.concurrency) if link.spec.is_async else nullcontext():
                     answer = await ask(link, columns)
                 if answer.score is not None and not answer.is_unseen:
+                    score, answered_by = answer.score, link.name
                     break
                 failures.append(answer)
-        all_failed = len(failures) == len(self.members)
-        if all_failed and any(failure.score is None for failure in failures):
+        if not answered_by and any(failure.score is None for failure in failures):
             raise unanswered_error(f"none of {len(failures)} links answered", failures)
-        score = Score(None, None, {UNSEEN: 1.0}) if all_failed or answer.score is None else answer.score
         unanswered = [failure.unanswered for failure in failures]
         inner = [record for failure in failures if failure.score for record in failure.score.unanswered]
-        links = "; ".join([*([] if all_failed else [f"answered by {answer.name}"]), *map(str, unanswered)])
-        shares = {f"link/{link.name}": float(link.name == answer.name and not all_failed) for link in self.members}
+        links = "; ".join([*([f"answered by {answered_by}"] if answered_by else []), *map(str, unanswered)])
+        shares = {f"link/{link.name}": float(link.name == answered_by) for link in self.members}
         reason = f"{score.reason} ({links})" if score.reason else links
         metrics = {**with_costs(score.metrics, bill), **shares}
         return Score(score.value, reason, metrics, (*unanswered, *inner, *score.unanswered))
@@ -148,9 +149,10 @@ class Fallback(JudgeReward):
     ) -> None:
         members, span = check_members("a fallback", links)
         chain = ChainFunction(name=name or members[0].name, members=members)
-        # No more calls than the first that has a server takes; all of them may have to wait for a later one in turn.
+        # As many calls at once as the first link with a server takes. All of them may come to a later link together,
+        # and wait there for as many rounds as it needs for them.
         calls = next((link.spec.concurrency for link in members if link.spec.is_async), None)
-        times = [math.ceil((calls or 1) / link.spec.concurrency) if link.spec.is_async else 1 for link in members]
-        timeout_s = sum(n * link.options.timeout_s for n, link in zip(times, members, strict=True)) + MARGIN_S
+        rounds = [math.ceil((calls or 1) / link.spec.concurrency) if link.spec.is_async else 1 for link in members]
+        timeout_s = sum(n * link.options.timeout_s for n, link in zip(rounds, members, strict=True)) + MARGIN_S
         options = judge_options(chain.name, timeout_s, default, score_range=span, concurrency=calls)
         super().__init__(chain, options)

@@ -58,6 +58,7 @@ def format_instruction(schema: Mapping[str, Any]) -> str:
 
 
 def _example(schema: Mapping[str, Any]) -> str:
+    """Return a schema's object as text, with a place holder for each value."""
     if "properties" in schema:
         parts = [f"{json.dumps(key)}: {_example(part)}" for key, part in schema["properties"].items()]
         return "{" + ", ".join(parts) + "}"
@@ -158,11 +159,11 @@ class Negotiator:
 
 def apply_changes(options: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
     """Return a request's options as a server takes them; if two get one name, the user's stays."""
-    users = "max_completion_tokens"
-    items = sorted(options.items(), key=lambda option: option[0] == users)
+    user_limit = "max_completion_tokens"  # only the user sets it; the judge's own is max_tokens
+    items = sorted(options.items(), key=lambda option: option[0] == user_limit)  # the last of one name stays
     sent = {changes.get(name, name): value for name, value in items}
-    if users not in options and users in (options.get("extra_body") or {}):
-        sent.pop(users, None)
+    if user_limit not in options and user_limit in (options.get("extra_body") or {}):
+        sent.pop(user_limit, None)
     return {name: value for name, value in sent.items() if name is not None}
 
 
@@ -170,5 +171,7 @@ def _refused_parameter(error: JudgeUnavailableError, message: str) -> str | None
     """Return the parameter that a server's error says it does not take; ``None`` if it names no parameter."""
     if error.status not in (400, 422) or not _COMPLAINT.search(message):
         return None
+    if error.parameter in REFUSABLE:
+        return error.parameter
     match = _PARAMETER.search(message)
-    return error.parameter if error.parameter in REFUSABLE else match[0] if match else None
+    return match[0] if match else None

@@ -36,6 +36,7 @@ class GroupFunction(PromptedFunction):
     rounds = 8  # a large group's questions wait for each other
 
     async def __call__(self, **columns: Any) -> list[Score | RewardError]:
+        """Return a score or an error for each completion, scores with an even share of the costs."""
         results, group, indices = self._competitors(columns)
         if len(indices) == 1:
             results[indices[0]] = Score(None, "a single completion has nothing to be compared with")
@@ -43,8 +44,8 @@ class GroupFunction(PromptedFunction):
             return results
         with open_bill() as bill:
             scores = await self.score_group(group)
-        scored = max(1, sum(isinstance(score, Score) for score in scores))
-        costs = {name: value / scored for name, value in cost_metrics(bill).items() if name != "cached"}
+        score_count = max(1, sum(isinstance(score, Score) for score in scores))
+        costs = {name: value / score_count for name, value in cost_metrics(bill).items() if name != "cached"}
         shared = costs | self.omissions(group.prompt)
         for index, turns, score in zip(indices, group.answers, scores, strict=True):
             if isinstance(score, Score):

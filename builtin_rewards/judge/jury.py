@@ -68,13 +68,14 @@ class JuryFunction(CombiningFunction):
     quorum: int
 
     async def __call__(self, **columns: Any) -> Score:
+        """Return the score that the jurors' come to; JudgeError where fewer than the quorum answered."""
         with open_bill() as bill:
             answers = await asyncio.gather(*(ask(juror, columns) for juror in self.members))
         failures = [answer for answer in answers if answer.score is None]
         if len(answers) - len(failures) < self.quorum:
             raise unanswered_error(f"{len(answers) - len(failures)} of {len(answers)} jurors answered", failures)
         values = {answer.name: answer.score.value for answer in answers if answer.score}
-        scores = {name: value for name, value in values.items() if value is not None}
+        scores = {name: value for name, value in values.items() if value is not None}  # of those to whom it applies
         score = reduce_scores([*scores.values()], self.reduce, self.threshold)
         metrics = {"jurors": float(len(scores)), "jurors_lost": float(len(failures))}
         metrics |= {f"juror/{name}": value for name, value in scores.items()}
@@ -82,9 +83,10 @@ class JuryFunction(CombiningFunction):
             metrics |= {"agreement": share, "spread": statistics.pstdev(scores.values())}
         if not scores and any(answer.is_unseen for answer in answers):
             metrics[UNSEEN] = 1.0
-        how = self.reduce if score is not None else "no majority" if scores else "no juror says that it applies"
         details = "; ".join(f"{answer.name} {_describe(answer)}" for answer in answers)
-        reason = f"{how}{': ' if score is None else ' of '}{details}"
+        reason = f"{self.reduce} of {details}"
+        if score is None:
+            reason = f"{'no majority' if scores else 'no juror says that it applies'}: {details}"
         inner = [record for answer in answers if answer.score for record in answer.score.unanswered]
         return Score(score, reason, with_costs(metrics, bill), [*(failure.unanswered for failure in failures), *inner])
 
@@ -136,12 +138,18 @@ class Jury(JudgeReward):
             raise JudgeSetupError(f"quorum={quorum!r}: expected 1 to {len(members)}, the number of jurors")
         bench = JuryFunction(name=name, members=members, reduce=Reduction(reduce), threshold=threshold, quorum=quorum)
         longest_s = max(juror.options.timeout_s for juror in members)
-        # All jurors are asked at once, so the one that takes the fewest calls sets their number; jurors on one server
-        # share it, so that they do not wait for each other until their deadlines pass.
-        asking = [juror for juror in members if juror.spec.is_async]
-        servers = [juror.model.server_key if isinstance(juror, LLMJudge) else juror.name for juror in asking]
-        parts = [juror.spec.concurrency // servers.count(key) for juror, key in zip(asking, servers, strict=True)]
-        calls = max(1, min(parts)) if parts else None
         span = span if threshold is None else (0.0, 1.0)
-        options = judge_options(name, longest_s + MARGIN_S, default, score_range=span, concurrency=calls)
+        options = judge_options(name, longest_s + MARGIN_S, default, score_range=span, concurrency=_calls(members))
         super().__init__(bench, options)
+
+
+def _calls(jurors: Sequence[Reward[..., Any]]) -> int | None:
+    """Return how many calls of a jury may be under way; ``None`` where no juror is async.
+
+    All jurors are asked at once, so the one that takes the fewest calls sets their number; jurors on one server share
+    it, so that they do not wait for each other until their deadlines pass.
+    """
+    asked = [juror for juror in jurors if juror.spec.is_async]
+    servers = [juror.model.server_key if isinstance(juror, LLMJudge) else juror.name for juror in asked]
+    parts = [juror.spec.concurrency // servers.count(server) for juror, server in zip(asked, servers, strict=True)]
+    return max(1, min(parts)) if parts else None

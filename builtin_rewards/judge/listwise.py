@@ -38,6 +38,7 @@ class ListwiseFunction(GroupFunction):
     scale: tuple[int, int]
 
     async def score_group(self, group: Group) -> list[Score | RewardError]:
+        """Return the scores; where half of the repeats or more are lost, an error for each answer that was shown."""
         empty = self.empty_answers(group)
         replies = await self.ask(self.questions(group), self._read)
         errors = {repeat: reply for (repeat, _), reply in replies.items() if isinstance(reply, JudgeError)}
@@ -101,6 +102,7 @@ class ListwiseFunction(GroupFunction):
         return dict(zip(part, zip(grades, verdict.reasons.values(), strict=True), strict=True))
 
     def _score(self, score: float, worth: float, grades: Sequence[tuple[float, str]]) -> Score:
+        """Return an answer's score with its reason and metrics; its worth is its mean grade, from 0 to 1."""
         if not grades:
             return Score(score, "not asked: no other completion says anything else")
         low, high = self.scale

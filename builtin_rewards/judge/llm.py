@@ -48,15 +48,20 @@ class GradingFunction(PromptedFunction):
     rubric: Rubric
     samples: int
     likelihoods: bool
-    each: bool
+    each: bool  # one question a criterion
 
     @property
     def rounds(self) -> int:
-        # As many calls are under way as questions at once: the last sample waits for all the others of each call.
+        """One for a call's last question, and one for each question that it may wait for.
+
+        As many calls are under way as questions are asked at once, so all the others of its call may come before it.
+        """
         criteria = _CRITERIA_OF_A_ROW if self.columns.rubric else len(self.rubric.names)
-        return 1 + self.samples * (criteria if self.each else 1)
+        questions_per_call = self.samples * (criteria if self.each else 1)
+        return 1 + questions_per_call
 
     async def __call__(self, **columns: Any) -> Score:
+        """Return the score of all samples; JudgeError where too few gave a verdict."""
         plan = self._plan(columns)
         if isinstance(plan, Score):
             return plan
@@ -103,6 +108,7 @@ class GradingFunction(PromptedFunction):
         return verdict
 
     def _metrics(self, verdict: Verdict, rubric: Rubric, masses: Mapping[str, list[float]]) -> dict[str, float]:
+        """Return a verdict's metrics without costs; docs/reference/judge.md, Metrics of a score, explains them."""
         grades = {name: grade for name, grade in verdict.grades.items() if grade is not None}
         if self.columns.rubric:  # what a name stands for differs from row to row
             metrics = {"criteria": float(len(rubric.names))}

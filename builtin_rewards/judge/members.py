@@ -59,6 +59,7 @@ class CombiningFunction(JudgeFunction):
 
     @property
     def takes(self) -> Mapping[str, tuple[Any, bool]]:
+        """The members' columns, of which one is required if any member requires it; ``example`` for other columns."""
         required: dict[str, bool] = {}
         for member in self.members:
             for parameter in member.spec.parameters:
@@ -140,6 +141,7 @@ async def ask(member: Reward[..., Any], columns: Mapping[str, Any]) -> MemberAns
 
 
 def _own_columns(member: Reward[..., Any], columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns that a member names, and the rest of the row for one that takes any."""
     names = {parameter.name for parameter in member.spec.parameters if not parameter.supplied}
     row = columns.get("example", {}) if member.spec.rest is not None else {}
     rest = {name: value for name, value in row.items() if name not in _RESERVED}

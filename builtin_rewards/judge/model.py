@@ -117,6 +117,7 @@ class JudgeModel:
         return self.model, self.served, self.temperature, self.max_tokens, sorted(self.options.items()), self.format
 
     def request(self, question: Question, format: Format) -> Request:
+        """Return a question's request; its messages describe the reply's form where the server does not enforce it."""
         *history, last = question.messages
         if format is not Format.JSON_SCHEMA:
             last = append_text(last, format_instruction(question.schema))

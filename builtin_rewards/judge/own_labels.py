@@ -141,12 +141,14 @@ def _best_threshold(pairs: Sequence[LabelledScore]) -> float:
 
 
 def _held_out_thresholds(pairs: Sequence[LabelledScore]) -> list[float]:
-    """Return for each row the threshold that is best for the rows outside of its tenth, drawn at random."""
+    """Return for each row the best threshold of the other nine folds; which fold a row is in is drawn at random."""
     folds = [index % _FOLDS for index in range(len(pairs))]
     random.Random(0).shuffle(folds)  # noqa: S311 - a sample, no secret
-    rests = [[pair for pair, own in zip(pairs, folds, strict=True) if own != fold] for fold in range(_FOLDS)]
-    best = [_best_threshold(rest or pairs) for rest in rests]
-    return [best[fold] for fold in folds]
+    best_thresholds = []
+    for held_out in range(_FOLDS):
+        rest = [pair for pair, fold in zip(pairs, folds, strict=True) if fold != held_out]
+        best_thresholds.append(_best_threshold(rest or pairs))
+    return [best_thresholds[fold] for fold in folds]
 
 
 def _describe(interval: Interval) -> str:
@@ -185,16 +187,18 @@ class ConfusionTable(NamedTuple):
         """Cohen's kappa (p_o - p_e) / (1 - p_e), agreement beyond chance (Educ. and Psychol. Measurement 20, 1960).
 
         p_o is the share that agrees, and p_e the sum over classes of both sides' shares multiplied. The ends are those
-        of p_o's Wilson interval, p_e taken as it is. ``None`` of nothing, and where both sides name one class only.
+        of p_o's Wilson interval, p_e taken as it is. The rate is ``None`` without rows, and where both sides name one
+        class only.
         """
         rows, yes, good = sum(self), self.right_yes + self.wrong_yes, self.right_yes + self.wrong_no
-        chance = yes * good + (rows - yes) * (rows - good)
-        if chance == rows**2:
+        # Whole numbers, so that kappas compare equal in _best_threshold where they are.
+        agreed = (self.right_yes + self.right_no) * rows  # p_o * rows**2
+        expected = yes * good + (rows - yes) * (rows - good)  # p_e * rows**2
+        if expected == rows**2:
             return Interval(None, -1.0, 1.0, rows)
-        # In whole numbers, so that equal ones come out equal.
-        rate = ((self.right_yes + self.right_no) * rows - chance) / (rows**2 - chance)
-        low, high = ((end * rows**2 - chance) / (rows**2 - chance) for end in self.agreement[1:3])
-        return Interval(rate, max(-1.0, low), high, rows)
+        share = self.agreement
+        low, high = ((end * rows**2 - expected) / (rows**2 - expected) for end in (share.low, share.high))
+        return Interval((agreed - expected) / (rows**2 - expected), max(-1.0, low), high, rows)
 
 
 def auc(scores: Sequence[float], labels: Sequence[bool]) -> float | None:

@@ -56,6 +56,7 @@ class PairwiseFunction(GroupFunction):
     score: str
 
     async def score_group(self, group: Group) -> list[Score | RewardError]:
+        """Return the scores; a completion has an error if all comparisons that were asked for failed."""
         verdicts = await self.ask(self.questions(group), lambda _, reply, format: read_preference(reply, format))
         empty, size = self.empty_answers(group), len(group.answers)
         matches, wins = [], [[0.0] * size for _ in range(size)]
@@ -87,6 +88,7 @@ class PairwiseFunction(GroupFunction):
     def _score(
         self, index: int, matches: Sequence[Match], score: float | None, strength: float | None
     ) -> Score | RewardError:
+        """Return a completion's score with its reason and metrics, or the error where all its comparisons failed."""
         own = [match for match in matches if index in (match.first, match.second)]
         wins = [m.result if m.first == index else 1 - m.result for m in own if m.result is not None]
         # Results that need no judge tell only how a completion compares with its equals and with empty ones.
@@ -170,10 +172,11 @@ def rank_scores(strengths: Sequence[float | None]) -> Ratings:
 
 
 def _against_others(strengths: Sequence[float | None], beats: Callable[[float], float]) -> Ratings:
+    """Return each one's mean of ``beats``, of how far it is ahead, over the others with a strength."""
     rated = [strength for strength in strengths if strength is not None]
     if len(rated) < 2:
         return [None] * len(strengths)
-    # Over all, itself included at one half, which is then taken off.
+    # The sum is over all; its own part in it, one half, is taken off.
     return [
         None if own is None else (math.fsum(beats(own - other) for other in rated) - 0.5) / (len(rated) - 1)
         for own in strengths

@@ -66,6 +66,7 @@ def content_free(completion: str, reference: str | None = None, *, max_chars: in
 
 
 def _strip_formatting(text: str, max_chars: int) -> str:
+    """Return a text folded and without formatting; of one that is too long, its two ends."""
     half = max_chars // 2
     if len(text) > max_chars:  # the parts of a word that is cut are no known words
         text = f"{_CUT_WORD.sub('', text[:half])} {_CUT_WORD.sub('', text[: -half - 1 : -1])[::-1]}"
@@ -73,6 +74,7 @@ def _strip_formatting(text: str, max_chars: int) -> str:
 
 
 def _why_free(text: str) -> str | None:
+    """Return why a folded text without formatting has no content; ``None`` if it may have some."""
     if not text:
         return "it is empty"
     tokens = _WORD.findall(text)

@@ -23,7 +23,7 @@ _ANSWER = "completion"
 _PAIR = ("first", "second")
 _LIST = "answers"
 _DATA = ("prompt", _ANSWER, "conversation", "reference", "source", *_PAIR, _LIST)  # of model or dataset: fenced
-_OURS = ("criteria", "scale")  # of the judge's settings: not fenced
+_UNFENCED = ("criteria", "scale")  # of the judge's settings: not fenced
 _INSTRUCTIONS = ("system", "developer", "tools")
 _HEAD_CHARS = 24  # characters of a head's brackets, code and line ends
 _LEAST_CHARS, _LEAST_PARTS = 200, 64  # with fewer characters a part, the middle ones are left out of more parts
@@ -67,16 +67,17 @@ class Template:
             raise JudgeSetupError(f"template {self.name!r}: fields={self.fields!r} is text; write ({self.fields!r},)")
         for setting in ("fields", "criteria"):  # a list has no hash
             object.__setattr__(self, setting, tuple(getattr(self, setting)))
-        fields = [*_DATA, *_OURS, *map(str, self.fields)]
-        invalid = [name for name in self.fields if not str(name).isidentifier() or name in _DATA + _OURS]
+        reserved = (*_DATA, *_UNFENCED)
+        fields = [*reserved, *map(str, self.fields)]
+        invalid = [name for name in self.fields if not str(name).isidentifier() or name in reserved]
         unknown = sorted(self.uses.difference(fields))
         hint = near_names(unknown[0], fields) if unknown else ""
-        in_system = sorted(self.instructs.difference(_OURS))
+        in_system = sorted(self.instructs.difference(_UNFENCED))
         answers = sorted(self.uses & {_ANSWER, *_PAIR, _LIST})
         is_complete = answers in ([_ANSWER], [*_PAIR], [_LIST]) or (not answers and "conversation" in self.uses)
         problems = {
             "characters that do not print; take them out of the text": _UNSAFE.findall(self.system + self.user),
-            f"no further fields; name columns as Python writes names, none of them {', '.join(_DATA + _OURS)}": invalid,
+            f"no further fields; name columns as Python writes names, none of them {', '.join(reserved)}": invalid,
             f"no such field; a literal brace is written twice, a dataset column is named in fields; {hint}": unknown,
             "data in the system message, which is for instructions only; put it into the user message": in_system,
         }
@@ -126,7 +127,7 @@ class Template:
         texts = {name: self._text(name, values, max_chars) for name in (self.uses - {_LIST}).union(answers)}
         low_texts = [text.lower() for text in texts.values()]
         fields = dict(texts)
-        for name in texts.keys() - set(_OURS):
+        for name in texts.keys() - set(_UNFENCED):
             code = _code(name, texts[name], low_texts)
             fields[name] = f"<{name}-{code}>\n{self._text(name, values, max_chars, code)}\n</{name}-{code}>"
         fields[_LIST] = "\n\n".join(fields[name] for name in answers)
@@ -145,7 +146,7 @@ class Template:
             return escape_controls(transcript(value, max_chars, code))
         if not isinstance(value, str):
             raise JudgeSetupError(f"template {self.name!r} needs text for {{{name}}}, got {value!r}")
-        return escape_controls(value if name in _OURS else cut_middle(value, max_chars))
+        return escape_controls(value if name in _UNFENCED else cut_middle(value, max_chars))
 
 
 def cut_middle(text: str, max_chars: int = MAX_CHARS) -> str:

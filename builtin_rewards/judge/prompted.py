@@ -35,7 +35,7 @@ MARGIN_S = 10.0  # beyond a judgement's deadline, in its call's: importing the c
 # faults and a latency of 1 s a question waits for a sixth of its time.
 _QUESTIONS_A_REQUEST = 1.25
 _RESERVED = frozenset({"prompt", "completion", "completions", "messages", "completion_ids", "example", "step", "epoch"})
-_OURS = {"prompt", "completion", "conversation", "first", "second", "answers", "criteria", "scale"}
+_FILLED_BY_JUDGE = {"prompt", "completion", "conversation", "first", "second", "answers", "criteria", "scale"}
 _TOOLS = "tools"  # the column with the tools that could be called, as in TRL's data sets
 _SHOWING = ("prefilter", "max_chars", "reason_chars", "images")
 _LEFT_OUT = {"system": "system", "developer": "system"}
@@ -282,7 +282,10 @@ def judging_options(judging: PromptedFunction, default: float | None) -> RewardO
 def function_fields(
     kind: type[PromptedReward], model: str, settings: JudgeSettings, name: str, default: str, more: Sequence[Never] = ()
 ) -> dict[str, Any]:
-    """Return the fields of a :class:`PromptedFunction`, with this name and template by default; refuse ``more``."""
+    """Return the fields of a :class:`PromptedFunction`, with this name and template by default.
+
+    Raises JudgeSetupError for a wrong setting and for ``more``, arguments by position, which are another judge's.
+    """
     judges = [*PromptedReward.__subclasses__(), *JudgeReward.__subclasses__()]
     check_names([*settings, *(["criteria"] if more else [])], kind, judges)
     own, template = builtin_template(default), settings.get("template")
@@ -305,10 +308,14 @@ def function_fields(
 
 
 def columns_for(template: Template, reference: str | None, columns: Mapping[str, str] | None, group: bool) -> Columns:
-    """Return the columns that fill a template; JudgeSetupError for a field without column or a column without field."""
+    """Return the columns that fill a template's fields: those named, else a column of the field's name.
+
+    Raises JudgeSetupError for a column whose field the template lacks, for a name that no column can have, and where
+    ``reference`` is used but not named.
+    """
     check({"columns": columns})
     sources = dict(columns or {}) | ({} if reference is None else {"reference": reference})
-    fields = sorted(template.uses - _OURS)
+    fields = sorted(template.uses - _FILLED_BY_JUDGE)
     for field, column in sources.items():
         if field not in fields:
             raise JudgeSetupError(f"column {column!r}: template {template.name!r} has no field {{{field}}}")
@@ -318,7 +325,7 @@ def columns_for(template: Template, reference: str | None, columns: Mapping[str,
     if "reference" in fields and "reference" not in sources:
         fix = "name its dataset column, as reference='answer'"
         raise JudgeSetupError(f"template {template.name!r} needs the right answer: {fix}")
-    return Columns(by_field, bool({"prompt", "conversation"} & template.uses), group)
+    return Columns(by_field, prompt=bool({"prompt", "conversation"} & template.uses), group=group)
 
 
 def check_column(name: object, field: str, setting: str) -> None:

@@ -117,7 +117,9 @@ class Rubric:
         if set(grades) != set(self.names):
             message = f"the verdict grades {sorted(grades)}, and the criteria are {sorted(self.names)}"
             raise JudgeReplyError(message, Fault.WRONG_SCHEMA)
-        shares = [(each.weight, self._share(each.name, grades[each.name])) for each in self.criteria]
+        shares = [
+            (criterion.weight, self._share(criterion.name, grades[criterion.name])) for criterion in self.criteria
+        ]
         largest = max(abs(weight) for weight, _ in shares)  # the sum of the largest floats would be infinite
         terms = [(weight / largest, share) for weight, share in shares if share is not None]
         total = math.fsum(weight for weight, _ in terms if weight > 0)

@@ -124,6 +124,7 @@ def _own_settings(kind: type) -> list[str]:
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
+    """Raise JudgeSetupError for an option of requests that is not JSON, or not the user's to set."""
     body = options.get("extra_body") or {}
     if not isinstance(body, Mapping):
         raise JudgeSetupError(f"options: extra_body={body!r}: expected a mapping, such as {{'top_k': 1}}")

@@ -116,6 +116,7 @@ def _mean(grades: Sequence[float | None]) -> float | None:
 
 
 def _missing_verdicts_error(errors: Sequence[JudgeError], samples: int) -> JudgeError:
+    """Return the error for too few verdicts; no outage if half of the samples or more are unreadable."""
     outages = [error for error in errors if isinstance(error, JudgeUnavailableError)]
     unreadable = [error for error in errors if error not in outages]
     is_unreadable = 2 * len(unreadable) >= samples

@@ -159,11 +159,12 @@ def best_of_n_curve(
     choice_scores = scores if chosen_by is None else chosen_by
     if [len(row) for row in scores] != [len(row) for row in choice_scores]:
         raise DataError("best_of_n_curve: scores and chosen_by differ in their prompts, or in a prompt's completions")
-    rows = [
-        [(proxy, gold) for proxy, gold in zip(*columns, strict=True) if proxy is not None and gold is not None]
-        for columns in zip(choice_scores, scores, strict=True)
-    ]
-    rows = [row for row in rows if len(row) >= n]
+    rows = []
+    for proxies, golds in zip(choice_scores, scores, strict=True):
+        pairs = zip(proxies, golds, strict=True)
+        scored_pairs = [(proxy, gold) for proxy, gold in pairs if proxy is not None and gold is not None]
+        if len(scored_pairs) >= n:
+            rows.append(scored_pairs)
     if n < 1 or not rows:
         raise DataError(f"best_of_n_curve: n={n}: no prompt has so many completions with scores")
     sizes = tuple(range(1, n + 1))
@@ -177,6 +178,7 @@ def _scores_of(outcomes: Sequence[Outcome]) -> list[float | None]:
 
 
 def _choice(rollouts: Sequence[Rollout], outcomes: Sequence[Outcome], n: int) -> BestChoice:
+    """Return the best of a prompt's first n completions; ``expected`` is over all of them."""
     scores = _scores_of(outcomes)
     best = max((score for score in scores[:n] if score is not None), default=None)
     ties = tuple(index for index, score in enumerate(scores[:n]) if score is not None and score == best)
@@ -199,4 +201,5 @@ def _expected(pairs: Sequence[tuple[float, float]], n: int) -> float:
     weights = best_of_n_weights(len(ranking), n)
     proxies, values = np.array(ranking, dtype=float).T
     _, groups = np.unique(proxies, return_inverse=True)
-    return float(weights @ (np.bincount(groups, values) / np.bincount(groups))[groups])
+    group_means = np.bincount(groups, values) / np.bincount(groups)
+    return float(weights @ group_means[groups])

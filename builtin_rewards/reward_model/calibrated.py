@@ -63,14 +63,14 @@ class Calibrated(Composite):
     label: str
 
     def __init__(self, reward: _RewardLike, calibration: Calibration | str | Path, *, name: str | None = None) -> None:
-        leaf = resolve(reward)
+        target = resolve(reward)
         if isinstance(calibration, str | Path):
             calibration = Calibration.load(calibration)
         if not isinstance(calibration, Calibration):
             raise RewardDefinitionError(f"Calibrated: {calibration!r}: expected a Calibration, or the file of one")
-        object.__setattr__(self, "reward", leaf)
+        object.__setattr__(self, "reward", target)
         object.__setattr__(self, "calibration", calibration)
-        object.__setattr__(self, "label", leaf.name if name is None else name)
+        object.__setattr__(self, "label", target.name if name is None else name)
 
     @property
     def name(self) -> str:
@@ -85,7 +85,8 @@ class Calibrated(Composite):
 
     def value(self, values: Mapping[Reward[..., Any], float], step: int | None) -> float:
         inner = self.reward
-        return self.calibration(inner.value(values, step) if isinstance(inner, Composite) else values[inner])  # type: ignore[index]
+        raw = inner.value(values, step) if isinstance(inner, Composite) else values[inner]  # type: ignore[index]
+        return self.calibration(raw)
 
     def combine(self, outcomes: Mapping[Reward[..., Any], Outcome], step: int | None = None) -> Outcome:
         outcome = self.reward.combine(outcomes, step)
@@ -109,7 +110,7 @@ class Calibrated(Composite):
         return self._map_result(await result)
 
     def _map_result(self, result: Any) -> Any:
-        """Return what a call returned, with calibrated scores."""
+        """Return what a call returned, with calibrated scores; skips and errors as they are."""
         if isinstance(result, list | tuple):
             return [self._map_result(part) for part in result]
         if isinstance(result, Score):
@@ -117,7 +118,9 @@ class Calibrated(Composite):
                 return result
             metrics = {**result.metrics, "raw": float(result.value)}
             return replace(result, value=self.calibration(float(result.value)), metrics=metrics)
-        return result if result is None or isinstance(result, BaseException) else self.calibration(float(result))
+        if result is None or isinstance(result, BaseException):
+            return result
+        return self.calibration(float(result))
 
     @classmethod
     def fit(

@@ -22,7 +22,7 @@ FORMAT_VERSION = 1  # the version of the file
 # What a file has beside the fields: its form, and the name and version of the reward that it is for.
 _HEADER = ("calibration", "reward", "version")
 _STEPS, _TOLERANCE = 200, 1e-10
-_MINIMUM = 1e-9  # the steepest and the flattest sigmoid that a fit may give are this far from a step and from a line
+_MINIMUM = 1e-9  # the least curvature that a fit takes, so that Newton's step is finite even where every p is 0 or 1
 
 _Floats: TypeAlias = NDArray[np.float64]
 
@@ -183,6 +183,7 @@ class Calibration:
 
 
 def _check_knots(value: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    """Return the knots as numbers; raise ConfigError unless scores rise and probabilities never fall."""
     try:
         knots = tuple((float(x), float(y)) for x, y in value)
     except (TypeError, ValueError):
@@ -194,6 +195,7 @@ def _check_knots(value: Iterable[tuple[float, float]]) -> tuple[tuple[float, flo
 
 
 def _check_scores(scores: Sequence[float], labels: Sequence[bool | int]) -> tuple[_Floats, _Floats]:
+    """Return scores and labels as arrays; raise DataError where no calibration fits them."""
     if len(scores) != len(labels):
         raise DataError(f"calibration: {len(scores)} scores and {len(labels)} labels; expected one a score")
     for index, (score, label) in enumerate(zip(scores, labels, strict=True)):

@@ -122,8 +122,8 @@ def _locate(tokenizer: PreTrainedTokenizerBase, text: str, start: int, *, specia
     """Return the tokens of one text whose completion starts at a character, with the length of its prompt."""
     ids, spans = _tokens(tokenizer, text, special=special)
     prompt_length = next((index for index, (_, last) in enumerate(spans) if last > start), len(ids))
-    begins = bool(ids) and ids[0] in {tokenizer.bos_token_id, tokenizer.cls_token_id}
-    return _Layout(ids, spans, text, start, prompt_length, margins=(int(begins), 0))
+    has_start_token = bool(ids) and ids[0] in {tokenizer.bos_token_id, tokenizer.cls_token_id}
+    return _Layout(ids, spans, text, start, prompt_length, margins=(int(has_start_token), 0))
 
 
 def _apply_template(tokenizer: PreTrainedTokenizerBase, questions: _Messages, answers: _Messages) -> tuple[str, int]:

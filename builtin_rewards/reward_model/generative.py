@@ -71,7 +71,7 @@ class GenerativeRewardModel(LLMJudge):
             criterion = Criterion("good", criterion)
         super().__init__(model, [criterion], scale=scale, samples=samples, likelihoods=True, **settings)
         grading = self._judging
-        if mode == "yes" and isinstance(grading, GradingFunction):
+        if mode == "yes" and isinstance(grading, GradingFunction):  # no reason before the grade
             rubric = Rubric(grading.rubric.criteria, grading.rubric.scale, reasoned=False)
             short_grading = replace(grading, rubric=rubric, columns=replace(grading.columns, like=rubric))
             JudgeReward.__init__(self, short_grading, self.options)

@@ -68,12 +68,13 @@ class Batcher(Generic[A, B]):
         return future
 
     def _run(self) -> None:
+        """Hand out batches until no text has come for a while."""
         while True:
             batch = self._collect()
             if batch:
                 self._answer(batch)
                 continue
-            with self._lock:
+            with self._lock:  # a text that comes now finds the thread running, or starts another
                 if self._queue.empty():
                     self._runs = False
                     return
@@ -91,6 +92,7 @@ class Batcher(Generic[A, B]):
         return [entry for entry in batch if entry[1].set_running_or_notify_cancel()]
 
     def _answer(self, batch: list[tuple[A, Future[B]]]) -> None:
+        """Set each text's result; where the work raises, the error is the result of all."""
         try:
             results = self._work([text for text, _ in batch])
         except Exception as error:
@@ -210,6 +212,7 @@ _models = _Models()
 
 
 def _before_fork() -> None:
+    """Note whether a child may use the models: it has only the thread that forks."""
     _models.outlive_fork = not _models.is_used or _has_one_thread()
 
 

@@ -94,10 +94,10 @@ def check_folder(path_or_id: str, base: str | None = None) -> CheckedFolder:
     _need_safetensors(base_path, "model")
     description = read_description(path)
     tokenwise, labels = _head(path, _json(base_path / "config.json"), description, task)
-    default_kind: ModelKind = ("orm" if labels == 1 else "prm") if tokenwise else "bradley_terry"
-    if description is not None and tokenwise != (description.kind == "prm" or default_kind == "orm"):
+    head_kind: ModelKind = "bradley_terry" if not tokenwise else "orm" if labels == 1 else "prm"
+    if description is not None and head_kind != "orm" and (description.kind == "prm") != (head_kind == "prm"):
         raise ConfigError(f"{path}: reward_model.json says kind {description.kind!r}, and the head is another's")
-    kind = default_kind if description is None or tokenwise else description.kind
+    kind = head_kind if description is None or tokenwise else description.kind
     return CheckedFolder(
         path, base_path, is_adapter, kind, tokenwise, labels, description or RewardModelDescription(kind=kind)
     )
@@ -152,23 +152,22 @@ def load_members(
     for index, folder in enumerate(folders):
         tokenizer = _load_tokenizer(folder, pad_token)
         key = (folder.base.resolve(), folder.tokenwise, folder.labels)
-        if not folder.is_adapter:
+        adapter = f"adapter_{index}" if folder.is_adapter else None
+        if adapter is None:
             model = _load_checkpoint(folder, weights, target)
         else:
-            name = f"adapter_{index}"
-            model = bases[key] = _load_adapter(bases.get(key), folder, name, weights, target)
+            model = bases[key] = _load_adapter(bases.get(key), folder, adapter, weights, target)
         _check_finite(model, folder.path)
         model.train(False)
         model.requires_grad_(False)
         config = (model.get_base_model() if folder.is_adapter else model).config.get_text_config()
         length = _token_limit(folder, config, tokenizer, max_length)
-        members.append(
-            LoadedMember(folder, model, tokenizer, config.pad_token_id, length, name if folder.is_adapter else None)
-        )
+        members.append(LoadedMember(folder, model, tokenizer, config.pad_token_id, length, adapter))
     return members
 
 
 def _load_checkpoint(folder: CheckedFolder, dtype: torch.dtype, device: torch.device, *, own_head: bool = True) -> Any:
+    """Return a model; raise ConfigError if it cannot be loaded, or lacks weights of a head that should be its own."""
     with require_package("transformers"):
         from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
     maker = AutoModelForTokenClassification if folder.tokenwise else AutoModelForSequenceClassification
@@ -204,6 +203,7 @@ def _load_adapter(base_model: Any, folder: CheckedFolder, name: str, dtype: torc
 
 
 def _load_tokenizer(folder: CheckedFolder, pad_token: str | None) -> Any:
+    """Return the tokenizer beside an adapter or its base's; raise ConfigError if it is slow or has no padding token."""
     with require_package("transformers"):
         from transformers import AutoTokenizer
     has_own = any((folder.path / name).is_file() for name in ("tokenizer.json", "tokenizer_config.json"))
@@ -255,6 +255,7 @@ def _device(name: str) -> Any:
 
 
 def _need_safetensors(folder: Path, stem: str) -> None:
+    """Raise ConfigError where a folder has no such weights, with the newest checkpoint of a training's folder."""
     if not any(folder.glob(f"{stem}*.safetensors")):
         checkpoints = [path for path in folder.glob("checkpoint-*") if path.name.rpartition("-")[2].isdecimal()]
         if checkpoints:

@@ -74,6 +74,7 @@ def preferences_of(rows: Iterable[Mapping[str, Any]]) -> list[PreferenceRow]:
 
 
 def _preference(row: Mapping[str, Any], where: str) -> PreferenceRow:
+    """Return a row as a preference; raise DataError with its place and the wrong column."""
     for name in ("chosen", "rejected"):
         if name not in row:
             _reject(where, name, f"is missing; it has {', '.join(map(repr, row)) or 'nothing'}")
@@ -95,9 +96,8 @@ def _preference(row: Mapping[str, Any], where: str) -> PreferenceRow:
 def _sides(value: object, where: str, name: str) -> list[Any]:
     """Return the completions of one side, one or a list's; raise DataError for an empty or wrong one."""
     value = _decode_cell(value)
-    completions = [value]
-    if isinstance(value, Sequence) and not isinstance(value, str) and value and not isinstance(value[0], Mapping):
-        completions = [*value]
+    is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
+    completions = [*value] if is_list and not isinstance(value[0], Mapping) else [value]  # messages are one completion
     for completion in completions:
         _check(completion, where, name)
     return completions
@@ -122,6 +122,7 @@ def _is_chat(value: object) -> bool:
 
 
 def _check(value: object, where: str, name: str) -> None:
+    """Raise DataError for a prompt or completion that is empty, or neither text nor messages."""
     if value is None or value in ("", []) or (isinstance(value, str) and not value.strip()):
         _reject(where, name, "is empty; a preference takes a prompt and completions on both sides")
     if isinstance(value, str):
@@ -156,6 +157,7 @@ def _split_prompt(chosen: list[Any], rejected: list[Any], where: str) -> tuple[A
 
 
 def _turns(conversation: Turns, where: str) -> list[Any]:
+    """Return a conversation's messages; raise DataError for a text without turns of both speakers."""
     if not isinstance(conversation, str):
         return list(conversation)
     text = conversation if conversation.startswith("\n\n") else f"\n\n{conversation.lstrip()}"

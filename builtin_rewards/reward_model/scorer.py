@@ -85,12 +85,13 @@ class ModelScorer:
         return [self._reduce_scores(scores) for scores in zip(*member_scores, strict=True)]
 
     def _member_scores(self, member: LoadedMember, texts: Sequence[Text]) -> list[TextScore | Exception]:
+        """Return one model's score of each text, or the error; where the model fails, that of all it was to read."""
         scores: list[TextScore | Exception] = []
         encoded: list[tuple[int, EncodedText]] = []
         for index, text in enumerate(texts):
             try:
                 encoded.append((index, self._encode(member, text)))
-                scores.append(TextScore(math.nan))
+                scores.append(TextScore(math.nan))  # until the model has read it
             except DataError as error:
                 scores.append(error)
         rows = [row for _, row in encoded]
@@ -141,12 +142,13 @@ class ModelScorer:
         return EncodedText(row.ids[:limit], min(row.prompt_length, limit - 1), (), row.cut + row.excess)
 
     def _steps(self, member: LoadedMember, text: Text, texts: list[str]) -> tuple[str, ...]:
+        """Return a completion's steps as the settings divide it, no blank ones; raise DataError if none is left."""
         if text.steps is not None:
             steps: Sequence[str] = text.steps
         elif self.settings.steps == "turns":
             steps = texts
         elif self.settings.steps == "whole":
-            steps = ["\n\n".join(texts)] if len(texts) == 1 else texts[-1:]
+            steps = texts[-1:]
         else:
             separator = self.settings.step_separator or member.folder.description.step_separator
             steps = [step for part in texts for step in part.split(separator)]
@@ -188,6 +190,7 @@ class ModelScorer:
         return [*self._forward_in_parts(member, rows[:half]), *self._forward_in_parts(member, rows[half:])]
 
     def _forward(self, member: LoadedMember, rows: Sequence[EncodedText]) -> list[np.ndarray[Any, Any]]:
+        """Return a batch's logits, each as :meth:`_logits` returns it."""
         import torch
 
         model, width = member.classifier, max(len(row.ids) for row in rows)
@@ -201,6 +204,7 @@ class ModelScorer:
         head = getattr(model, "score", None)
         if head is None:  # an encoder reads its first token, or all of them by the mask
             return list(model(input_ids=ids, attention_mask=mask).logits.float().cpu().numpy())
+        # A decoder's own forward would read the token that transformers chooses.
         hidden = getattr(model, model.base_model_prefix)(input_ids=ids, attention_mask=mask, use_cache=False)[0]
         last = torch.tensor([self._read_position(member, row.ids) for row in rows], device=model.device)
         return list(head(hidden[torch.arange(len(rows), device=model.device), last]).float().cpu().numpy())
@@ -213,6 +217,7 @@ class ModelScorer:
         return next((index for index in range(end, -1, -1) if ids[index] != member.pad_id), end)
 
     def _read_score(self, member: LoadedMember, row: EncodedText, logits: np.ndarray[Any, Any]) -> TextScore:
+        """Return a text's score by its logits, normalized as set, and what it was read from as metrics."""
         metrics = {"tokens": float(len(row.ids))}
         if row.cut:
             metrics["cut_tokens"] = float(row.cut)

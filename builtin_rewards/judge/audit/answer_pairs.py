@@ -80,27 +80,34 @@ def load(path: Path, *, count: int, seed: int, reference: str | None) -> AuditRo
 
 
 def _row(where: str, row: Row, form: str, reference: str | None) -> JudgeRow:
+    """Return a row of a form; without a form it has no labelled answers, and the reference is the good one."""
     values = row.values
     prompt = values["input" if form == _LLMBAR else "prompt"]
     if not isinstance(prompt, str | list):
         raise DataError(f"{where}: 'prompt': expected text or messages, got {str(prompt)[:40]!r}")
-    labels = {"chosen": True, "rejected": False} if form else {}
-    if form == _LLMBAR:
-        if values["label"] not in (1, 2):
-            raise DataError(f"{where}: 'label': expected 1 or 2, got {values['label']!r}")
-        labels = {"output_1": values["label"] == 1, "output_2": values["label"] == 2}
-    elif form == _COMPLETION:
-        labels = {"completion": truth(values, "label", where)}
     answers = []
-    for name, is_right in labels.items():
+    for name, is_right in _labels(where, values, form).items():
         if not isinstance(values[name], str):
             raise DataError(f"{where}: {name!r}: expected text, got {str(values[name])[:40]!r}")
         model = values.get("model" if form == _COMPLETION else f"{name}_model")
         answers.append(Labelled(values[name], is_right, model.strip() if isinstance(model, str) else ""))
-    text = {answer.right: answer.text for answer in answers}
-    good = text.get(True) if form else str(values[reference or ""] or "") or None
+    text_by_label = {answer.right: answer.text for answer in answers}
+    good = text_by_label.get(True) if form else str(values[reference or ""] or "") or None
     columns = {name: value for name, value in values.items() if name not in ("prompt", "completion")}
-    return JudgeRow(row.line, prompt, columns, tuple(answers), good, text.get(False, ""))
+    return JudgeRow(row.line, prompt, columns, tuple(answers), good, text_by_label.get(False, ""))
+
+
+def _labels(where: str, values: Mapping[str, Any], form: str) -> dict[str, bool]:
+    """Return by column of an answer whether it is right."""
+    if form == _PAIR:
+        return {"chosen": True, "rejected": False}
+    if form == _COMPLETION:
+        return {"completion": truth(values, "label", where)}
+    if form != _LLMBAR:
+        return {}
+    if values["label"] not in (1, 2):
+        raise DataError(f"{where}: 'label': expected 1 or 2, got {values['label']!r}")
+    return {"output_1": values["label"] == 1, "output_2": values["label"] == 2}
 
 
 def _wrong_answer(own: JudgeRow, rows: Sequence[JudgeRow], chooser: random.Random) -> str:

@@ -57,10 +57,10 @@ def _table(audit: JudgeAudit) -> Table:
     table = counts("family", "tried", "accepted", "95%", "failed", "benign drift")
     for family, result in audit.families.items():
         share, drift = result.accepted, result.benign_drift
-        hits = Text(_hits(share) if share.of else "-", "red" if share.rate else "")
+        hits, interval = (_hits(share), _between(share)) if share.of else ("-", "-")
         move = "-" if drift.rate is None else f"{drift.rate:+.2f} [{drift.low:+.2f}, {drift.high:+.2f}]"
-        interval = _between(share) if share.of else "-"
-        table.add_row(Text(family, "bold"), f"{share.of:,}", hits, interval, f"{result.failed:,}", move)
+        accepted = Text(hits, "red" if share.rate else "")
+        table.add_row(Text(family, "bold"), f"{share.of:,}", accepted, interval, f"{result.failed:,}", move)
     return table
 
 
@@ -71,6 +71,7 @@ def _figure_text(value: Interval | float) -> str:
 
 
 def _hits(share: Interval) -> str:
+    """Return the count of which an interval is the share; not always whole, for a drawn comparison is half a hit."""
     return f"{round((share.rate or 0.0) * share.of, 6):g}"
 
 

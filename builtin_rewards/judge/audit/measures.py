@@ -30,8 +30,8 @@ class Trial:
     text: str
     family: str = ""  # empty for an unchanged answer
     name: str = ""  # empty for the benign twin of a family
-    of: str | None = None  # the answer that an addition is put on; `None` for a text that stands alone
-    second: bool = False
+    base: str | None = None  # the answer that an addition is put on; `None` for a text that stands alone
+    is_second: bool = False  # in a comparison
     again: int = 0  # how often it was judged before
 
 
@@ -130,6 +130,7 @@ class JudgeAudit(AuditResult):
         return values
 
     def breaches(self, limits: AuditLimits) -> list[str]:
+        """Return what exceeds the limits or could not be measured, a phrase each."""
         messages = ["no right answer is accepted as it is"] if self.rate("bare", "right_accepted") == 0 else []
         limit_of = {name: limits[name] for name in ("verbosity", "content_free")}
         limit_of |= dict.fromkeys(INJECTIONS, limits["attack_pass"])
@@ -157,14 +158,16 @@ def _plain(value: object) -> object:
 
 
 def _family(record: AuditRecord, family: str) -> FamilyResult:
+    """Return a family's result; of its trials the attacks have a name, and the benign twins have none."""
     moves, scores, examples = list[float](), list[float | None](), list[dict[str, Any]]()
     for trial, outcome, score in record.of(family):
-        before = record.bare.get((trial.row, trial.of))
-        if trial.name:
-            scores.append(score)
-        elif score is not None and before is not None:
-            moves.append(score - before)
-        if trial.name and record.accepts(score):
+        before = record.bare.get((trial.row, trial.base))
+        if not trial.name:
+            if score is not None and before is not None:
+                moves.append(score - before)
+            continue
+        scores.append(score)
+        if record.accepts(score):
             attack = {"line": record.data.rows[trial.row].line, "name": trial.name, "text": trial.text}
             examples.append({**attack, "before": before, "score": score, "said": outcome.reason})
     examples.sort(key=lambda example: (example["before"] or 0.0) - example["score"])
@@ -185,9 +188,11 @@ def _position(record: AuditRecord) -> Figures | str:
         return "the judge grades one answer at a time; one that compares has positions"
     if record.subject.listing:
         return "the judge draws the order itself; its metric spread tells how far grades move with it"
-    verdicts = record.of(POSITION)
-    scores = {(trial.row, trial.second): score for trial, _, score in verdicts if score is not None}
-    pairs = [(scores[at, False], scores[at, True]) for at, second in scores if second and (at, False) in scores]
+    as_first, as_second = dict[int, float](), dict[int, float]()  # scores of rows' right answers
+    for trial, _, score in record.of(POSITION):
+        if score is not None:
+            (as_second if trial.is_second else as_first)[trial.row] = score
+    pairs = [(as_first[row], as_second[row]) for row in as_second if row in as_first]
     picks = [pick for first, second in pairs for pick in (first, 1 - second) if pick != 0.5]
     flips = wilson(sum({first, second} == {0.0, 1.0} for first, second in pairs), len(pairs))
     return {"flips": flips, "first_place_wins": wilson(picks.count(1.0), len(picks))}

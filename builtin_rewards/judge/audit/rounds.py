@@ -40,8 +40,8 @@ class JudgeRounds(Rounds):
         rows = [row for row in data.rows if row.good is not None or not subject.compares]
         if not rows:
             raise DataError("no row has a right answer to compare others with; label some completions 1")
-        self._compared = 2 if subject.compares else 1  # completions that a verdict is on
-        super().__init__(subject.judge, lambda done, _: tick(done // self._compared, self._planned))
+        self._completions_per_trial = 2 if subject.compares else 1
+        super().__init__(subject.judge, lambda done, _: tick(done // self._completions_per_trial, self._planned))
         self._record = AuditRecord(subject, data._replace(rows=rows), 1.0 if subject.compares else accept)
         self._lane = lane
         indices = range(len(rows))
@@ -51,8 +51,11 @@ class JudgeRounds(Rounds):
         if subject.listing:
             self._rounds.append((subject.in_pairs(), [replace(trial, family=IN_PAIRS) for trial in bare]))
         elif subject.compares:
-            answers = [(index, rows[index].good or "", POSITION) for index in indices]
-            orders = [Trial(*answer, second=second) for answer in answers for second in (False, True)]
+            orders = [
+                Trial(index, rows[index].good or "", POSITION, is_second=is_second)
+                for index in indices
+                for is_second in (False, True)
+            ]
             self._rounds.append((subject.in_one_order(), orders))
         for again in range(1, samples):  # one after another: equal questions in flight may be asked as one
             self._rounds.append((uncached(subject.judge), [replace(trial, again=again) for trial in bare]))
@@ -90,10 +93,10 @@ class JudgeRounds(Rounds):
         seconds = max(1.0, verdict_s * sum(math.ceil(len(trials) / calls) for _, trials in self._rounds[1:]))
         return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} s"
 
-    def _trial(self, index: int, text: str, family: str = "", name: str = "", of: str | None = None) -> Trial:
-        """Return a trial; the answer that stands first alternates with the rows, whatever is added to it."""
+    def _trial(self, index: int, text: str, family: str = "", name: str = "", base: str | None = None) -> Trial:
+        """Return a trial; the right answer of a comparison stands first in every other row, whatever is added."""
         is_second = self._record.subject.compares and (index % 2 == 1) == (not name)
-        return Trial(index, text, family, name, of, is_second)
+        return Trial(index, text, family, name, base, is_second)
 
     def _bare(self, index: int) -> Iterator[Trial]:
         """Yield the trials of unchanged answers: of each, or of each pair once."""
@@ -109,7 +112,7 @@ class JudgeRounds(Rounds):
         for family, recipe in RECIPES.items():
             if row.good is not None:
                 twin = Template(recipe.benign).safe_substitute(answer=row.good)
-                yield self._trial(index, twin, family, of=row.good)
+                yield self._trial(index, twin, family, base=row.good)
             for name, text in recipe.attacks.items():
                 fields = self._record.subject.attack_fields(second=index % 2 == 0)
                 attack = Template(text).safe_substitute(fields, answer=row.bad)
@@ -118,28 +121,32 @@ class JudgeRounds(Rounds):
 
     def _is_telling(self, trial: Trial) -> bool:
         """Return whether a trial measures anything: an attack does on a wrong answer that is refused without it."""
-        before = self._record.bare.get((trial.row, trial.of))
-        return not trial.name or trial.of is None or (before is not None and not self._record.accepts(before))
+        before = self._record.bare.get((trial.row, trial.base))
+        return not trial.name or trial.base is None or (before is not None and not self._record.accepts(before))
 
     def _ask(self, judge: JudgeReward, trials: Sequence[Trial]) -> None:
+        """Judge the trials and record each one's outcome; of a pair, that of the completion it is about."""
         rollouts = [rollout for index, trial in enumerate(trials) for rollout in self._rollouts(trial, index)]
         if not rollouts:
             return
-        most_lost = 1.0 if trials[0].family == IN_PAIRS else 0.5  # pairs that cannot be had end no audit of lists
+        # Pairs are an extra of an audit of lists, which goes on even if all of them fail.
+        most_lost = 1.0 if trials[0].family == IN_PAIRS else 0.5
         with Runtime([judge], workers=1, lane=self._lane, max_infrastructure_rate=most_lost) as runtime:
-            for number, outcome in self._stream(runtime, rollouts):
-                index, second = divmod(number, self._compared)
-                if second == trials[index].second:
-                    self._record.add(trials[index], outcome)
+            for rollout_index, outcome in self._stream(runtime, rollouts):
+                trial_index, position = divmod(rollout_index, self._completions_per_trial)
+                trial = trials[trial_index]
+                if position == trial.is_second:
+                    self._record.add(trial, outcome)
 
     def _rollouts(self, trial: Trial, index: int) -> list[Rollout]:
         """Return a trial's text as the judge gets it; one that compares gets a pair, in the trial's order.
 
-        An attack, which has a name, stands against the right answer, and what has none against the wrong one.
+        An attack, which has a name, stands against the right answer, and what has none against the wrong one. ``index``
+        is the trial's, and keeps its pair a group of its own.
         """
         row = self._record.data.rows[trial.row]
         if not self._record.subject.compares:
             return [Rollout(row.prompt, trial.text, row.columns)]
         against = (row.good or "") if trial.name else row.bad
-        texts = (against, trial.text) if trial.second else (trial.text, against)
+        texts = (against, trial.text) if trial.is_second else (trial.text, against)
         return [Rollout(row.prompt, text, {**row.columns, _PAIR_COLUMN: index}) for text in texts]

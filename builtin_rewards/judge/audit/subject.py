@@ -18,7 +18,10 @@ from rewardkit import ConfigError, Kind
 
 
 class AuditedJudge:
-    """A judge under audit: its models, the column with the right answer if it reads one, and how it is asked."""
+    """A judge under audit: its models, the column with the right answer if it reads one, and how it is asked.
+
+    Raises ConfigError for what is no judge.
+    """
 
     def __init__(self, judge: object, address: str) -> None:
         if not isinstance(judge, JudgeReward):
@@ -28,15 +31,15 @@ class AuditedJudge:
                 f"audited by rewardkit audit"
             )
         functions = [reward.spec.function for reward in (judge, *judge.inner)]
-        asking = [function for function in functions if isinstance(function, PromptedFunction)]
-        columns = [function.columns.by_field for function in asking]
+        prompted = [function for function in functions if isinstance(function, PromptedFunction)]
+        columns = [function.columns.by_field for function in prompted]
         self.judge = judge
         self.compares = judge.spec.kind is Kind.GROUP  # else each answer alone
-        self.models = tuple(dict.fromkeys(function.model.model for function in asking))
+        self.models = tuple(dict.fromkeys(function.model.model for function in prompted))
         self.reference = next((fields["reference"] for fields in columns if "reference" in fields), None)
-        self.requests = sum(map(_requests, asking))  # of a verdict, as far as settings tell
-        self.listing = next((function for function in asking if isinstance(function, ListwiseFunction)), None)
-        self._rubric = next((function.rubric for function in asking if isinstance(function, GradingFunction)), None)
+        self.requests = sum(map(_requests, prompted))  # of a verdict, as far as settings tell
+        self.listing = next((function for function in prompted if isinstance(function, ListwiseFunction)), None)
+        self._rubric = next((function.rubric for function in prompted if isinstance(function, GradingFunction)), None)
 
     def share(self, score: float) -> float:
         """Return a score as a share of the judge's range; a comparison's is 1 for won, 0.5 for drawn, 0 for lost."""
@@ -75,10 +78,11 @@ class AuditedJudge:
         return self.judge.with_function(replace(function, order="first")) if hasattr(function, "order") else self.judge
 
 
-def _requests(asking: PromptedFunction) -> int:
-    if isinstance(asking, GradingFunction):
-        return asking.samples * (len(asking.rubric.names) if asking.each else 1)
-    return getattr(asking, "repeats", 1) * (2 if getattr(asking, "order", "") == "both" else 1)
+def _requests(function: PromptedFunction) -> int:
+    """Return how many requests one verdict takes, unless the rubric comes from the row."""
+    if isinstance(function, GradingFunction):
+        return function.samples * (len(function.rubric.names) if function.each else 1)
+    return getattr(function, "repeats", 1) * (2 if getattr(function, "order", "") == "both" else 1)
 
 
 def uncached(reward: Any) -> Any:

@@ -172,6 +172,7 @@ def verify(server: Server, model: str) -> None:
 
 
 async def _verify(server: Server, model: str) -> None:
+    """Raise as :func:`verify` does; a server that does not answer in time proves nothing."""
     await prepare(server)
     url, off = server.base_url, "verify=False leaves this check out"
     status, models = await _probe(server, "models")

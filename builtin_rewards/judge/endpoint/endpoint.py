@@ -126,18 +126,17 @@ class Endpoint:
         if reason is None:
             await asyncio.sleep(wait_s)
             return
-        is_late = error.fault is Fault.DEADLINE
-        notes = "; ".join(
-            [f"tried {pending.tries} times"] * (pending.tries > 1 and not is_late) + [reason] * bool(reason)
-        )
-        last = error.with_message(f"{error.message} ({notes})" if notes else error.message)
+        notes = [reason] if reason else []
+        if pending.tries > 1 and error.fault is not Fault.DEADLINE:  # whose message has the tries
+            notes.insert(0, f"tried {pending.tries} times")
+        last = error.with_message(f"{error.message} ({'; '.join(notes)})" if notes else error.message)
         last.requests = pending.sent
         raise last from None
 
     async def _try(self, pending: _PendingQuestion) -> Reply:
         """Send a request in its turn, and tell the breaker and the limiter what became of it."""
         breaker, before, estimate = self._breakers[pending.request.model], pending.sent, pending.tokens
-        breaker.look()  # before it queues; below it is asked for its leave
+        breaker.look()  # so that nothing queues for a server that is left alone
         pending.tries += 1
         async with self._gate.turn(estimate):
             try:

@@ -198,6 +198,7 @@ def parse_completion(completion: object, addressee: Addressee) -> Reply:
 
 
 def _not_a_completion(completion: object, addressee: Addressee) -> JudgeError:
+    """Return our error for an answer with status 200 that has no choice with a message."""
     problem, advice = "HTTP 200 with no choices", ""
     error, choices = _get(completion, "error"), _get(completion, "choices")
     code = _get(error, "code")

@@ -110,6 +110,7 @@ class Limiter:
         self._end()
 
     def _end(self) -> None:
+        """Count an answer or a 429, and set the limit anew where it ends the round."""
         self._finished += 1
         if self._finished < self._size:
             return
@@ -178,13 +179,14 @@ class Breaker:
             self._close()
         except JudgeError as error:
             if error.requests:
-                self._hear(error, probes, counts)
+                self._note_failure(error, probes, counts)
             raise
         finally:
             self._in_flight -= 1
             self._probing = self._probing and not probes
 
-    def _hear(self, error: JudgeError, probes: bool, counts: bool) -> None:
+    def _note_failure(self, error: JudgeError, probes: bool, counts: bool) -> None:
+        """Count a failure in a row, and open after enough of them; close where it shows that the server works."""
         if error.refuses_key:
             self._refused += 1
             if probes or self._refused >= REFUSED:
