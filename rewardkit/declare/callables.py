@@ -15,7 +15,7 @@ _MOST_LAYERS = 100  # Layers that are looked through; a callable that wraps itse
 
 
 def without_partials(function: object) -> Any:
-    """Return the callable whose arguments partials have set, or the callable itself."""
+    """Return the callable inside partials, or the callable itself."""
     for _ in range(_MOST_LAYERS):
         if not isinstance(function, functools.partial | functools.partialmethod):
             break
@@ -40,7 +40,7 @@ def _beneath(function: object) -> Any:
     if isinstance(function, types.MethodType | staticmethod | classmethod):
         return function.__func__
     if isinstance(function, types.FunctionType):
-        # where a class is asked for a method made of a partial; Python 3.13 has renamed it
+        # A class hands out a ``partialmethod`` as a function with this attribute, which Python 3.13 has renamed.
         return getattr(function, "__partialmethod__", None) or getattr(function, "_partialmethod", None)
     call = inspect.getattr_static(type(function), "__call__", None)
     return call if isinstance(call, types.FunctionType | functools.partialmethod | staticmethod | classmethod) else None

@@ -147,15 +147,17 @@ class Composite(Composable):
         return Named(self, name)
 
     def combine(self, outcomes: Mapping[Reward[..., Any], Outcome], step: int | None = None) -> Outcome:
+        """Return the one outcome that the leaves' outcomes make, by the rules above."""
         parts = {leaf: outcomes[leaf] for leaf in self.leaves}
-        failed = next((o for o in parts.values() if o.status is Status.FAILED and o.score is None), None)
-        failed = failed or next((o for o in parts.values() if o.status is Status.FAILED), None)
-        unknown = failed is not None and failed.score is None
-        answered = any(o.status is not Status.SKIPPED for o in parts.values())
-        values = {leaf: o.score if o.score is not None else self._worst[leaf] for leaf, o in parts.items()}
-        score = None if unknown or not answered else self.value(values, step)
-        if score is not None and not math.isfinite(score):
-            raise RewardDefinitionError(f"composition {self.name!r} gave {score!r}; scores are finite numbers")
+        failures = [outcome for outcome in parts.values() if outcome.status is Status.FAILED]
+        without_score = [failure for failure in failures if failure.score is None]
+        failed = next(iter([*without_score, *failures]), None)
+        score = None
+        if not without_score and any(outcome.status is not Status.SKIPPED for outcome in parts.values()):
+            values = {leaf: self._worst[leaf] if o.score is None else o.score for leaf, o in parts.items()}
+            score = self.value(values, step)
+            if not math.isfinite(score):
+                raise RewardDefinitionError(f"composition {self.name!r} gave {score!r}; scores are finite numbers")
         status = Status.FAILED if failed else Status.SKIPPED if score is None else Status.SCORED
         return Outcome(
             status=status,

@@ -190,6 +190,7 @@ class Reward(Composable, Generic[P, R]):
         return values
 
     def _as_in_a_run(self, name: str, value: object) -> Any:
+        """Return an argument as a run hands it over: a column coerced, a text in the form that the function takes."""
         parameter = next((candidate for candidate in self.spec.parameters if candidate.name == name), None)
         if parameter is None:
             rest = None if name in self.spec.bound else self.spec.rest
@@ -249,7 +250,8 @@ def make_options(
     too. Where the reward is declared by them it warns of a failure that pays.
     """
     try:
-        options = RewardOptions(**{"name": name, **{k: v for k, v in changes.items() if k != "name" or v is not None}})
+        values = {option: value for option, value in changes.items() if option != "name" or value is not None}
+        options = RewardOptions(**{"name": name, **values})
     except TypeError:
         names = sorted({*RewardOptions.__dataclass_fields__, *settings})
         unknown = min(set(changes) - set(names))
@@ -326,6 +328,8 @@ def group_reward(function: object = _NOT_GIVEN, /, **options: Any) -> Any:
 
 
 def _mark(kind: Kind, function: Any, options: dict[str, Any]) -> Any:
+    """Return the reward of a function, or where no function is passed what marks one."""
+
     def mark(marked: Callable[P, R]) -> Reward[P, R]:
         if isinstance(marked, Reward):
             raise RewardDefinitionError(f"reward {marked.name!r} is marked already; use .with_options(...)")

@@ -65,7 +65,7 @@ def why_paired(function: Callable[..., Any], hints: Mapping[str, Any]) -> str | 
         return None  # there is no source, as of what is defined at a prompt
     rest = next((parameter.name for parameter in parameters if parameter.kind is parameter.VAR_KEYWORD), None)
     columns = {p.name for p in parameters if hints.get(p.name, Any) in (Any, str, object)} - _ONE_EACH - {rest or ""}
-    column = next((name for pair in _pairs(tree) for node in pair if (name := _column(node, columns, rest))), None)
+    column = next(filter(None, (_column(node, columns, rest) for pair in _pairs(tree) for node in pair)), None)
     if column is None:
         return None
     way = _moved("from_trl", f"{called_text(function)}, in_groups=True")
@@ -151,8 +151,9 @@ def _column(node: ast.expr, columns: set[str], rest: str | None) -> str | None:
         base, key = node.value, node.slice
     else:
         return None
-    is_rest = rest is not None and _is_named(base, rest) and isinstance(key, ast.Constant)
-    return str(key.value) if is_rest and isinstance(key, ast.Constant) and key.value not in _ONE_EACH else None
+    if rest is None or not _is_named(base, rest) or not isinstance(key, ast.Constant) or key.value in _ONE_EACH:
+        return None
+    return str(key.value)
 
 
 def _is_named(node: ast.expr, name: str) -> bool:

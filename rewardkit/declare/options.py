@@ -103,8 +103,11 @@ class RewardOptions:
 
     def worst(self, sign: int) -> float | None:
         """Return the end of the range that earns least under a weight of this sign; ``None`` where there is no end."""
-        end = None if self.score_range is None else self.score_range[sign < 0]
-        return end if end is None or math.isfinite(end) else None
+        if self.score_range is None:
+            return None
+        low, high = self.score_range
+        end = high if sign < 0 else low
+        return end if math.isfinite(end) else None
 
     def stand_in(self, cause: Cause, sign: int = 1) -> float | None:
         """Return the score that stands in for a failed call, before its group is looked at; ``None`` for no score.
@@ -121,6 +124,7 @@ class RewardOptions:
         return (self.worst(sign) or 0.0) if sign else None
 
     def _check_range(self) -> None:
+        """Make the range a pair of floats; raise RewardDefinitionError where it cannot be one."""
         if self.score_range is None:
             return
         pair = self.score_range

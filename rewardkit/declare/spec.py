@@ -69,6 +69,7 @@ RESERVED = frozenset({"prompt", "completion", "messages", "completion_ids", "exa
 GROUP_RESERVED = frozenset({"prompt", "completions", "messages", "completion_ids", "example", "step", "epoch"})
 """The same for group rewards."""
 
+# Returns a parameter's value from a call's rollouts, its context and the rollouts' places, in lambdas r, c and p.
 Filler = Callable[[Sequence[Rollout | Arrived], CallContext, Sequence[int]], Any]
 
 
@@ -194,7 +195,7 @@ class RewardSpec:
             reserved = GROUP_RESERVED if self.kind is Kind.GROUP else RESERVED
             names = {p.name for p in self.parameters} | reserved | self.bound
             for column, value in example.items():
-                if column not in names and _is_told(self.kind, column, value):
+                if column not in names and _is_passed_on(self.kind, column, value):
                     arguments[column] = coerce_column(self.rest, column, _fresh(value), places[0])
         return arguments
 
@@ -315,6 +316,7 @@ def sandbox_of_process(width: int) -> RewardSandbox:
 
 
 def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: object, reward: str) -> Parameter:
+    """Return how a parameter is filled; raise RewardDefinitionError where its annotation makes no sense."""
     name = parameter.name
     required = parameter.default is inspect.Parameter.empty
     if name in ("prompt", "completions" if kind is Kind.GROUP else "completion"):
@@ -353,6 +355,8 @@ def _of_prompt(coercer: Coercer, name: str, value: object, index: int) -> Any:
 
 
 def _own_parameter(name: str, required: bool, coercer: Coercer) -> Parameter:
+    """Return a group's parameter that is filled with a list, the value of each completion."""
+
     def fill(rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]) -> list[Any]:
         pairs = zip(rollouts, places, strict=True)
         return [coerce_column(coercer, name, _fresh(rollout.example[name]), index) for rollout, index in pairs]
@@ -361,6 +365,7 @@ def _own_parameter(name: str, required: bool, coercer: Coercer) -> Parameter:
 
 
 def _text_filler(taken: TextParameter) -> Filler:
+    """Return what fills in a prompt, a completion or a group's completions in the form that is taken."""
     if taken.name == "completions":
         return lambda r, c, p: [
             taken.form_value(rollout.completion, index) for rollout, index in zip(r, p, strict=True)
@@ -374,6 +379,8 @@ def _text_filler(taken: TextParameter) -> Filler:
 
 
 def _environments_filler(kind: Kind) -> Filler:
+    """Return what fills in the live objects: here the tickets of a trainer's environments are redeemed."""
+
     def of(rollout: Rollout | Arrived) -> Any:
         value = rollout.example[ENVIRONMENTS_COLUMN]
         return value.value if isinstance(value, LiveObject) else value
@@ -399,12 +406,17 @@ def _fillers(kind: Kind, annotation: object) -> dict[str, Filler]:
     """Return the fillers of the reserved names other than prompt and completion, for one rollout or a group."""
     values = get_args(annotation)
     in_mapping = get_origin(annotation) in (dict, Mapping) and len(values) == 2 and values[1] is Any
-    raw = annotation is dict or in_mapping
+    is_raw = annotation is dict or in_mapping
     fill = _of_each if kind is Kind.GROUP else _of_one
+
+    def example(rollout: Rollout | Arrived) -> dict[Any, Any]:
+        row = _row(kind, rollout)
+        if is_raw:
+            return {column: _fresh(value) for column, value in row}
+        return {str(column): column_text(value) for column, value in row}
+
     return {name: fill(of) for name, of in _OF_ROLLOUT.items()} | {
-        "example": (lambda r, c, p: {column: _fresh(value) for column, value in _row(kind, r[0])})
-        if raw
-        else (lambda r, c, p: {str(column): column_text(value) for column, value in _row(kind, r[0])}),
+        "example": _of_one(example),
         "step": lambda r, c, p: c.step,
         "epoch": lambda r, c, p: c.epoch,
     }
@@ -412,10 +424,10 @@ def _fillers(kind: Kind, annotation: object) -> dict[str, Filler]:
 
 def _row(kind: Kind, rollout: Rollout | Arrived) -> Iterator[tuple[Any, Any]]:
     """Yield the columns that a call gets with all others, as its ``example``."""
-    return (item for item in rollout.example.items() if _is_told(kind, *item))
+    return (item for item in rollout.example.items() if _is_passed_on(kind, *item))
 
 
-def _is_told(kind: Kind, column: object, value: object) -> bool:
+def _is_passed_on(kind: Kind, column: object, value: object) -> bool:
     """Whether a call gets a column with all others: not live environments, nor what a group's rows do not share."""
     return column != ENVIRONMENTS_COLUMN and not (kind is Kind.GROUP and is_own(column, value))
 

@@ -163,11 +163,12 @@ class _JailedFunction(RewardFunction):
                     f"returned {text[:_MAX_WORDS]}; expected a finite number, a Score or None", Cause.BAD_RETURN
                 )
             case {"raised": {"type": kind, "message": message, "frames": frames}}:
-                raise self._raised(kind, message, frames)
+                raise self._own_error(kind, message, frames)
         cause, text = jail_failure(result)
         raise RewardTextError(f"no answer within {self._timeout_s:g} s" if cause is Cause.TIMEOUT else text, cause)
 
-    def _raised(self, kind: object, message: object, frames: object) -> RewardTextError:
+    def _own_error(self, kind: object, message: object, frames: object) -> RewardTextError:
+        """Return the error for what the function raised; what the jail says of it may be anything."""
         lines = self._checked.lines
         kind, message = (part[:_MAX_WORDS] if isinstance(part, str) else "" for part in (kind, message))
         text = f"{kind}: {message}" if message else kind
@@ -243,7 +244,8 @@ class _Reader:
             ([arguments.kwarg], kinds.VAR_KEYWORD),
         )
         hints, parameters = {}, []
-        for argument, kind in ((part, kind) for parts, kind in entries for part in parts if part is not None):
+        present = [(argument, kind) for part, kind in entries for argument in part if argument is not None]
+        for argument, kind in present:
             name = argument.arg
             if name in ("completions", "prompts"):
                 self._refuse(argument, f"parameter {name!r}: a reward given as text scores one completion, not a group")
@@ -273,13 +275,14 @@ class _Reader:
         self._refusals.append((self._checked.position(node), reason))
 
     def _default(self, parameter: str, default: ast.expr) -> Any:
+        """Return a default's value; ``None`` after refusing one that is not a literal."""
         try:
             return ast.literal_eval(default)
         except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
             self._refuse(default, f"the default of parameter {parameter!r} is not a literal: {_written(default)}")
 
     def _annotation(self, node: ast.expr) -> Any:
-        """Return the type that an annotation names."""
+        """Return the type that an annotation names; ``None`` after refusing one that is not allowed."""
         try:
             return _type(node)
         except (_NotAllowed, TypeError, RecursionError):
@@ -298,6 +301,7 @@ class _NotAllowed(Exception):
 
 
 def _type(node: ast.expr) -> Any:
+    """Return the type that a syntax tree names; raise _NotAllowed, or what ``typing`` raises, for any other."""
     match node:
         case ast.Constant(value=None):
             return None
@@ -338,6 +342,7 @@ def _generic(name: str, parts: list[ast.expr]) -> Any:
 
 
 def _choice(node: ast.expr) -> Any:
+    """Return a value of a ``Literal``; _NotAllowed for what is neither text, a whole number, a bool nor ``None``."""
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError):

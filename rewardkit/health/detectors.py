@@ -136,13 +136,18 @@ def flags_of(
 
 
 def _detect(detector: Detector, window: Evidence, baseline: Evidence | None) -> Iterator[Flag]:
+    """Yield a detector's flags: at most one, or of one that looks at each reward one a reward."""
     if missing_need(detector, window, baseline) is not None:
         return
-    subjects = [(reward,) for reward in window.table.scores] if detector.each else [()]
-    for subject in subjects:
-        detection = detector.find(window, baseline, *subject)
+    if not detector.each:
+        detection = detector.find(window, baseline)
         if detection is not None:
-            yield _flag(detector.name, window, detection._replace(reward=subject[0]) if subject else detection)
+            yield _flag(detector.name, window, detection)
+        return
+    for reward in window.table.scores:
+        detection = detector.find(window, baseline, reward)
+        if detection is not None:
+            yield _flag(detector.name, window, detection._replace(reward=reward))
 
 
 def _flag(name: str, window: Evidence, detection: Detection) -> Flag:

@@ -173,22 +173,24 @@ def join_tables(tables: Sequence[CompletionTable]) -> CompletionTable:
     for column_field in fields(CompletionTable):
         columns = [getattr(table, column_field.name) for table in tables]
         if column_field.name == "groups":
-            parts["groups"] = np.concatenate([c + o for c, o in zip(columns, offsets, strict=True)])
+            parts["groups"] = np.concatenate([groups + offset for groups, offset in zip(columns, offsets, strict=True)])
         elif isinstance(columns[0], Mapping):
-            names = dict.fromkeys(name for column in columns for name in column)
-            empty = _EMPTY[column_field.name]
-            parts[column_field.name] = {
-                name: np.concatenate(
-                    [
-                        column[name] if name in column else np.full(len(table), empty)
-                        for column, table in zip(columns, tables, strict=True)
-                    ]
-                )
-                for name in names
-            }
+            sizes = list(map(len, tables))
+            parts[column_field.name] = _join_by_reward(columns, sizes, _EMPTY[column_field.name])
         else:
             parts[column_field.name] = np.concatenate(columns)
     return CompletionTable(**parts)
+
+
+def _join_by_reward(parts: Sequence[Mapping[str, Any]], sizes: Sequence[int], empty: object) -> dict[str, Any]:
+    """Return each reward's column, joined of tables' columns by reward; ``empty`` stands in for what a table lacks."""
+    joined = {}
+    for name in dict.fromkeys(name for part in parts for name in part):
+        columns = [
+            part[name] if name in part else np.full(size, empty) for part, size in zip(parts, sizes, strict=True)
+        ]
+        joined[name] = np.concatenate(columns)
+    return joined
 
 
 _EMPTY: dict[str, Any] = {

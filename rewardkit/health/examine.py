@@ -173,6 +173,7 @@ def _tables(run: RunReader, steps: Sequence[int]) -> Iterator[CompletionTable]:
 
 
 def _means_between(run: RunReader, steps: Sequence[int], after: int, before: int) -> dict[str, list[float]]:
+    """Return each reward's means at the steps between two, ``nan`` where it has none."""
     series = {name: dict(run.series(name)) for name in run.rewards}
     between = [step for step in steps if after < step < before]
     return {name: [means.get(step, np.nan) for step in between] for name, means in series.items()}
@@ -192,6 +193,7 @@ def diagnose_rows(batch: ScoreBatch) -> Diagnosis:
 
 
 def _diagnose_evidence(evidence: Evidence) -> Diagnosis:
+    """Return the diagnosis of completions without steps, so without a baseline."""
     table = evidence.table
     parts = by_group(table.rewards, table.groups)
     able = parts.counts > 1

@@ -11,7 +11,7 @@ import numpy as np
 
 from rewardkit.health.evidence import Evidence
 from rewardkit.health.flag import Detection
-from rewardkit.health.measures import by_group, highest, without_nan
+from rewardkit.health.measures import BaselineShare, by_group, highest, without_nan
 from rewardkit.record.table import Floats, Whole
 from rewardkit.types import Cause
 
@@ -191,15 +191,15 @@ def skips(window: Evidence, baseline: Evidence | None, reward: str) -> Detection
     before = None
     if baseline is not None and reward in baseline.table.status and (baseline.table.status[reward] != "").any():
         parts = by_group(baseline.table.status[reward] == "k", baseline.table.groups)
-        before = float(parts.means.mean()), parts.high
-    low = shares.low
-    bound = 0.2 + before[1] if before is not None else 1.0
-    if share < 1 and not low > bound:
+        before = BaselineShare(float(parts.means.mean()), parts.high)
+    bound = 0.2 + before.high if before is not None else 1.0
+    if share < 1 and not shares.low > bound:
         return _silence_pays(window, reward)
     message = f"{share:.0%} of the calls are skipped"
-    message += "" if before is None else f", {before[0]:.0%} in the baseline"
+    message += "" if before is None else f", {before.share:.0%} in the baseline"
     action = f"See when {reward} returns None: a column that is missing, a form that the policy no longer writes?"
-    return Detection(share, min(bound, 1.0), message, action, baseline=before and before[0], rows=skipped)
+    old_share = None if before is None else before.share
+    return Detection(share, min(bound, 1.0), message, action, baseline=old_share, rows=skipped)
 
 
 def slow_rewards(window: Evidence, baseline: Evidence | None, reward: str) -> Detection | None:

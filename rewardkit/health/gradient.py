@@ -8,7 +8,15 @@ import numpy as np
 
 from rewardkit.health.evidence import Evidence, extremes
 from rewardkit.health.flag import Detection
-from rewardkit.health.measures import by_group, lower_share, mean_bounds, mean_of, upper_share, without_nan
+from rewardkit.health.measures import (
+    BaselineShare,
+    by_group,
+    lower_share,
+    mean_bounds,
+    mean_of,
+    upper_share,
+    without_nan,
+)
 
 TOP = 0.99  # A completion is at the top from this share of the way between the lowest and the highest reward
 
@@ -33,9 +41,8 @@ def zero_variance(window: Evidence, baseline: Evidence | None) -> Detection | No
     flat = parts.flat[able]
     share = float(flat.mean())
     before = _flat_share(baseline)
-    abnormal = before is not None and lower_share(flat) > before[1]
-    alone = not window.timed
-    bound = at_once if not (alone or abnormal) else static
+    abnormal = before is not None and lower_share(flat) > before.high
+    bound = static if abnormal or not window.timed else at_once
     if share <= bound or (window.timed and not abnormal and lower_share(flat) <= static):
         return None
     good = by_group(window.share_of_best(baseline), table.groups).means
@@ -44,7 +51,8 @@ def zero_variance(window: Evidence, baseline: Evidence | None) -> Detection | No
     message += f", in {worst:.0%} all worst"
     action = _GRADIENT_ACTIONS[_mostly(best, worst, share)]
     rows = np.isin(parts.places, np.flatnonzero(parts.flat))
-    return Detection(share, bound, message, action, baseline=before and before[0], rows=rows)
+    old_share = None if before is None else before.share
+    return Detection(share, bound, message, action, baseline=old_share, rows=rows)
 
 
 _GRADIENT_ACTIONS = {
@@ -62,13 +70,13 @@ def _mostly(best: float, worst: float, share: float) -> str:
     return "best" if best > 3 * worst else "worst" if worst > 3 * best else "mixed"
 
 
-def _flat_share(baseline: Evidence | None) -> tuple[float, float] | None:
-    """Return the share of flat groups in a baseline, and its upper bound."""
+def _flat_share(baseline: Evidence | None) -> BaselineShare | None:
+    """Return the share of flat groups in a baseline; ``None`` with fewer than 8 groups."""
     if baseline is None:
         return None
     parts = by_group(baseline.table.rewards, baseline.table.groups)
     flat = parts.flat[parts.counts > 1]
-    return (float(flat.mean()), upper_share(flat)) if len(flat) >= 8 else None
+    return BaselineShare(float(flat.mean()), upper_share(flat)) if len(flat) >= 8 else None
 
 
 def ceiling(window: Evidence, baseline: Evidence | None) -> Detection | None:
@@ -102,19 +110,20 @@ def std_collapse(window: Evidence, baseline: Evidence) -> Detection | None:
     Source: rewardspy (recent over baseline, 0.2).
     Limits: needs a baseline. A run at its ceiling collapses as well; ``ceiling`` then says so alone.
     """
-    spreads = [
+    now, before = (
         without_nan(by_group(evidence.share_of_best(other), evidence.table.groups).stds)
         for evidence, other in ((window, baseline), (baseline, window))
-    ]
-    if min(map(len, spreads)) < 8 or not mean_of(spreads[1]) > 0:
+    )
+    old = mean_of(before)
+    if min(len(now), len(before)) < 8 or not old > 0:
         return None
-    ratio = mean_of(spreads[0]) / mean_of(spreads[1])
-    if ratio >= 0.2 or mean_bounds(spreads[0])[1] >= mean_bounds(spreads[1])[0]:
+    ratio = mean_of(now) / old
+    if ratio >= 0.2 or mean_bounds(now).high >= mean_bounds(before).low:
         return None
     message = f"the spread of rewards inside groups is {ratio:.0%} of what it was"
     action = "Read the completions of one prompt beside each other: are they one text by now? Raise the temperature or"
     action += " the KL penalty, or give a reward that tells good from better."
-    return Detection(mean_of(spreads[0]), 0.2 * mean_of(spreads[1]), message, action, baseline=mean_of(spreads[1]))
+    return Detection(mean_of(now), 0.2 * old, message, action, baseline=old)
 
 
 def dominance(window: Evidence, baseline: Evidence | None, reward: str) -> Detection | None:
@@ -142,9 +151,9 @@ def dominance(window: Evidence, baseline: Evidence | None, reward: str) -> Detec
         if differs.sum() < max(8, 0.1 * len(differs)):
             return None
         shares.append(spread[differs] / (spread + other_spread)[differs])
-    if min(mean_bounds(part)[0] for part in shares) <= 0.9:
+    if min(mean_bounds(part).low for part in shares) <= 0.9:
         return None
-    share = mean_of(shares[0])
+    share = mean_of(shares[0])  # with the weights
     message = f"{reward} makes {share:.1%} of the spread inside groups; what the other rewards say is drowned"
     action = f"Bring the rewards to one scale: divide {reward} by its range, or give it a smaller weight."
     return Detection(share, 0.9, message, action)
@@ -169,9 +178,10 @@ def constant(window: Evidence, baseline: Evidence | None, reward: str) -> Detect
     old_scores = np.empty(0) if baseline is None else _own_scores(baseline, reward)
     if len(old_scores) and np.ptp(old_scores) > 1e-9:
         share = float(np.isclose(old_scores, value).mean())
-        if value >= extremes([baseline, window] if baseline else [window], reward)[1] or share ** len(scores) > 1e-6:
+        _, best = extremes([baseline, window] if baseline else [window], reward)
+        if value >= best or share ** len(scores) > 1e-6:
             return None
-    elif window.timed and not _always(window, reward, value):
+    elif window.timed and not _is_suspect(window, reward, value):
         return None
     message = f"all {len(scores):,} scores are {value:g}"
     action = "Score some completions that must be right and some that must be wrong (rewardkit test, rewardkit audit)."
@@ -179,13 +189,15 @@ def constant(window: Evidence, baseline: Evidence | None, reward: str) -> Detect
 
 
 def _own_scores(evidence: Evidence, reward: str) -> Any:
+    """Return a reward's scores without the defaults that stand in for failures."""
     table = evidence.table
     if reward not in table.scores:
         return np.empty(0)
     return without_nan(np.where(table.status[reward] == "s", table.scores[reward], np.nan))
 
 
-def _always(window: Evidence, reward: str, value: float) -> bool:
+def _is_suspect(window: Evidence, reward: str, value: float) -> bool:
+    """Return whether a reward's mean at each step since its version began is the value, or was above it at one."""
     series = without_nan(window.series.get(reward, np.empty(0)))
     return not len(series) or bool(np.isclose(series, value).all()) or value < float(series.max())
 

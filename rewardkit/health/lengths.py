@@ -6,7 +6,15 @@ import numpy as np
 
 from rewardkit.health.evidence import CLIPPED, Evidence, by_step, lengths
 from rewardkit.health.flag import Detection
-from rewardkit.health.measures import by_group, change, highest, inside_groups, lower_share, without_nan
+from rewardkit.health.measures import (
+    BaselineShare,
+    by_group,
+    change,
+    highest,
+    inside_groups,
+    lower_share,
+    without_nan,
+)
 
 
 def length_drift(window: Evidence, baseline: Evidence) -> Detection | None:
@@ -97,11 +105,11 @@ def clipped(window: Evidence, baseline: Evidence | None) -> Detection | None:
     low, before = lower_share(shares, size), None
     if baseline is not None and len(without_nan(baseline.table.truncated)):
         parts = by_group(baseline.table.truncated, baseline.table.groups)
-        before = float(np.nanmean(parts.means)), parts.high
-    bound = 0.2 if before is not None and low > before[1] else 0.5
+        before = BaselineShare(float(np.nanmean(parts.means)), parts.high)
+    bound = 0.2 if before is not None and low > before.high else 0.5
     if not low > bound:
         return None
     share = float(np.nanmean(shares))
     message = f"{share:.0%} of completions are truncated at the most tokens allowed"
     action = "Raise max_completion_length, or punish length softly; truncated completions have no answer to score."
-    return Detection(share, bound, message, action, baseline=None if before is None else before[0], rows=is_cut)
+    return Detection(share, bound, message, action, baseline=None if before is None else before.share, rows=is_cut)

@@ -65,7 +65,7 @@ def highest(values: ArrayLike) -> Whole:
 
 
 def mean_of(values: ArrayLike) -> float:
-    """Return the mean of the without_nan values; ``nan`` without any."""
+    """Return the mean of the values that are not ``nan``; ``nan`` without any."""
     numbers = without_nan(values)
     return float(numbers.mean()) if len(numbers) else math.nan
 
@@ -92,13 +92,27 @@ def _bound(values: ArrayLike, size: float, z: float) -> float:
     return float(numbers.mean()) + z * math.sqrt(spread / len(numbers))
 
 
-def mean_bounds(values: ArrayLike) -> tuple[float, float]:
-    """Return a mean less and plus ``Z`` standard errors; ``nan`` with fewer than two values."""
+class BaselineShare(NamedTuple):
+    """A share in the baseline."""
+
+    share: float
+    high: float  # its upper bound
+
+
+class MeanBounds(NamedTuple):
+    """A mean less and plus ``Z`` standard errors."""
+
+    low: float
+    high: float
+
+
+def mean_bounds(values: ArrayLike) -> MeanBounds:
+    """Return the bounds of values' mean; ``nan`` with fewer than two values."""
     numbers = without_nan(values)
     if len(numbers) < 2:
-        return math.nan, math.nan
-    error = Z * float(numbers.std(ddof=1)) / math.sqrt(len(numbers))
-    return float(numbers.mean()) - error, float(numbers.mean()) + error
+        return MeanBounds(math.nan, math.nan)
+    mean, error = float(numbers.mean()), Z * float(numbers.std(ddof=1)) / math.sqrt(len(numbers))
+    return MeanBounds(mean - error, mean + error)
 
 
 class Shift(NamedTuple):
@@ -106,7 +120,7 @@ class Shift(NamedTuple):
 
     before: float  # The mean before
     after: float  # The mean after
-    errors: float  # The difference in standard errors (Welch's t); 0 where it is not without_nan
+    errors: float  # The difference in standard errors (Welch's t); 0 where it is not known
 
 
 def change(before: ArrayLike, after: ArrayLike) -> Shift:

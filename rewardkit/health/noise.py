@@ -66,19 +66,19 @@ def noise_of(first: ArrayLike, second: ArrayLike, groups: ArrayLike) -> Noise:
             " each"
         )
     left, right, labels = _in_groups(left, right, labels)
-    parts = by_group(left, labels.astype(np.int64)), by_group(right, labels.astype(np.int64))
-    counts = parts[0].counts
+    left_groups, right_groups = (by_group(values, labels.astype(np.int64)) for values in (left, right))
+    counts = left_groups.counts
     size = float(counts.mean()) if len(counts) else math.nan
     freedom = len(left) - len(counts)
-    off = [values - part.means[part.places] for values, part in zip((left, right), parts, strict=True)]
     if freedom < 1:
         return Noise(len(left), len(counts), math.nan, math.nan, math.nan, None, None)
-    variance = (float((off[0] ** 2).sum()) + float((off[1] ** 2).sum())) / (2 * freedom)
     # inside groups: what shifts all scores of a group alike, such as a judge's mood, moves no advantage
-    noise = float(((off[0] - off[1]) ** 2).sum()) / (2 * freedom)
+    left, right = left - left_groups.means[left_groups.places], right - right_groups.means[right_groups.places]
+    variance = (float((left**2).sum()) + float((right**2).sum())) / (2 * freedom)
+    noise = float(((left - right) ** 2).sum()) / (2 * freedom)
     share = min(noise / variance, 1.0) if variance > 1e-18 else math.nan
-    has_sign = (np.abs(off[0]) > 1e-9) & (np.abs(off[1]) > 1e-9)
-    agreeing = float((np.sign(off[0][has_sign]) == np.sign(off[1][has_sign])).mean()) if has_sign.any() else math.nan
+    has_sign = (np.abs(left) > 1e-9) & (np.abs(right) > 1e-9)
+    agreeing = float((np.sign(left) == np.sign(right))[has_sign].mean()) if has_sign.any() else math.nan
     return Noise(
         len(left), len(counts), share, math.nan if math.isnan(share) else sign_right(1 - share, size), agreeing,
         generations_needed(1 - share), scorings_needed(1 - share, size),

@@ -34,6 +34,7 @@ def batch_of(rollouts: Sequence[Rollout], where: str) -> ScoreBatch:
 
 
 def _outcome(fields: Any, where: str) -> Outcome:
+    """Return the outcome in a row's fields; raise DataError where they are not those of an outcome."""
     try:
         score, cause = fields["score"], fields.get("cause")
         return Outcome(

@@ -85,19 +85,19 @@ def format_saturated(window: Evidence, baseline: Evidence) -> Detection | None:
     constant is left to ``constant``.
     """
     windows = [baseline, window]
-    full = max((_since_full(window, windows, name), name) for name in window.paid)
-    if full[0] < 50:
+    full_steps, full = max((_since_full(window, windows, name), name) for name in window.paid)
+    if full_steps < 50:
         return None
     flat: dict[str, float] = {}
     for name in window.paid:
-        most = _most_rise(window, windows, name, full[0]) if name != full[1] else None
+        most = _most_rise(window, windows, name, full_steps) if name != full else None
         if most is not None:
             flat[name] = most
     if not flat or max(flat.values()) >= 0.1:
         return None
-    idle = ", ".join(f"{name} stays at {float(window.series[name][-full[0] :].mean()):.3g}" for name in flat)
-    message = f"{full[1]} is full since {full[0]} steps, and {idle}"
-    action = f"Lower the weight of {full[1]} or make it a gate, and look whether any completion earns more of the rest."
+    idle = ", ".join(f"{name} stays at {float(window.series[name][-full_steps:].mean()):.3g}" for name in flat)
+    message = f"{full} is full since {full_steps} steps, and {idle}"
+    action = f"Lower the weight of {full} or make it a gate, and look whether any completion earns more of the rest."
     only = next(iter(flat)) if len(flat) == 1 else None
     return Detection(max(flat.values()), 0.1, message, action, reward=only)
 
@@ -187,4 +187,4 @@ def held_out_falls(window: Evidence, baseline: Evidence, reward: str) -> Detecti
         f"Read completions with a high reward and a low {reward}; the paid rewards no longer measure what is meant."
     )
     gap = np.nan_to_num(window.share_of_best(baseline)) - np.nan_to_num(window.table.scores[reward])
-    return Detection(fell, -0.2, message, action, baseline=mean_of(pairs[0][0]), rows=highest(gap))
+    return Detection(fell, -0.2, message, action, baseline=mean_of(baseline.table.scores[reward]), rows=highest(gap))

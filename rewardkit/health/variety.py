@@ -11,7 +11,7 @@ import numpy as np
 
 from rewardkit.health.evidence import Evidence
 from rewardkit.health.flag import Detection
-from rewardkit.health.measures import lower_share, mean_bounds, mean_of, upper_share
+from rewardkit.health.measures import BaselineShare, lower_share, mean_bounds, mean_of, upper_share
 
 WORDS = 200  # Words of a completion that distinct-n reads, so that longer completions compare with shorter ones
 PACKED_CHARS = 2_000  # Characters of a completion that are packed
@@ -62,17 +62,19 @@ def _copy_detection(
     low, before = lower_share(shares, size), None
     if baseline is not None:
         old_shares, old_size = copies(baseline)
-        before = (mean_of(old_shares), upper_share(old_shares, old_size)) if len(old_shares) >= 4 else None
-    risen = before is not None and low > before[1] + 0.2
+        if len(old_shares) >= 4:
+            before = BaselineShare(mean_of(old_shares), upper_share(old_shares, old_size))
+    risen = before is not None and low > before.high + 0.2
     sample = window.sampled()
     is_long = float(np.median([len(text) for text in sample.texts])) >= LEAST_CHARS
     bound = 0.3 if risen else 0.5
     if not low > bound or not (risen or is_long):
         return None
     share, texts = mean_of(shares), list(map(_plain, sample.texts))
-    most = Counter(texts).most_common(1)[0][0]
-    rows = np.isin(window.table.ids, sample.table.ids[[text == most for text in texts]])
-    return Detection(share, bound, f"{share:.0%} {message}", action, baseline=before and before[0], rows=rows)
+    ((commonest, _),) = Counter(texts).most_common(1)
+    rows = np.isin(window.table.ids, sample.table.ids[[text == commonest for text in texts]])
+    old_share = None if before is None else before.share
+    return Detection(share, bound, f"{share:.0%} {message}", action, baseline=old_share, rows=rows)
 
 
 def _plain(text: str) -> str:
@@ -92,13 +94,14 @@ def _texts_by_group(evidence: Evidence) -> list[list[str]]:
 
 
 def _copies_in_groups(evidence: Evidence) -> tuple[list[float], float]:
+    """Return the share of copies in each group, and the groups' mean size."""
     groups = _texts_by_group(evidence)
     shares = [1 - len(set(texts)) / len(texts) for texts in groups]
     return shares, sum(map(len, groups)) / max(len(groups), 1)
 
 
 def _copies_across(evidence: Evidence) -> tuple[list[float], float]:
-    """Return, one a prompt, the share of its texts that another prompt has."""
+    """Return, one a prompt, the share of its texts that another prompt has, and the prompts' mean number of texts."""
     sample, prompts_of = evidence.sampled(), defaultdict(set)
     by_prompt = defaultdict(list)
     for prompt, text in zip(sample.table.prompts.tolist(), map(_plain, sample.texts), strict=True):
@@ -120,7 +123,7 @@ def distinct_words(window: Evidence, baseline: Evidence) -> Detection | None:
     now, before = _distinct(window), _distinct(baseline)
     if min(len(now), len(before)) < 4 or mean_of(now) >= 0.5 * mean_of(before):
         return None
-    if mean_bounds(now)[1] >= mean_bounds(before)[0]:
+    if mean_bounds(now).high >= mean_bounds(before).low:
         return None
     message = f"{mean_of(now):.0%} of the pairs of words in a group are distinct, {mean_of(before):.0%} at first"
     action = "Read a group side by side; raise the temperature or the KL penalty before all of it is one text."
@@ -153,10 +156,10 @@ def repetition(window: Evidence, baseline: Evidence | None) -> Detection | None:
     now = _packing_ratios(window)
     if len(now) < 20:
         return None
-    low, before = mean_bounds(now)[0], None
+    low, before = mean_bounds(now).low, None
     if baseline is not None and len(_packing_ratios(baseline)) >= 20:
         before = _packing_ratios(baseline)
-    risen = before is not None and mean_of(now) > 1.5 * mean_of(before) and low > mean_bounds(before)[1]
+    risen = before is not None and mean_of(now) > 1.5 * mean_of(before) and low > mean_bounds(before).high
     bound = max(3.0, 1.5 * mean_of(before)) if risen and before is not None else 8.0
     if not low > min(bound, 8.0):
         return None

@@ -77,6 +77,7 @@ class _CsvFile:
         self._row_lines: list[str] = []
 
     def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield the rows as :func:`csv_rows` does."""
         text = self._decode_lines()
         first = next((line for line in text if line.strip()), None)
         if first is None:
@@ -86,7 +87,7 @@ class _CsvFile:
         self._start = self._number
         reader = csv.reader(itertools.chain([first], text), delimiter=delimiter_of(first), strict=True)
         header = self._next(reader) or []
-        self._check(header)
+        self._check_header(header)
         while True:
             self._start, self._row_lines = self._number + 1, []
             if (cells := self._next(reader, header)) is None:
@@ -113,6 +114,7 @@ class _CsvFile:
         return f"{column}a quote is opened and not closed before the end of the file"
 
     def _decode_lines(self) -> Iterator[str]:
+        """Yield the lines as text, and keep those of the row for an error; raise DataError for other than UTF-8."""
         for raw in self._lines:
             self._number += 1
             try:
@@ -125,7 +127,7 @@ class _CsvFile:
             self._row_lines.append(line)
             yield line
 
-    def _check(self, header: Sequence[str]) -> None:
+    def _check_header(self, header: Sequence[str]) -> None:
         for number, name in enumerate(header, 1):
             if not name.strip():
                 self._refuse(f"column {number} has no name; pandas writes its index so, unless with index=False")
@@ -134,10 +136,13 @@ class _CsvFile:
 
     def _row(self, header: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
         if len(cells) != len(header):
-            at = len(header)
-            more = f"{_preview(cells[at])} stands in none" if len(cells) > at else f"{header[len(cells)]!r} is missing"
+            width = len(header)
+            if len(cells) > width:
+                flaw = f"{_preview(cells[width])} stands in none"
+            else:
+                flaw = f"{header[len(cells)]!r} is missing"
             quoted = "a cell with a delimiter or a line break stands in quotes"
-            self._refuse(f"{len(cells)} cells, where the header has {at} columns: {more}; {quoted}")
+            self._refuse(f"{len(cells)} cells, where the header has {width} columns: {flaw}; {quoted}")
         return {name: self._value(name, cell) for name, cell in zip(header, cells, strict=True)}
 
     def _value(self, column: str, cell: str) -> Any:

@@ -142,6 +142,7 @@ class _Lines:
 
 @contextlib.contextmanager
 def _open_input(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for the block, or hand out standard input, which stays open."""
     if path != STDIN:
         with path.open("rb") as file:
             yield file

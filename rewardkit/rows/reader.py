@@ -132,6 +132,7 @@ def check_prompts(label: str, rows: Sequence[Row]) -> None:
 
 
 def _read(path: Path, needs: Sequence[str], limit: int | None) -> list[Row]:
+    """Return the rows of a file or folder, each with the keys of the first, of which ``needs`` are some."""
     label = name_of(path)
     rows: list[Row] = []
     for number, record in records(path):
@@ -141,8 +142,9 @@ def _read(path: Path, needs: Sequence[str], limit: int | None) -> list[Row]:
         if values is None:
             continue
         row = Row(number, values)
-        for key in (key for key in needs if not rows and key not in values):
-            _refuse(label, number, f"{key!r} is missing; it has {_names(values) or 'nothing'}")
+        missing = [] if rows else [key for key in needs if key not in values]  # later rows have the first one's keys
+        if missing:
+            _refuse(label, number, f"{missing[0]!r} is missing; it has {_names(values) or 'nothing'}")
         if not values:
             _refuse(label, number, f"expected an object with columns, got '{{}}'{_advice(path, number, '{}')}")
         rows.append(row)
@@ -194,6 +196,7 @@ def _advice(path: Path | None, line: int, text: str) -> str:
 
 
 def _check_characters(label: str, line: int, values: Mapping[str, Any]) -> None:
+    """Raise DataError for half of a surrogate pair in a column that a trainer reads."""
     for column, value in values.items():
         if column in ("completion", "completions"):
             continue  # a model wrote it, and no trainer reads it from a file
@@ -207,6 +210,7 @@ def _check_characters(label: str, line: int, values: Mapping[str, Any]) -> None:
 
 
 def _check_keys(label: str, row: Row, first: Row) -> None:
+    """Raise DataError where a row has other keys than the first."""
     if row.values.keys() == first.values.keys():
         return
     missing = [key for key in first.values if key not in row.values]
@@ -217,6 +221,7 @@ def _check_keys(label: str, row: Row, first: Row) -> None:
 
 
 def _talk(label: str, row: Row, key: str) -> Talk:
+    """Return a row's prompt or completion; raise DataError where it is neither text nor messages with roles."""
     value = row.values[key]
     if isinstance(value, str):
         return value

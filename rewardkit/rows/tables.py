@@ -11,6 +11,7 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
@@ -32,18 +33,24 @@ _SPLITS = "dataset_dict.json"
 Change: TypeAlias = Callable[[Any], Any]
 
 
+@dataclass(slots=True)
+class _RowCount:
+    """How many rows were read, for errors."""
+
+    rows: int = 0
+
+
 def table_rows(file: IO[bytes], label: str, head: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the rows of a Parquet or Arrow file with their numbers, counted from 1; its first bytes tell the format.
 
     Raises DataError where it cannot be read, has no rows, or holds a number that is not finite.
     """
     kind = "Parquet" if head.startswith(PARQUET) else "Arrow"
-    with _arrow_errors(label, kind) as rows_read:
+    with _arrow_errors(label, kind) as count:
         file = file if file.seekable() else io.BytesIO(file.read())
-        yield from _check_batches(
-            _parquet_batches(file) if kind == "Parquet" else _arrow_batches(file, head), label, rows_read
-        )
-        if not rows_read[0]:
+        batches = _parquet_batches(file) if kind == "Parquet" else _arrow_batches(file, head)
+        yield from _check_batches(batches, label, count)
+        if not count.rows:
             raise DataError(f"{label}: no rows in it: the table of this {kind} file is empty")
 
 
@@ -64,11 +71,11 @@ def saved_rows(folder: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             f"{label}: holds several splits; name one: {', '.join(str(folder / split) for split in splits)}"
         )
     names = [entry["filename"] for entry in _read_json(folder / _STATE).get("_data_files", [])]
-    with _arrow_errors(label, "Arrow") as rows_read:
+    with _arrow_errors(label, "Arrow") as count:
         for name in names:
             with (folder / name).open("rb") as file:
-                yield from _check_batches(_arrow_batches(file, file.read(8)), label, rows_read)
-        if not rows_read[0]:
+                yield from _check_batches(_arrow_batches(file, file.read(8)), label, count)
+        if not count.rows:
             raise DataError(f"{label}: no rows in it")
 
 
@@ -83,8 +90,8 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _arrow_errors(label: str, kind: str) -> Iterator[list[int]]:
-    """Raise Arrow's errors as DataErrors; yield a list with the count of rows read, which the caller updates."""
+def _arrow_errors(label: str, kind: str) -> Iterator[_RowCount]:
+    """Raise Arrow's errors as DataErrors; yield the count of rows read, which the caller keeps up."""
     try:
         import pyarrow  # heavy, and few files need it
     except ImportError as error:
@@ -92,12 +99,12 @@ def _arrow_errors(label: str, kind: str) -> Iterator[list[int]]:
         raise DataError(
             f"{label}: {article} {kind} file, which the library pyarrow reads: pip install pyarrow"
         ) from error
-    rows_read = [0]
+    count = _RowCount()
     try:
-        yield rows_read
+        yield count
     except (pyarrow.ArrowException, ValueError, MemoryError) as error:  # a damaged length may ask for any memory
         message = " ".join(str(error).split()) or type(error).__name__
-        raise DataError(f"{label}: damaged: {kind} cannot be read after row {rows_read[0]}: {message}") from None
+        raise DataError(f"{label}: damaged: {kind} cannot be read after row {count.rows}: {message}") from None
 
 
 def _parquet_batches(file: IO[bytes]) -> Iterator[pyarrow.RecordBatch]:
@@ -118,25 +125,24 @@ def _arrow_batches(file: IO[bytes], head: bytes) -> Iterator[pyarrow.RecordBatch
 
 
 def _check_batches(
-    batches: Iterator[pyarrow.RecordBatch], label: str, rows_read: list[int]
+    batches: Iterator[pyarrow.RecordBatch], label: str, count: _RowCount
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield checked rows with their numbers, which ``rows_read`` counts; DataError for an infinity or nan."""
+    """Yield checked rows with their numbers, and count them; DataError for an infinity or nan."""
     for batch in batches:
         batch.validate(full=True)  # a damaged offset would end the process, not raise
         json_columns = _json_features(batch.schema.metadata or {})
         changes = {
-            field.name: change
-            for field in batch.schema
-            if (change := _value_of if field.name in json_columns else _json_inside(field.type)) is not None
+            field.name: _value_of if field.name in json_columns else _json_inside(field.type) for field in batch.schema
         }
         for values in batch.to_pylist():
-            rows_read[0] += 1
+            count.rows += 1
             for column, value in values.items():
-                if column in changes:
-                    values[column] = changes[column](value)
+                change = changes[column]
+                if change is not None:
+                    values[column] = change(value)
                 elif _is_endless(value):
-                    raise DataError(f"{label}:{rows_read[0]}: column {column!r}: holds nan or an infinity; write null")
-            yield rows_read[0], values
+                    raise DataError(f"{label}:{count.rows}: column {column!r}: holds nan or an infinity; write null")
+            yield count.rows, values
 
 
 def _json_features(metadata: Mapping[bytes, bytes]) -> list[str]:

@@ -85,6 +85,7 @@ class Alarms:
                 self._warn(name, count, batch)
 
     def _warn(self, name: str, count: _Count, batch: _Count) -> None:
+        """Log that no call so far, or of this batch, has scored, or that most have failed; each level once a reward."""
         level = logging.ERROR
         if not count.scored:
             message = count.silence(f"every one of the first {count.calls} completions")

@@ -120,6 +120,7 @@ def _unreadable(value: object, error: BaseException) -> CallFinding:
 
 
 def _row(options: RewardOptions, value: object) -> CallFinding:
+    """Return the finding of a value for one rollout; a value whose own methods raise, raises here."""
     if value is None:
         return CallFinding()
     if isinstance(value, Score):
@@ -135,6 +136,7 @@ def _row(options: RewardOptions, value: object) -> CallFinding:
 
 
 def _of_score(options: RewardOptions, score: Score) -> CallFinding:
+    """Return the finding of a ``Score``: its texts cleaned, its metrics as floats."""
     if isinstance(score.value, Score):
         return _bad("returned a Score inside a Score")
     finding = _row(options, score.value)
@@ -160,6 +162,7 @@ def _record(record: Unanswered) -> Unanswered:
 
 
 def _group(options: RewardOptions, value: object, rollouts: int) -> CallFinding:
+    """Return the finding of a group's values; an exception among them is the failure of its rollout."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if not isinstance(value, list | tuple):
@@ -195,6 +198,7 @@ def _not_finite(value: object, number: float) -> str:
 
 
 def _hint(value: object) -> str:
+    """Return a hint at a value that was not awaited, and close it, so that Python does not warn of it too."""
     if inspect.isawaitable(value):
         if inspect.iscoroutine(value):
             value.close()

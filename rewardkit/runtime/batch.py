@@ -50,9 +50,10 @@ def with_worst_of_groups(
         groups = groups or _groups(rollouts)
         changed = filled[reward] = list(column)
         for group in groups:
-            earned = [sign * o.score for row in group if (o := column[row]).status is Status.SCORED and o.score]
+            earned = [column[row].score or 0.0 for row in group if column[row].status is Status.SCORED]
+            worst = min([0.0, *(sign * score for score in earned)])
             for row in waiting.intersection(group):
-                changed[row] = column[row]._replace(score=sign * min(0.0, *earned, 0.0) or 0.0)  # no -0.0
+                changed[row] = column[row]._replace(score=sign * worst or 0.0)  # no -0.0
     return filled
 
 
@@ -77,6 +78,6 @@ def combine(
         if parts == (reward,):
             combined[name] = columns[parts[0]]
         else:
-            each = ({leaf: columns[leaf][row] for leaf in parts} for row in range(rows))
-            combined[name] = [reward.combine(outcomes, step) for outcomes in each]
+            outcomes_by_row = ({leaf: columns[leaf][row] for leaf in parts} for row in range(rows))
+            combined[name] = [reward.combine(outcomes, step) for outcomes in outcomes_by_row]
     return combined

@@ -54,15 +54,16 @@ def cache_key(number: int, spec: RewardSpec, rollouts: Sequence[Rollout], contex
     The reward's number in the runtime is part of the key, because two rewards may have one version.
     """
     names = {parameter.name for parameter in spec.parameters}
-    wanted = spec.wanted_columns
+    wanted, takes_messages = spec.wanted_columns, "messages" in names
     inputs: list[object] = [context.step if "step" in names else None, context.epoch if "epoch" in names else None]
     for rollout in rollouts:
-        example = sorted((str(c), v) for c, v in rollout.example.items() if wanted is None or c in wanted)
-        conversation = "messages" in names
+        example = sorted(
+            (str(column), value) for column, value in rollout.example.items() if wanted is None or column in wanted
+        )
         inputs.append(
             (
-                rollout.prompt if conversation or "prompt" in names else None,
-                rollout.completion if conversation or {"completion", "completions"} & names else None,
+                rollout.prompt if takes_messages or "prompt" in names else None,
+                rollout.completion if takes_messages or {"completion", "completions"} & names else None,
                 rollout.completion_ids if "completion_ids" in names else None,
                 example,
             )

@@ -110,6 +110,7 @@ def _fields(finding: CallFinding) -> dict[str, object]:
 
 
 def _group_of(answer: dict[str, object], rollouts: int) -> CallFinding | None:
+    """Return the finding of a group; ``None`` where the answer is not one finding for each rollout."""
     rows = answer["rows"]
     if len(answer) > 1 or type(rows) is not list or len(rows) != rollouts:
         return None

@@ -98,7 +98,8 @@ def run_inline(settler: Settler, code: RunCode) -> RunningBatch:
         segments += piece.segments
         for call in piece.calls:
             while retries := settler.take([_run(plan, call, segments, code)]):
-                time.sleep(retries[0][0])
+                ((delay_s, _),) = retries
+                time.sleep(delay_s)
     settler.finish()
     done: concurrent.futures.Future[None] = concurrent.futures.Future()
     done.set_result(None)
@@ -106,6 +107,7 @@ def run_inline(settler: Settler, code: RunCode) -> RunningBatch:
 
 
 def _run(plan: Plan, call: RewardCall, segments: Sequence[bytes], code: RunCode) -> CallResult:
+    """Run a call in this process, and return its result as a worker's would arrive."""
     spec = plan.rewards[call.target].spec
     rollouts = [rollout_of(segments[index]) for index in call.places]
     process = os.getpid()
@@ -118,7 +120,7 @@ def _run(plan: Plan, call: RewardCall, segments: Sequence[bytes], code: RunCode)
                 finding = attempt(spec, rollouts, plan.context, call.places)
         except _Cancelled:
             finding = None
-        if os.getpid() != process:
+        if os.getpid() != process:  # what the call forked
             os._exit(0)
         duration_s = time.monotonic() - start_s
     if finding is None:

@@ -137,7 +137,7 @@ class Plan:
             first += len(part.rollouts)
 
     def _lost(self, number: int) -> Iterator[CachedReply]:
-        """Return the outcomes of a group reward on the rows whose groups are not whole."""
+        """Yield the outcomes of a group reward on the rows whose groups are not whole."""
         for row, reason in self._late.items():
             yield CachedReply(number, (row,), (self._lost_outcome(number, reason),))
 
@@ -193,13 +193,15 @@ def _with_live(rewards: Sequence[Reward[..., Any]], rollouts: list[Rollout]) -> 
     """Return the rollouts, with environments that travel as tickets where a reward takes them."""
     if not any(reward.spec.wants_environments for reward in rewards):
         return rollouts
+    return [_with_ticket(rollout) for rollout in rollouts]
+
+
+def _with_ticket(rollout: Rollout) -> Rollout:
+    """Return a rollout whose environment is a ticket; one without an environment, or a wrong one, as it is."""
     column = ENVIRONMENTS_COLUMN
-    return [
-        replace(rollout, example={**rollout.example, column: LiveObject.of(rollout.example[column])})
-        if isinstance(rollout, Rollout) and isinstance(rollout.example, Mapping) and column in rollout.example
-        else rollout
-        for rollout in rollouts
-    ]
+    if not (isinstance(rollout, Rollout) and isinstance(rollout.example, Mapping) and column in rollout.example):
+        return rollout
+    return replace(rollout, example={**rollout.example, column: LiveObject.of(rollout.example[column])})
 
 
 def check_rollouts(

@@ -430,6 +430,7 @@ class Runtime:
         return run_inline(settler, self._code) if self._pool is None else run_in_workers(self._pool, settler)
 
     def _batch(self, run: RunningBatch) -> ScoreBatch:
+        """Return the scores of a batch that is done; raise InfrastructureError where too many calls were lost."""
         plan = run.settler.plan
         columns = run.settler.columns()
         self._alarms.look_at({leaf.name: column for leaf, column in columns.items()})

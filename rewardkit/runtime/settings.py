@@ -25,7 +25,7 @@ def check_isolated(leaves: Iterable[Reward[..., Any]]) -> None:
 
 
 def leaves_of(rewards: Iterable[Composable]) -> list[Reward[..., Any]]:
-    """Return the plain rewards in a set, each once."""
+    """Return the plain rewards in a set, each once; raise RewardDefinitionError where two have one name."""
     leaves = dict.fromkeys(leaf for reward in rewards for leaf in reward.leaves)
     names = [leaf.name for leaf in leaves]
     for name in names:
@@ -41,8 +41,9 @@ def signs_of(rewards: Mapping[str, Composable], weights: Mapping[str, float]) ->
     """Return the sign of each weighted leaf: 1 where higher scores are paid more, -1 where less, 0 where both."""
     signs: dict[Reward[..., Any], set[int]] = {}
     for name, reward in rewards.items():
-        for leaf, sign in reward.uses(-1 if weights[name] < 0 else 1) if weights[name] else ():
-            signs.setdefault(leaf, set()).add(sign)
+        if weights[name]:
+            for leaf, sign in reward.uses(-1 if weights[name] < 0 else 1):
+                signs.setdefault(leaf, set()).add(sign)
     return {leaf: sum(values) for leaf, values in signs.items()}
 
 

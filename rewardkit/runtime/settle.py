@@ -81,6 +81,7 @@ class Settler:
         self.plan = plan
         self._rewards = plan.rewards
         self._versions = [reward.version for reward in plan.rewards]
+        # by reward, what a bare score's outcome has from its logs on
         self._tails = [Outcome(Status.SCORED, None, version=version)[_LOGS:] for version in self._versions]
         self._cache = cache
         self._raise = raise_failures
@@ -168,6 +169,7 @@ class Settler:
         return tuple(_outcome(row, execution, options, sign) for row in finding.rows or (finding,) * len(call.places))
 
     def _settle(self, call: RewardCall, outcomes: tuple[Outcome, ...], options: RewardOptions) -> None:
+        """Fill in outcomes that are final; raise for a failure that ends the batch."""
         spared = self._shared or self._rewards[call.target] in self.spared
         for row, outcome in zip(call.places, outcomes, strict=True):
             if outcome.status is Status.FAILED and not spared:
@@ -209,6 +211,7 @@ def check_failure(options: RewardOptions, outcome: Outcome, row: int, step: int 
 
 
 def _outcome(finding: CallFinding, execution: Execution, options: RewardOptions, sign: int) -> Outcome:
+    """Return a finding's outcome; the score of a failure is what stands in for it."""
     status = Status.SKIPPED if finding.score is None else Status.SCORED
     score, cause = finding.score, finding.cause
     if cause is not None:

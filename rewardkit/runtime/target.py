@@ -61,6 +61,7 @@ def time_to_load_s(reward: Reward[..., Any]) -> float:
 
 
 def _rebuild(kind: type[RewardTarget], reward: Reward[..., Any]) -> RewardTarget:
+    """Return the target on arrival in a worker, with its reward loaded."""
     try:
         load(reward)
     except RewardError as error:

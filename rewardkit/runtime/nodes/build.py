@@ -80,7 +80,10 @@ def node_pool(
 
     @functools.cache
     def level() -> str | None:
-        return describe(dumps(target, *remote.values()), {"path": path, **options})[1] if target.jailed else None
+        if not target.jailed:
+            return None
+        _, jail_level = describe(dumps(target, *remote.values()), {"path": path, **options})
+        return jail_level
 
     versions = {reward.name: reward.spec.fingerprint.source for reward in remote.values()}
     expectation = NodeExpectation(versions, level)

@@ -15,7 +15,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rewardkit.runtime.nodes.cluster import NodeCluster, Outbox
 from rewardkit.runtime.nodes.host import Forward
@@ -29,6 +29,15 @@ TICK_S = 1.0  # Seconds between two looks at the nodes' health
 CLOSE_S = 5.0  # Seconds that the end waits for a cluster to hear of it
 
 _log = logging.getLogger("rewardkit")
+
+
+class _Retry(NamedTuple):
+    """A call that is made again; in the heap the first due comes first, of several the first that was put in."""
+
+    due: float
+    order: int
+    job: int
+    call: Call
 
 
 class NodePool:
@@ -60,7 +69,7 @@ class NodePool:
         self._recruiting = Recruiting(cluster, order, expectation, self._outbox, self._commands.put, self)
         self._jobs: dict[int, Job] = {}
         self._home_jobs: dict[int, Job] = {}  # by number, what the home pool runs of each job
-        self._retries: list[tuple[float, int, int, Call]] = []  # when, order, job, call
+        self._retries: list[_Retry] = []  # a heap
         self._order = itertools.count()
         self._alone = False  # whether a warning said that node 0 goes on alone
         self._thread = threading.Thread(target=self._run, name="rewardkit-nodes", daemon=True)
@@ -150,6 +159,7 @@ class NodePool:
             _log.warning("no node of the cluster is left; scoring goes on with this machine's workers alone")
 
     def _run(self) -> None:
+        """Take turns until the pool is closed or a turn raises; then end all jobs with that error."""
         fault: BaseException = PoolClosedError("the pool was closed")
         try:
             while not self._closing:
@@ -169,16 +179,16 @@ class NodePool:
     def _turn(self) -> None:
         """Run the commands that wait, due retries, the look at the nodes, and the calls to send."""
         now = time.monotonic()
-        due = min(self._recruiting.due, now + TICK_S, self._retries[0][0] if self._retries else now + TICK_S)
+        due = min(self._recruiting.due, now + TICK_S, *(retry.due for retry in self._retries[:1]))
         with contextlib.suppress(queue.Empty):
             self._commands.get(timeout=max(0.0, due - now))()
             while True:
                 self._commands.get_nowait()()
         now = time.monotonic()
-        while self._retries and self._retries[0][0] <= now:
-            _, _, number, call = heapq.heappop(self._retries)
-            if number in self._jobs:
-                self._schedule.add(number, [call])
+        while self._retries and self._retries[0].due <= now:
+            retry = heapq.heappop(self._retries)
+            if retry.job in self._jobs:
+                self._schedule.add(retry.job, [retry.call])
         for node in self._schedule.silent_nodes(now):
             self._recruiting.give_up(node, f"it has said nothing for {GIVE_UP_S:g} s")
         self._recruiting.look(now)
@@ -198,6 +208,7 @@ class NodePool:
         self._end_if_done(job)
 
     def _send(self, send: Send) -> None:
+        """Send calls of a job to the pool at home, or to a node with the rows that they read."""
         job = self._jobs.get(send.job)
         if job is None:  # what was sent before has ended it
             return
@@ -235,7 +246,7 @@ class NodePool:
     def _take(self, node: str, number: int, is_number: bool, answers: Sequence[tuple[Any, ...]]) -> None:
         """Hand a node's answers to their job, except those that come late."""
         with CollectorPaused():
-            time_at = 2 if is_number else 3
+            time_at = 2 if is_number else 3  # see NodeAnswers
             times = [(row[0], row[time_at]) for row in answers]
             calls = self._schedule.take_answers(node, number, times, time.monotonic())
             results: list[Any] = [(call, *row[1:]) for call, row in zip(calls, answers, strict=True) if call]
@@ -256,7 +267,7 @@ class NodePool:
             return
         now = time.monotonic()
         for delay_s, call in again:
-            heapq.heappush(self._retries, (now + delay_s, next(self._order), number, call))
+            heapq.heappush(self._retries, _Retry(now + delay_s, next(self._order), number, call))
         job.remaining -= len(results) - len(again)
         self._end_if_done(job)
 
@@ -265,6 +276,7 @@ class NodePool:
             self._end_job(job, None)
 
     def _end_job(self, job: Job, error: BaseException | None) -> None:
+        """End a job everywhere, with an error or none; a second call does nothing."""
         self._jobs.pop(job.number, None)
         own = self._home_jobs.pop(job.number, None)
         for node in self._schedule.forget(job.number):

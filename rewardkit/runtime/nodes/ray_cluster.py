@@ -20,9 +20,10 @@ from rewardkit.runtime.nodes.host import NodeHost
 
 _log = logging.getLogger("rewardkit")
 CONNECT_S = 5.0  # Seconds that an address has to take a connection
-_PATIENCE = "RAY_gcs_rpc_server_reconnect_timeout_s"  # read as Ray is imported: it ends a process that has not
-_PATIENT_S = str(10 * 86400)  # reached the head for so long, 60 s by default; Ray counts milliseconds in 32 bits
-_VERSIONS = 6  # lines in which Ray says that versions differ: the cluster's and this process's
+# Ray ends a process that has not reached the head for so long, 60 s by default. It reads the variable when it is
+# imported, and counts milliseconds in 32 bits.
+_PATIENCE, _PATIENT_S = "RAY_gcs_rpc_server_reconnect_timeout_s", str(10 * 86400)
+_VERSION_LINES = 6  # lines in which Ray says that versions differ: the cluster's and this process's
 CONCURRENT = 8  # Methods of a host that run at once: it waits in one for answers while it takes calls in others
 
 
@@ -106,7 +107,7 @@ def initialise(ray: Any, address: str) -> None:
         where = "this machine is part of no cluster; give the head's HOST:PORT, or begin one with 'ray start --head'"
         raise ClusterError(f"ray_address={address!r}: {where if address == 'auto' else error}") from error
     except Exception as error:
-        raise ClusterError(f"ray_address={address!r}: {_first_lines(error, _VERSIONS)}") from error
+        raise ClusterError(f"ray_address={address!r}: {_first_lines(error, _VERSION_LINES)}") from error
 
 
 def _check_listens(address: str, host: str, port: int) -> None:

@@ -118,6 +118,7 @@ class Recruiting:
             self.command(functools.partial(self._begin, member, link))
 
     def _begin(self, member: Member, link: HostLink) -> None:
+        """Begin the dialog with a host that was started, unless its node was given up meanwhile."""
         member.link = link
         if self._members.is_current(member):
             dialog = self._dialog(member)
@@ -159,12 +160,16 @@ class Recruiting:
         self.outbox.put(task)
 
     def _go_on(self, member: Member, dialog: _Dialog | None, future: concurrent.futures.Future[Any]) -> None:
+        """Go on with a node's dialog by its reply; an error or a wrong reply ends the node's part."""
         if not self._members.is_current(member):
             return  # late: it was given up
         error = future.exception()
         if error is not None:
             reason = shortened(without_traceback(str(error)) or type(error).__name__)
-            (self._dismiss if member.state is MemberState.IN else self._refuse)(member, reason)
+            if member.state is MemberState.IN:
+                self._dismiss(member, reason)
+            else:
+                self._refuse(member, reason)
             return
         if dialog is None:
             return

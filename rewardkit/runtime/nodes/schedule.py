@@ -47,6 +47,11 @@ class Send(NamedTuple):
     first: int = 0
 
 
+class _QueueKey(NamedTuple):
+    job: int
+    target: int
+
+
 @dataclass(slots=True)
 class _Node:
     workers: int
@@ -70,8 +75,8 @@ class Schedule:
     def __init__(self, home_workers: int, home_only: Iterable[int] = ()) -> None:
         self._home_only = frozenset(home_only)
         self._nodes = {HOME: _Node(home_workers, math.inf)}
-        self._waiting: dict[tuple[int, int], deque[Call]] = {}  # by job and target
-        self._ring: deque[tuple[int, int]] = deque()  # the same jobs and targets, in turns
+        self._waiting: dict[_QueueKey, deque[Call]] = {}
+        self._ring: deque[_QueueKey] = deque()  # the keys of these, in turns
         self._losses: Counter[Call] = Counter()
         self._paces: dict[int, float] = {}  # seconds of a worker for a call, by target
         self._tickets = 0
@@ -99,9 +104,9 @@ class Schedule:
         """
         home = self._nodes[HOME]
         sends = [
-            self._take(HOME, home, entry, len(self._waiting[entry]), bytes_of)
-            for entry in list(self._ring)
-            if entry[1] in self._home_only
+            self._take(HOME, home, key, len(self._waiting[key]), bytes_of)
+            for key in list(self._ring)
+            if key.target in self._home_only
         ]
         progress = True
         while progress and self._ring:
@@ -174,8 +179,8 @@ class Schedule:
 
     def forget(self, job: int) -> list[str]:
         """Drop a job's calls, and return the nodes that still have some of them."""
-        self._ring = deque(entry for entry in self._ring if entry[0] != job)
-        self._waiting = {entry: self._waiting[entry] for entry in self._ring}
+        self._ring = deque(key for key in self._ring if key.job != job)
+        self._waiting = {key: self._waiting[key] for key in self._ring}
         holders = []
         for name, node in self._nodes.items():
             out = node.out.pop(job, None)
@@ -187,19 +192,20 @@ class Schedule:
         return holders
 
     def _queue(self, job: int, target: int) -> deque[Call]:
-        entry = job, target
-        if entry not in self._waiting:
-            self._waiting[entry] = deque()
-            self._ring.append(entry)
-        return self._waiting[entry]
+        key = _QueueKey(job, target)
+        if key not in self._waiting:
+            self._waiting[key] = deque()
+            self._ring.append(key)
+        return self._waiting[key]
 
     def _next(self, name: str, node: _Node, bytes_of: Callable[[int, Call], int]) -> Send | None:
         """Return the node's next chunk, of the job and target whose turn it is; ``None`` where it gets no work now."""
         for _ in range(len(self._ring)):
-            entry = self._ring[0]
+            key = self._ring[0]
             self._ring.rotate(-1)
-            if (name == HOME or not self._stays(entry[1])) and self._has_room(node, len(self._waiting[entry])):
-                return self._take(name, node, entry, self._size(node, entry), bytes_of)
+            may_go = name == HOME or not self._stays(key.target)
+            if may_go and self._has_room(node, len(self._waiting[key])):
+                return self._take(name, node, key, self._size(node, key), bytes_of)
         return None
 
     def _stays(self, target: int) -> bool:
@@ -207,47 +213,49 @@ class Schedule:
         return self._paces.get(target, math.inf) / self._nodes[HOME].workers < SEND_COST_S
 
     def _has_room(self, node: _Node, pending: int) -> bool:
-        """Return whether a node has less than a chunk, or than a call for each worker and, where many wait, another."""
+        """Return whether a node gets calls now: it has too few for its workers, or less than a chunk's seconds of work.
+
+        A worker is to have one call, and where many are pending another that waits.
+        """
         counts = {target: count for target, count in node.counts.items() if count and target not in self._home_only}
-        if sum(counts.values()) < node.workers * (2 if pending >= 2 * self._workers() else 1):
+        calls_per_worker = 2 if pending >= 2 * self._workers() else 1
+        if sum(counts.values()) < node.workers * calls_per_worker:
             return True
         # a target that was never measured may run for long
         busy_s = sum(count * self._paces.get(target, math.inf) for target, count in counts.items())
         return busy_s / node.workers < CHUNK_S
 
-    def _size(self, node: _Node, entry: tuple[int, int]) -> int:
+    def _size(self, node: _Node, key: _QueueKey) -> int:
         """Return the size of the next chunk: calls for a set time, at most half of the node's share of the rest."""
-        pace = self._paces.get(entry[1])
+        pace = self._paces.get(key.target)
         if pace is None:
             return node.workers
         least, most = (math.ceil(seconds * node.workers / pace) for seconds in (LEAST_CHUNK_S, CHUNK_S))
-        share = math.ceil(len(self._waiting[entry]) * node.workers / (2 * self._workers()))
+        share = math.ceil(len(self._waiting[key]) * node.workers / (2 * self._workers()))
         return max(1, min(MOST_CALLS, most, max(share, least)))
 
     def _workers(self) -> int:
         return sum(node.workers for node in self._nodes.values())
 
-    def _take(
-        self, name: str, node: _Node, entry: tuple[int, int], count: int, bytes_of: Callable[[int, Call], int]
-    ) -> Send:
+    def _take(self, name: str, node: _Node, key: _QueueKey, count: int, bytes_of: Callable[[int, Call], int]) -> Send:
         """Take ``count`` calls from a queue, or as many as fit in a message, and note them as sent to the node."""
-        (job, target), queue = entry, self._waiting[entry]
+        queue = self._waiting[key]
         calls: list[Call] = []
         size_bytes = 0
         while queue and len(calls) < count:
-            size_bytes += 0 if name == HOME else bytes_of(job, queue[0])
+            size_bytes += 0 if name == HOME else bytes_of(key.job, queue[0])
             if calls and size_bytes > MOST_BYTES:
                 break
             calls.append(queue.popleft())
         first = self._tickets + 1
         tickets: Iterable[Ticket] = calls if name == HOME else range(first, first + len(calls))
         self._tickets += 0 if name == HOME else len(calls)
-        node.out.setdefault(job, {}).update(zip(tickets, calls, strict=True))
-        node.counts[target] += len(calls)
+        node.out.setdefault(key.job, {}).update(zip(tickets, calls, strict=True))
+        node.counts[key.target] += len(calls)
         if not queue:
-            del self._waiting[entry]
-            self._ring.remove(entry)
-        return Send(name, job, calls, first)
+            del self._waiting[key]
+            self._ring.remove(key)
+        return Send(name, key.job, calls, first)
 
 
 _target_of = operator.attrgetter("target")
