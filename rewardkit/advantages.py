@@ -112,13 +112,13 @@ def gdpo_advantages(
     _check_scaling(ddof, eps)
     normalized = []
     for column in columns:
-        groups = _to_groups(_floats(column)[1], num_generations)
+        groups = _to_groups(_floats(column).values, num_generations)
         spread = _std(groups, ddof) if num_generations > 1 else 0.0
         scaled = _or_zero((groups - _mean(groups)) / (spread + eps))  # a group's only reward counts as 0
-        normalized.append(_nan_unless(_with_presence(groups)[0] > 0, scaled).reshape(-1))
+        normalized.append(_nan_unless(_with_presence(groups).present > 0, scaled).reshape(-1))
     total = _weighted_sum(normalized, by_weight).reshape(1, -1)
     centred = (total - _mean(total)) / (_std(total, ddof) + eps)
-    return _like_rewards(_or_zero(centred), columns[0], _floats(columns[0])[0])
+    return _like_rewards(_or_zero(centred), columns[0], _floats(columns[0]).xp)
 
 
 def leave_one_out_advantages(
@@ -163,10 +163,8 @@ def weighted_rewards(
         ObjectiveError: Rewards and weights do not match, or a weight is not finite.
     """
     columns, by_weight = _match_weights(rewards_per_reward, weights)
-    xp = _floats(columns[0])[0]
-    return _like_rewards(
-        _weighted_sum([_floats(column)[1].reshape(-1) for column in columns], by_weight), columns[0], xp
-    )
+    total = _weighted_sum([_floats(column).values.reshape(-1) for column in columns], by_weight)
+    return _like_rewards(total, columns[0], _floats(columns[0]).xp)
 
 
 def group_statistics(rewards: object, num_generations: int, *, ddof: int = 1) -> GroupStatistics:
@@ -181,7 +179,7 @@ def group_statistics(rewards: object, num_generations: int, *, ddof: int = 1) ->
         ObjectiveError: The completions make no whole groups, or there is no group.
     """
     _check_scaling(ddof, EPS)
-    groups = _to_groups(_floats(rewards)[1], num_generations)
+    groups = _to_groups(_floats(rewards).values, num_generations)
     if not len(groups):
         raise ObjectiveError("no rewards: statistics need one or more")
     flat = zero_variance(rewards, num_generations)
@@ -199,20 +197,27 @@ def zero_variance(rewards: object, num_generations: int) -> Any:
     Raises:
         ObjectiveError: The completions make no whole groups.
     """
-    spread = _or_zero(_std(_to_groups(_floats(rewards)[1], num_generations), 1))
+    spread = _or_zero(_std(_to_groups(_floats(rewards).values, num_generations), 1))
     return (spread <= 1e-8).reshape(-1)  # isclose(spread, 0): rtol has no part in it
 
 
-def _floats(values: object) -> tuple[Any, Any]:
-    """Return the namespace of the values, and the values as its floats, of single precision or wider."""
+class _Floats(NamedTuple):
+    """Values as floats of a library, numpy or torch."""
+
+    xp: Any
+    values: _Array
+
+
+def _floats(values: object) -> _Floats:
+    """Return the values as floats of their library, of single precision or wider."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(values, torch.Tensor):
         wide = values if values.is_floating_point() else values.to(torch.get_default_dtype())
-        return torch, wide.float() if wide.element_size() < 4 else wide
+        return _Floats(torch, wide.float() if wide.element_size() < 4 else wide)
     if isinstance(values, np.ndarray) and values.dtype.kind == "f":
-        return np, values.astype(np.promote_types(values.dtype, np.float32), copy=False)
+        return _Floats(np, values.astype(np.promote_types(values.dtype, np.float32), copy=False))
     try:
-        return np, np.asarray(values, dtype=np.float64)  # None becomes nan
+        return _Floats(np, np.asarray(values, dtype=np.float64))  # None becomes nan
     except (TypeError, ValueError) as exc:
         raise ObjectiveError(f"rewards: expected numbers, nan or None: {exc}") from exc
 
@@ -227,15 +232,15 @@ def _like_rewards(result: _Array, rewards: _Array, xp: ModuleType) -> Any:
 
 
 def _to_groups(rewards: _Array, num_generations: int) -> Any:
+    """Return rewards, (groups, num_generations); ObjectiveError where groups are not whole or one is infinite."""
     count = int(np.prod(rewards.shape))
     is_integer = isinstance(num_generations, int | np.integer) and not isinstance(num_generations, bool)
     if not is_integer or num_generations < 1 or count % num_generations:
         raise ObjectiveError(f"{count} rewards make no whole groups of num_generations={num_generations!r}")
-    infinite = _floats(rewards)[0].isinf(rewards).reshape(-1)
+    infinite = _floats(rewards).xp.isinf(rewards).reshape(-1)
     if bool(infinite.any()):
-        raise ObjectiveError(
-            f"completion {int(infinite.nonzero()[0][0])} has an infinite reward: expected a number or nan"
-        )
+        first = int(infinite.nonzero()[0][0])  # the same of numpy's tuple of indices and of torch's rows
+        raise ObjectiveError(f"completion {first} has an infinite reward: expected a number or nan")
     return rewards.reshape(-1, int(num_generations))
 
 
@@ -258,7 +263,7 @@ def _match_weights(columns: Any, weights: Any) -> tuple[list[Any], list[float]]:
         return [columns[name] for name in columns], [float(weights[name]) for name in columns]
     if isinstance(columns, Mapping) or isinstance(weights, Mapping) or len(columns) != len(weights) or not len(columns):
         raise ObjectiveError(f"weights {weights!r} do not match the rewards {list(columns)!r}"[:500])
-    sizes = {int(np.prod(_floats(column)[1].shape)) for column in columns}
+    sizes = {int(np.prod(_floats(column).values.shape)) for column in columns}
     if len(sizes) > 1:
         raise ObjectiveError(f"rewards of unlike numbers of completions, {sorted(sizes)}; give each as many")
     return list(columns), [float(weight) for weight in weights]
@@ -274,18 +279,25 @@ def _is_number(value: Any) -> bool:
 
 def _weighted_sum(columns: Sequence[Any], weights: Sequence[float]) -> Any:
     """Return the weighted sum of flat columns over those that are known; ``nan`` where none is."""
-    table = _floats(columns[0])[0].stack(list(columns))
+    table = _floats(columns[0]).xp.stack(list(columns))
     by_weight = _like(weights, table).reshape(-1, 1)
     present, values, _ = _with_presence(table)
     return _nan_unless((present > 0).any(axis=0), (values * by_weight).sum(axis=0))
 
 
-def _with_presence(rows: object) -> tuple[Any, Any, Any]:
-    """Return which values are known, as 1 and 0; the values, 0 where not; and how many of a row are known."""
-    xp = _floats(rows)[0]
+class _Presence(NamedTuple):
+    """Which values of rows are known."""
+
+    present: _Array  # 1 where one is known, else 0
+    values: _Array  # 0 where one is not known
+    count: _Array  # how many of a row are known, (rows, 1)
+
+
+def _with_presence(rows: object) -> _Presence:
+    xp = _floats(rows).xp
     missing = xp.isnan(rows)
     present = _like(1.0, rows) - _like(missing, rows)
-    return present, xp.where(missing, _like(0.0, rows), rows), present.sum(axis=1, keepdims=True)
+    return _Presence(present, xp.where(missing, _like(0.0, rows), rows), present.sum(axis=1, keepdims=True))
 
 
 def _mean(rows: object) -> Any:
@@ -302,16 +314,16 @@ def _std(rows: object, ddof: int) -> Any:
 
 
 def _nan_unless(holds: object, values: object) -> Any:
-    return _floats(values)[0].where(holds, values, _like(np.nan, values))
+    return _floats(values).xp.where(holds, values, _like(np.nan, values))
 
 
 def _or_zero(values: object) -> Any:
-    xp = _floats(values)[0]
+    xp = _floats(values).xp
     return xp.where(xp.isnan(values), _like(0.0, values), values)
 
 
 def _like(value: _Array, array: _Array) -> Any:
-    xp = _floats(array)[0]
+    xp = _floats(array).xp
     if xp is np:
         return np.asarray(value, dtype=array.dtype)
     return xp.as_tensor(value, dtype=array.dtype, device=array.device)

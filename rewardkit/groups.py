@@ -21,11 +21,12 @@ def group_places(rollouts: Sequence[Rollout]) -> list[tuple[int, ...]]:
         DataError: A row holds what cannot be compared by its bytes, such as a lock.
     """
     groups: dict[bytes, list[int]] = {}
-    previous: tuple[object, object] | None = None
+    prompt: object = object()  # the last rollout's; the next one of its group mostly has the same objects
+    example: object = object()
     group: list[int] = []
     for index, rollout in enumerate(rollouts):
-        if previous is None or rollout.prompt is not previous[0] or rollout.example is not previous[1]:
-            previous = rollout.prompt, rollout.example
+        if rollout.prompt is not prompt or rollout.example is not example:
+            prompt, example = rollout.prompt, rollout.example
             group = groups.setdefault(group_key(rollout, index), [])
         group.append(index)
     return [tuple(members) for members in groups.values()]

@@ -37,6 +37,7 @@ def conversation(prompt: Text, completion: Text) -> list[Message]:
 
 
 def _last_content(messages: Sequence[Message], role: str) -> str:
+    """Return a role's last text that is not empty; a message without a role is taken for one of this role."""
     for message in reversed(messages):
         if message.get("role", role) == role:
             text = content_text(message.get("content"))

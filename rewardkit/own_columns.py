@@ -72,6 +72,7 @@ class _Elsewhere:
 
 
 def _redeemed(process: int, number: int) -> LiveObject:
+    """Return the live object of a ticket; in another process, or when it is gone, one without its value."""
     ticket = _live.get(number) if process == os.getpid() else None
     return LiveObject(_Elsewhere()) if ticket is None else ticket
 

@@ -123,7 +123,10 @@ def joined(codes: Iterable[RunCode]) -> list[RunCode]:
     numbers: list[int] = []
     for code in codes:
         number = next((number for number, group in enumerate(groups) if group.agrees_with(code)), len(groups))
-        groups[number:] = [(groups[number] if number < len(groups) else RunCode()) | code, *groups[number + 1 :]]
+        if number == len(groups):
+            groups.append(code)
+        else:
+            groups[number] |= code
         numbers.append(number)
     return [groups[number] for number in numbers]
 
@@ -179,6 +182,7 @@ class _Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec of a module of the run, which loads from the run's text; ``None`` for any other."""
         if name == "multiprocessing.spawn":
             return _spawning(name, path, self.code)
         module = self.code.modules.get(name)
@@ -209,6 +213,7 @@ class _Spawning(importlib.machinery.SourceFileLoader):
 
 
 def _spawning(name: str, path: Sequence[str] | None, code: RunCode) -> importlib.machinery.ModuleSpec | None:
+    """Return the spec of ``multiprocessing.spawn``, whose processes begin with the run's code."""
     spec = importlib.machinery.PathFinder.find_spec(name, path)
     if spec is not None and spec.origin is not None:
         spec.loader = loader = _Spawning(name, spec.origin)

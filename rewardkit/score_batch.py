@@ -68,6 +68,7 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
         return [self._total(index) for index in range(len(self.rollouts))]
 
     def _total(self, index: int) -> float | None:
+        """Return a rollout's weighted sum as :attr:`totals` has it."""
         terms = []
         for name, column in self.outcomes.items():
             outcome, weight = column[index], self.weights[name]

@@ -144,9 +144,10 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it ships no types
         self.modules: set[str] = set()
 
     def reducer_override(self, obj: object) -> Any:
+        """Note the modules behind an object, and return how it is rebuilt where cloudpickle would do otherwise."""
         self.modules.update(modules_behind(obj))
         if isinstance(obj, io.TextIOWrapper) and obj not in (sys.stdout, sys.stderr):
-            # cloudpickle would send what one that is read holds, at its place: a copy that is nobody's file
+            # cloudpickle would send the content of a file that is open for reading, a copy that is no file
             raise TypeError(f"cannot pickle the open file {getattr(obj, 'name', '')!r}")
         if isinstance(obj, types.FunctionType | type) and (obj.__module__ or "").startswith(FILE_MODULES):
             location = locate(obj, obj)
@@ -227,6 +228,7 @@ def load_file(path: Path) -> ModuleType:
 
 
 def _load_text(name: str, path: Path, text: bytes) -> ModuleType:
+    """Return the module of this name, made of the text where it is not loaded yet; raise RewardLoadError."""
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path, loader=FromText(name, str(path), text))
@@ -280,7 +282,7 @@ def own_traceback(fault: BaseException) -> str:
 def find(module: str, qualname: str) -> Any:
     """Return the object under a name that :func:`locate` returned, in any process; load its file or module once."""
     if module.startswith("file:"):
-        digits, _, file = module[5:].partition(":")
+        digits, _, file = module.removeprefix("file:").partition(":")
         value: Any = _file_module(digits, Path(file))
     else:
         value = importlib.import_module(module)
@@ -354,6 +356,7 @@ def _parts(value: object) -> Iterator[tuple[str, Any]]:
 
 
 def _parts_of_function(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield what a function holds: closure, globals, defaults and attributes."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
@@ -374,6 +377,7 @@ def _globals_of(code: types.CodeType, names: Mapping[str, Any]) -> Iterator[str]
 
 
 def _parts_of_object(value: object) -> Iterator[tuple[str, Any]]:
+    """Yield what an object holds, or the function of a reward that another one calls."""
     reward_function = getattr(getattr(value, "spec", None), "function", None)
     if reward_function is not None:  # a reward that another one calls
         yield "", reward_function

@@ -95,9 +95,10 @@ def _preference(row: Mapping[str, Any], where: str) -> PreferenceRow:
 
 def _sides(value: object, where: str, name: str) -> list[Any]:
     """Return the completions of one side, one or a list's; raise DataError for an empty or wrong one."""
-    value = _decode_cell(value)
-    is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
-    completions = [*value] if is_list and not isinstance(value[0], Mapping) else [value]  # messages are one completion
+    content = _decode_cell(value)
+    is_list = isinstance(content, Sequence) and not isinstance(content, str) and len(content) > 0
+    is_several = is_list and not isinstance(content[0], Mapping)  # messages are one completion
+    completions = [*content] if is_several else [content]
     for completion in completions:
         _check(completion, where, name)
     return completions

@@ -265,7 +265,7 @@ def make_options(
     return options
 
 
-def refuse_no_reward(function: object, marker: str, name: str | None) -> None:
+def check_can_be_reward(function: object, marker: str, name: str | None) -> None:
     """Raise :class:`RewardDefinitionError` where something is not a function, or one that can be no reward."""
     if not callable(function):
         raise RewardDefinitionError(f"@{marker} marks functions, not {function!r}")
@@ -339,7 +339,7 @@ def _mark(kind: Kind, function: Any, options: dict[str, Any]) -> Any:
                 f"reward {inner.name!r} is marked already; set arguments of its function instead: "
                 f"functools.partial({inner.name}.function, ...)"
             )
-        refuse_no_reward(marked, _marker(kind), options.get("name"))
+        check_can_be_reward(marked, _marker(kind), options.get("name"))
         return Reward(marked, kind, make_options(name_of(marked), options))
 
     return mark if function is _NOT_GIVEN else mark(function)

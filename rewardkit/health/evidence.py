@@ -105,6 +105,7 @@ class Evidence:
         return self.cached("sampled", self._sampled)
 
     def _sampled(self) -> Sampled:
+        """Return whole groups, about SAMPLED completions, spread evenly over the window; only those with texts."""
         numbers, sizes = np.unique(self.table.groups, return_counts=True)
         count = max(1, int(SAMPLED / max(float(sizes.mean()), 1.0))) if len(numbers) else 0
         groups = numbers[np.linspace(0, len(numbers) - 1, min(count, len(numbers))).astype(int)]
@@ -149,6 +150,7 @@ def lengths(evidence: Evidence) -> Floats:
 
 
 def _lengths(evidence: Evidence) -> Floats:
+    """Return the lengths as :func:`lengths` does, worked out anew."""
     table = evidence.table
     if not len(table) or not np.isnan(table.tokens).all():
         return table.tokens

@@ -144,7 +144,7 @@ class Watch:
         baseline = self._baseline if self._steps_of_baseline() >= BASELINE_STEPS // 2 else None
         flags = flags_of(window, baseline)
         for name, detector in DETECTORS.items():
-            if self._reasons.get(name, "") is not None:
+            if self._reasons.get(name, "") is not None:  # it has looked at no window yet
                 self._reasons[name] = missing_need(detector, window, baseline)
         if self._steps_of_baseline() < BASELINE_STEPS:
             self._first_tables.append(new)

@@ -46,7 +46,7 @@ def _leave(value: object) -> dict[str, Any]:
 
 
 def _oddness(value: object) -> str | None:
-    """Return words for what cannot be left as a number, being too large or none; ``None`` for a number and ``None``."""
+    """Return words for a value that is no number, or too large for a float; ``None`` for a number and for ``None``."""
     if value is None or isinstance(value, int | float):
         return None
     if not isinstance(value, Fraction | Decimal):

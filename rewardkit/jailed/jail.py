@@ -86,12 +86,14 @@ def shared_sandbox(width: int = 1) -> RewardSandbox:
 def close_shared() -> None:
     """End this process's jails. A call that needs one makes another."""
     with _lock:
-        mine = [_jails.pop(key) for key in list(_jails) if key[0] == os.getpid()]
-    for sandbox in mine:
+        keys = [(process, width) for process, width in _jails if process == os.getpid()]
+        sandboxes = [_jails.pop(key) for key in keys]
+    for sandbox in sandboxes:
         sandbox.close()
 
 
 def _new(width: int) -> RewardSandbox:
+    """Return a started sandbox of the profile and level that the environment asks for; raise InfrastructureError."""
     profile = _setting(PROFILE_VARIABLE, "python", tuple(PROFILES))
     level = _setting(LEVEL_VARIABLE, "auto", ("auto", *map(str, Level)))
     try:

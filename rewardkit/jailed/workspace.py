@@ -156,7 +156,7 @@ class Workspace:
         from sandbox.workers import stopped
 
         source = self._program(command)
-        files = self._copied()
+        files = self._contents()
         size = sum(map(len, files.values()))
         limits = limits or Limits(timeout_s=timeout_s, file_bytes=(16 << 20) + 2 * size)
         texts = {name: content.decode("utf-8", "surrogateescape") for name, content in files.items()}
@@ -195,7 +195,8 @@ class Workspace:
         act = f"runpy.run_path({name!r}, run_name='__main__')"
         return _PROGRAM.format(folder=str(PurePosixPath(name).parent), arguments=[name, *rest[1:]], act=act)
 
-    def _copied(self) -> dict[str, bytes]:
+    def _contents(self) -> dict[str, bytes]:
+        """Return the files' contents by name, as a command gets them; raise WorkspaceError where they are too large."""
         files: dict[str, bytes] = {}
         left = MOST_COPIED_BYTES
         for name in self._all():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rewardkit.declare.callables import is_async, set_by_partials, without_partials
-from rewardkit.declare.decorator import Reward, make_options, name_of, refuse_no_reward
+from rewardkit.declare.decorator import Reward, check_can_be_reward, make_options, name_of
 from rewardkit.declare.spec import GROUP_RESERVED, RESERVED, Kind
 from rewardkit.errors import BadReturnError, RewardDefinitionError
 from rewardkit.function import RewardFunction, Versioned
@@ -111,7 +111,7 @@ def check_function(function: Callable[..., Any], move: str) -> None:
     """Raise :class:`RewardDefinitionError` for anything but a function that can be called by keyword."""
     if isinstance(function, Reward):
         raise RewardDefinitionError(f"{move}: {function.name!r} is a reward already; use it as it is")
-    refuse_no_reward(function, move, None)
+    check_can_be_reward(function, move, None)
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError) as reason:

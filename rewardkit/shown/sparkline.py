@@ -25,6 +25,7 @@ def sparkline(values: Sequence[float | None], width: int = 20) -> str:
 
 
 def _in_places(values: Sequence[float | None], width: int) -> list[float | None]:
+    """Return the mean of each of at most ``width`` parts, ``None`` where a part has no number."""
     count = min(width, len(values))
     edges = [round(index * len(values) / count) for index in range(count + 1)] if count else []
     return [_mean(values[start:end]) for start, end in itertools.pairwise(edges)]

@@ -168,6 +168,7 @@ class _Plot:
 
     @classmethod
     def of(cls, chart: Chart, top: float) -> _Plot:
+        """Return the plot of a chart below ``top``, with room for all values, edges of bands and bounds."""
         values = [
             value
             for curve in chart.curves
@@ -219,11 +220,9 @@ def _thin(chart: Chart) -> Chart:
     edges = list(itertools.pairwise(round(index * count / POINTS) for index in range(POINTS + 1)))
 
     def means(values: Sequence[float | None]) -> list[float | None]:
-        return (
-            [_mean([value for value in values[start:end] if value is not None]) for start, end in edges]
-            if values
-            else []
-        )
+        if not values:  # there is no band
+            return []
+        return [_mean([value for value in values[start:end] if value is not None]) for start, end in edges]
 
     curves = [Curve(curve.name, means(curve.values), means(curve.low), means(curve.high)) for curve in chart.curves]
     return replace(chart, x=[math.fsum(chart.x[start:end]) / (end - start) for start, end in edges], curves=curves)
@@ -255,6 +254,7 @@ def _title(chart: Chart) -> str:
 
 
 def _legend(chart: Chart) -> str:
+    """Return the curves' names with their lines; the last one says how many more there are than are drawn."""
     parts = []
     wide = (_WIDTH - 4) / _LEGEND_COLUMNS
     for index, curve in enumerate(chart.curves[:CURVES]):
@@ -274,6 +274,7 @@ def _classes(index: int) -> str:
 
 
 def _axes(plot: _Plot, chart: Chart) -> str:
+    """Return the numbers beside and below the plot, and a rule across it for each value."""
     parts = []
     for value in nice_ticks(*plot.y, _TICKS_Y):
         y = plot.up(value)
@@ -295,6 +296,7 @@ def _places(span: tuple[float, float], *, whole: bool) -> list[float]:
 
 
 def _markers(plot: _Plot, markers: Sequence[Marker]) -> str:
+    """Return versions as lines, their labels on the side that has room, or in the hint alone; then flags and gaps."""
     inside = sorted((marker for marker in markers if plot.x[0] <= marker.at <= plot.x[1]), key=lambda marker: marker.at)
     lines = [marker for marker in inside if marker.kind == "version"]
     ends = [plot.across(marker.at) for marker in lines[1:]] + [float(plot.right)]
@@ -329,17 +331,19 @@ def _gaps(plot: _Plot, gaps: Sequence[Marker]) -> Iterator[str]:
 
 
 def _curve(plot: _Plot, chart: Chart, index: int) -> str:
+    """Return a curve with its band, a dot for a lone point, and hints at its points where they are few."""
     curve = chart.curves[index]
     parts = []
     if curve.low and curve.high:
         band = zip(chart.x, curve.low, curve.high, strict=True)
-        edges = [(x, (low, high)) if low is not None and high is not None else None for x, low, high in band]
+        edges = [None if low is None or high is None else (x, low, high) for x, low, high in band]
         parts += [f'<path class="band f{index + 1}" d="{_band(plot, run)}"/>' for run in _runs(edges) if len(run) > 1]
     points = [None if value is None else (x, value) for x, value in zip(chart.x, curve.values, strict=True)]
     for run in _runs(points):
         if len(run) == 1:
-            x, y = plot.across(run[0][0]), plot.up(run[0][1])
-            parts.append(f'<circle class="f{index + 1}" cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>')
+            ((x, value),) = run
+            centre = f'cx="{plot.across(x):.1f}" cy="{plot.up(value):.1f}"'
+            parts.append(f'<circle class="f{index + 1}" {centre} r="2.5"/>')
         else:
             path = "L".join(f"{plot.across(x):.1f} {plot.up(value):.1f}" for x, value in run)
             parts.append(f'<path class="line {_classes(index)}" d="M{path}"/>')
@@ -353,9 +357,10 @@ def _curve(plot: _Plot, chart: Chart, index: int) -> str:
     return "".join(parts)
 
 
-def _band(plot: _Plot, run: Sequence[tuple[float, tuple[float, float]]]) -> str:
-    above = [f"{plot.across(x):.1f} {plot.up(edge[1]):.1f}" for x, edge in run]
-    below = [f"{plot.across(x):.1f} {plot.up(edge[0]):.1f}" for x, edge in reversed(run)]
+def _band(plot: _Plot, run: Sequence[tuple[float, float, float]]) -> str:
+    """Return the path of a band, along its upper edge and back along the lower one."""
+    above = [f"{plot.across(x):.1f} {plot.up(high):.1f}" for x, _, high in run]
+    below = [f"{plot.across(x):.1f} {plot.up(low):.1f}" for x, low, _ in reversed(run)]
     return f"M{'L'.join(above + below)}Z"
 
 

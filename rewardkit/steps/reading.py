@@ -114,16 +114,17 @@ def _name_and_arguments(call: Mapping[str, Any]) -> tuple[str | None, str]:
 
 def _calls(message: Message) -> Iterator[tuple[Mapping[str, Any], Message]]:
     """Yield each tool call of a message, and the message without the others."""
-    calls, called, content = message.get("tool_calls") or (), message.get("function_call"), message.get("content")
+    calls, function_call = message.get("tool_calls") or (), message.get("function_call")
+    content = message.get("content")
     blocks = content if isinstance(content, list | tuple) else ()
     other_blocks = [block for block in blocks if not _is_block("tool_use", block)]
     bare = {key: value for key, value in message.items() if key not in ("tool_calls", "function_call")}
     bare |= {"content": other_blocks} if blocks else {}
     for call in calls if isinstance(calls, list | tuple) else (calls,):
         yield _as_call(call), {**bare, "tool_calls": [call]}
-    if called:
-        yield _as_call(called), {**bare, "function_call": called}
-    before = 0
+    if function_call:
+        yield _as_call(function_call), {**bare, "function_call": function_call}
+    before = 0  # blocks that stay
     for block in blocks:
         if _is_block("tool_use", block):
             yield block, {**bare, "content": [*other_blocks[:before], block, *other_blocks[before:]]}

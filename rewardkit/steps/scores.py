@@ -36,7 +36,7 @@ class StepPlan:
         is_tag = isinstance(labels, list | tuple) and all(
             isinstance(label, str) and _LABEL.fullmatch(label) for label in labels
         )
-        number = isinstance(discount, int | float) and not isinstance(discount, bool) and 0 < discount <= 1
+        is_share = isinstance(discount, int | float) and not isinstance(discount, bool) and 0 < discount <= 1
         checks = (
             (each in tuple(STEP_KINDS), f"each={each!r}: expected {_either(STEP_KINDS)}"),
             (reduce in _REDUCTIONS, f"reduce={reduce!r}: expected {_either(_REDUCTIONS)}"),
@@ -46,7 +46,7 @@ class StepPlan:
             ),
             (is_tag, f"label={label!r}: expected a tag's name without brackets, such as 'step', or a tuple of names"),
             (each == "span" or label is None, f"label={label!r}: only spans have labels; leave it out, or each='span'"),
-            (discount is None or number, f"discount={discount!r}: expected a number above 0 and at most 1"),
+            (discount is None or is_share, f"discount={discount!r}: expected a number above 0 and at most 1"),
             (
                 discount is None or reduce == "discounted",
                 f"discount={discount!r}: leave it out, or reduce='discounted' instead of {reduce!r}",
@@ -81,8 +81,8 @@ class StepPlan:
             line = f"{head_of(step)}: {number}{', ' if score.reason else ''}{' '.join((score.reason or '').split())}"
             lines.append(line[: _REASON_CHARS // len(listed)])
         lines += [f"and {len(pairs) - len(listed):,} more"] if len(pairs) > len(listed) else []
-        each = {f"step/{step.index}": score.value for step, score in listed if score.value is not None}
-        metrics = {**_merge_metrics([score.metrics for _, score in pairs]), "steps": len(pairs), **each}
+        step_scores = {f"step/{step.index}": score.value for step, score in listed if score.value is not None}
+        metrics = {**_merge_metrics([score.metrics for _, score in pairs]), "steps": len(pairs), **step_scores}
         unanswered = [record for _, score in pairs for record in score.unanswered]
         return Score(self.score(scores) if scores else None, "\n".join(lines), metrics, unanswered)
 

@@ -14,7 +14,7 @@ from typing import Any, Unpack, overload
 
 from rewardkit.declare.callables import is_async, set_by_partials, without_partials
 from rewardkit.declare.compose import Composable
-from rewardkit.declare.decorator import Reward, make_options, name_of, refuse_no_reward
+from rewardkit.declare.decorator import Reward, check_can_be_reward, make_options, name_of
 from rewardkit.declare.options import DEFAULT_ASYNC_CONCURRENCY, NamedOptions, RewardOptions
 from rewardkit.declare.spec import Kind, hints_of
 from rewardkit.errors import BadReturnError, RewardDefinitionError
@@ -165,6 +165,7 @@ class AsyncStepwise(Stepwise):
     """The same where the steps are awaited: side by side, at most ``concurrency`` of them at once on an event loop."""
 
     async def __call__(self, /, **columns: object) -> Score:  # type: ignore[override]
+        """Return the one score of all steps; where one fails, raise its error after the others have ended."""
         import asyncio  # slow to import, and who awaits has it loaded
 
         from rewardkit.loops import turns
@@ -187,7 +188,9 @@ class AsyncStepwise(Stepwise):
                 tasks = [group.create_task(score(step)) for step in self.steps(columns)]
         except BaseExceptionGroup as failed:  # the first that failed ends the others
             first_error = failed.exceptions[0]
-            raise (first_error.__cause__ or first_error if isinstance(first_error, _Ending) else first_error) from None
+            if isinstance(first_error, _Ending) and first_error.__cause__ is not None:
+                first_error = first_error.__cause__
+            raise first_error from None
         return self.plan.combine([task.result() for task in tasks])
 
 
@@ -271,7 +274,7 @@ def step_reward(function: object = _NOT_GIVEN, /, **settings: Any) -> Any:
     """
 
     def mark(scored: Any) -> StepReward:
-        choices = {**_own_settings(scored, settings.get("name")), **settings}
+        choices = {**_default_settings(scored, settings.get("name")), **settings}
         name = name_of(scored) if choices["name"] is None else choices["name"]
         planned = [choices.pop(key, default) for key, default in _USUAL.items()]
         options = make_options(name, {**choices, "name": name}, settings=_USUAL)
@@ -288,7 +291,7 @@ def step_reward(function: object = _NOT_GIVEN, /, **settings: Any) -> Any:
 _USUAL = {"each": "turn", "label": None, "reduce": "mean", "discount": None}
 
 
-def _own_settings(scored: Any, name: str | None) -> dict[str, Any]:
+def _default_settings(scored: Any, name: str | None) -> dict[str, Any]:
     """Return the default settings: a function's name, or a reward's options; RewardDefinitionError for all else."""
     if isinstance(scored, Reward):
         options = {field: getattr(scored.options, field) for field in RewardOptions.__dataclass_fields__}
@@ -297,7 +300,7 @@ def _own_settings(scored: Any, name: str | None) -> dict[str, Any]:
         raise RewardDefinitionError(
             f"step_reward({scored.name!r}): it is a composition; make a step reward of each part, and compose these"
         )
-    refuse_no_reward(scored, "step_reward", name)
+    check_can_be_reward(scored, "step_reward", name)
     return {"name": name_of(scored)}
 
 
