@@ -144,8 +144,8 @@ class Sandbox:
         deadline = time.monotonic() + limits.timeout_s
         while len(results) < len(inputs):
             rest = limits if not results else self._rest_of(limits, deadline)
-            batch, itself = self._run_together(request, inputs[len(results) :], rest)
-            if not itself and len(batch) > 1:
+            batch, ended_itself = self._run_together(request, inputs[len(results) :], rest)
+            if not ended_itself and len(batch) > 1:
                 batch = self._run_again(request, inputs[len(results) :][: len(batch) - 1], batch[-1], limits, deadline)
             results += batch
             if results[-1].status in (ExecutionStatus.TIMEOUT, ExecutionStatus.INFRASTRUCTURE):
@@ -170,13 +170,11 @@ class Sandbox:
         results: list[ExecutionResult] = []
         deadline = max(deadline, time.monotonic() + PROOF_S)
         while last.status is not ExecutionStatus.INFRASTRUCTURE and len(results) < len(inputs):
-            batch, itself = self._run_together(request, inputs[len(results) :], self._rest_of(limits, deadline))
-            if not itself:
-                break
+            batch, ended_itself = self._run_together(request, inputs[len(results) :], self._rest_of(limits, deadline))
+            if not ended_itself:
+                return [last] * (len(inputs) + 1)
             results += batch
-        else:
-            return [*results, last]
-        return [last] * (len(inputs) + 1)
+        return [*results, last]
 
     def call(
         self, source: str, function: str, calls: Iterable[Any], *, limits: Limits | None = None
@@ -425,6 +423,7 @@ def _count_together(following: Sequence[str], limits: Limits) -> int:
 
 
 def _encode_call(number: int, call: Iterable[Any]) -> list[Any]:
+    """Return a call's arguments and keywords as they enter a jail; raise NotPlainError with the call's number."""
     arguments, keywords = ([], dict(call)) if isinstance(call, Mapping) else (list(call), {})
     try:
         return [plain.encode(arguments), plain.encode(keywords)]
@@ -433,6 +432,7 @@ def _encode_call(number: int, call: Iterable[Any]) -> list[Any]:
 
 
 def _check_files(files: Mapping[str, str], most_bytes: int) -> dict[str, str]:
+    """Return the files; raise ``ValueError`` for a name that leads elsewhere, or content that cannot be written."""
     for name, content in files.items():
         if not name or name.startswith("/") or ".." in name.split("/") or "\0" in name:
             raise ValueError(f"file name {name!r}: expected a relative one that stays in its directory")
@@ -447,6 +447,7 @@ def _check_files(files: Mapping[str, str], most_bytes: int) -> dict[str, str]:
 
 
 def _probe(zygote: ZygoteProcess, source: str) -> str:
+    """Run a program that proves the level and return its output; raise SandboxUnavailableError where it gives none."""
     request = {"source": source, "args": [], "files": {}, "inputs": [""]}
     limits = Limits(timeout_s=20, memory_bytes=1 << 31)
     try:

@@ -53,6 +53,7 @@ def same(
 
 
 def _same(value: Any, expected: Any, margins: _Margins, depth: int) -> bool:
+    """Return what :func:`same` does, of values so deep in others; raise _ForeignError for one that is not plain."""
     kind = type(value)
     if depth > _MAX_DEPTH:
         return False
@@ -78,6 +79,7 @@ def _same(value: Any, expected: Any, margins: _Margins, depth: int) -> bool:
 
 
 def _same_items(value: dict[Any, Any], expected: dict[Any, Any], margins: _Margins, depth: int) -> bool:
+    """Return whether two dictionaries of one size hold the same values by the same keys."""
     items_by_name, expected_by_name = _by_name(value), _by_name(expected)
     for name, items in items_by_name.items():
         wanted = expected_by_name.get(name)
@@ -92,6 +94,7 @@ def _same_items(value: dict[Any, Any], expected: dict[Any, Any], margins: _Margi
 
 
 def _by_name(table: dict[Any, Any]) -> dict[str, list[Any]]:
+    """Return the values by their keys' names; several keys with ``nan`` may share a name."""
     items: dict[str, list[Any]] = defaultdict(list)
     for key, item in table.items():
         items[_name(key)].append(item)
@@ -99,7 +102,9 @@ def _by_name(table: dict[Any, Any]) -> dict[str, list[Any]]:
 
 
 def _close(value: complex, expected: complex, rel_tol: float, abs_tol: float) -> bool:
-    if value == expected or (value != value and expected != expected and _name(value)[1:] == _name(expected)[1:]):
+    """Return whether two numbers are within a tolerance of each other, equal, or both ``nan``."""
+    are_nan = value != value and expected != expected
+    if value == expected or (are_nan and _name(value)[1:] == _name(expected)[1:]):  # names but for the kind's letter
         return True
     close: Callable[..., bool] = cmath.isclose if complex in (type(value), type(expected)) else math.isclose
     try:

@@ -163,7 +163,7 @@ class _Gate(RestrictingNodeTransformer):
         self._lines = lines
         self._bound = Counter(bound_names(tree))
         self._modules = dict(_imported(tree))
-        self._set = {node.attr for node in ast.walk(tree) if _is_set(node)}
+        self._set_attributes = {node.attr for node in ast.walk(tree) if _is_set(node)}
         self._scopes: list[ast.AST] = []  # the classes and functions around a node, from the outermost
         self.imported: set[str] = set()  # modules
         self._pattern_checks: list[ast.stmt] = []  # of the match statement around a node
@@ -214,6 +214,7 @@ class _Gate(RestrictingNodeTransformer):
         """Leave that to each argument, which has its own line and column."""
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
+        """Refuse a builtin that a text may not have, and a name that is reserved."""
         is_read = isinstance(node.ctx, ast.Load)
         if is_read and node.id == "__name__":
             return node
@@ -224,6 +225,7 @@ class _Gate(RestrictingNodeTransformer):
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
+        """Have a guard asked before an attribute is read, or before the object is changed; ``super()`` is passed on."""
         is_read = isinstance(node.ctx, ast.Load)
         name = self._check_attribute(node)
         value = node.value if _is_super(node.value) and is_read else self.visit(node.value)
@@ -253,7 +255,7 @@ class _Gate(RestrictingNodeTransformer):
         """Return whether the name of an attribute is one that a text may have to do with."""
         if not node.attr.startswith("_") or (isinstance(node.ctx, ast.Load) and node.attr in _READABLE):
             return True
-        return not _is_reserved(node.attr) and (node.attr in self._set or self._bound[node.attr] > 0)
+        return not _is_reserved(node.attr) and (node.attr in self._set_attributes or self._bound[node.attr] > 0)
 
     def _check_public(self, node: ast.AST, module: str, name: str) -> None:
         if name not in text_rules.public_names(module) and f"{module}.{name}" not in text_rules.MODULES:
@@ -266,6 +268,7 @@ class _Gate(RestrictingNodeTransformer):
         return node
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
+        """Refuse what may not be imported; ``annotations`` of ``__future__`` is left out."""
         if node.module == "__future__" and [alias.name for alias in node.names] == ["annotations"]:
             return ast.copy_location(ast.Pass(), node)
         module = "." * node.level + (node.module or "")
@@ -329,6 +332,7 @@ class _Gate(RestrictingNodeTransformer):
             self._scopes.pop()
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        """Refuse keywords, and keep lists of names and the fields' names, which the gate itself would refuse."""
         self.check_name(node, node.name)
         for keyword in node.keywords:
             if keyword.arg == "total":  # of a typed dictionary, which is a plain one here
@@ -481,4 +485,5 @@ def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield (alias.asname, alias.name) if alias.asname else (alias.name.partition(".")[0],) * 2
+                outermost = alias.name.partition(".")[0]
+                yield (alias.asname, alias.name) if alias.asname else (outermost, outermost)

@@ -142,17 +142,21 @@ def merge_mappings() -> None:
 
     Read-only data becomes executable or writable like what is beside it. Untrusted code may map such memory anyway.
     """
+    mappings: list[tuple[int, int, str, str]] = []  # start, end, mode and file
     with open("/proc/self/maps") as file:
-        rows = [line.split() for line in file]
-    libraries = [(row[0].split("-"), row[1], row[5]) for row in rows if len(row) == 6 and row[5].startswith("/")]
-    coded = {name for _, mode, name in libraries if mode == "r-xp"}
-    for index, ((start, end), mode, name) in enumerate(libraries):
-        if mode != "r--p" or name not in coded:
-            continue
-        (following, _), mode_after, name_after = (*libraries, (("", ""), "", ""))[index + 1]
-        to_data = (following, mode_after, name_after) == (end, "rw-p", name)
-        right = _PROT_WRITE if to_data else _PROT_EXEC
-        syscall("mprotect", int(start, 16), int(end, 16) - int(start, 16), _PROT_READ | right)
+        for line in file:
+            fields = line.split()
+            if len(fields) == 6 and fields[5].startswith("/"):
+                address, mode, _, _, _, name = fields
+                start, _, end = address.partition("-")
+                mappings.append((int(start, 16), int(end, 16), mode, name))
+    with_code = {name for _, _, mode, name in mappings if mode == "r-xp"}
+    following = [*mappings[1:], (0, 0, "", "")]
+    for (first, last, mode, name), (next_first, _, next_mode, next_name) in zip(mappings, following, strict=False):
+        if mode == "r--p" and name in with_code:
+            is_before_data = (next_first, next_mode, next_name) == (last, "rw-p", name)
+            right = _PROT_WRITE if is_before_data else _PROT_EXEC
+            syscall("mprotect", first, last - first, _PROT_READ | right)
 
 
 def give_back_memory() -> None:

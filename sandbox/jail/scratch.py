@@ -43,6 +43,7 @@ def check_used(folder: int, most_bytes: int) -> None:
     total = entries_count = 0
 
     def look(directory: int, depth: int) -> None:
+        """Add up what lies in a directory, and raise as soon as it is too much."""
         nonlocal total, entries_count
         os.lseek(directory, 0, os.SEEK_SET)  # wherever it has been read up to
         with os.scandir(directory) as entries:
@@ -97,6 +98,7 @@ class _Mover:
         self._number = 0
 
     def move(self, parent: int, name: str) -> None:
+        """Move a directory under the next name that is free; raise ``OSError`` where it cannot be moved."""
         while True:
             self._number += 1
             try:

@@ -184,18 +184,24 @@ def _tree(actions: Mapping[int, Sequence[Instruction]], other: Sequence[Instruct
     steps: dict[int, Sequence[Instruction]] = {0: other}  # from this number on, this action
     for number in sorted(actions):
         steps[number], steps[number + 1] = actions[number], other
-    ordered = list(steps.items())
-    return _bisect([ordered[0], *(step for before, step in pairwise(ordered) if step[1] is not before[1])])
+    changes: list[tuple[int, Sequence[Instruction]]] = [(0, steps[0])]  # the steps that change the action
+    for (_, action_before), (number, action) in pairwise(steps.items()):
+        if action is not action_before:
+            changes.append((number, action))
+    return _bisect(changes)
 
 
 def _bisect(steps: Sequence[tuple[int, Sequence[Instruction]]]) -> list[Instruction]:
+    """Return instructions that jump to the action of the last step whose number is not above the loaded one."""
     if len(steps) == 1:
-        return list(steps[0][1])
+        ((_, action),) = steps
+        return list(action)
     middle = len(steps) // 2
     below, above = _bisect(steps[:middle]), _bisect(steps[middle:])
+    number, _ = steps[middle]
     if len(below) <= _LIMIT:
-        return [(_AT_LEAST, len(below), 0, steps[middle][0]), *below, *above]
-    return [(_AT_LEAST, 0, 1, steps[middle][0]), (_JUMP, 0, 0, len(below)), *below, *above]
+        return [(_AT_LEAST, len(below), 0, number), *below, *above]
+    return [(_AT_LEAST, 0, 1, number), (_JUMP, 0, 0, len(below)), *below, *above]
 
 
 def _program(machine: str, tree: Sequence[Instruction]) -> bytes:

@@ -105,7 +105,7 @@ class Desk:
             self.page.woken = True
             now = Steady.monotonic()
             if now >= self._weighed_at + WEIGH_S:
-                self._held_bytes, self._weighed_at = held_bytes()[0], now
+                self._held_bytes, self._weighed_at = held_bytes().touched, now
             self.tell("wake", self._held_bytes)
 
     def tell(self, *message: object) -> None:
@@ -127,11 +127,19 @@ def threads_of(process: int) -> int:
     return 0
 
 
-def held_bytes() -> tuple[int, int]:
-    """Return bytes of memory touched, and of data; without ``/proc`` the highest ever touched, and 0."""
+class HeldBytes(NamedTuple):
+    """The memory of this process."""
+
+    touched: int
+    data: int
+
+
+def held_bytes() -> HeldBytes:
+    """Return the bytes of memory that are held; without ``/proc`` the most ever touched, and 0 of data."""
     try:
         with open("/proc/self/statm") as file:
-            pages = file.read().split()
-        return int(pages[1]) * resource.getpagesize(), int(pages[5]) * resource.getpagesize()
+            _, resident, _, _, _, data, *_ = map(int, file.read().split())
+        return HeldBytes(resident * resource.getpagesize(), data * resource.getpagesize())
     except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024), 0
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return HeldBytes(most * (1 if sys.platform == "darwin" else 1024), 0)

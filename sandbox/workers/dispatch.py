@@ -10,8 +10,8 @@ import math
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from sandbox.workers.desk import Order
 from sandbox.workers.job import Call, Job
 from sandbox.workers.page import MAX_CHUNK
 from sandbox.workers.slot import LOOP_CHECK_S, PEEK_S, Lane, Slot, State
@@ -74,13 +74,14 @@ class Dispatch:
 
     def forget(self, job: Job) -> None:
         """Send no more of a job's calls."""
-        self._ring = deque(entry for entry in self._ring if entry[0] is not job)
+        self._ring = deque((other, target) for other, target in self._ring if other is not job)
 
     def has_alone(self, slot: Slot) -> bool:
         """Return whether a call that a worker could run waits to run alone."""
         return any(job.alone.get(target) for job, target in self._ring if target in slot.targets)
 
     def feed(self) -> None:
+        """Send calls to every worker that can take some."""
         if self._apart:
             self._feed_apart()
             return
@@ -99,8 +100,7 @@ class Dispatch:
         if self._apart_runs:
             self._apart.popleft()
             self._apart_runs = False
-        while self._apart and self._apart[0][0].ended.is_set():
-            self._apart.popleft()
+        self._apart = deque((job, call) for job, call in self._apart if not job.ended.is_set())
         if not self._apart:
             self.feed()
             return
@@ -141,6 +141,7 @@ class Dispatch:
             self._ring.remove((job, target))
 
     def _feed_wide(self, slot: Slot) -> None:
+        """Send a worker as many calls as it has room for; one that is to run alone waits until nothing else is sent."""
         orders = []
         ring = [(job, target) for job, target in self._ring if target in slot.targets]
         # Calls that wait only for their turn alone get it: other jobs' calls stand back until then.
@@ -170,16 +171,17 @@ def _send_chunk(slot: Slot, job: Job, target: int, calls: list[Call]) -> None:
     slot.tell(("run", ticket, slot.half, job.number, target, [call.places for call in calls]))
 
 
-def _send_orders(slot: Slot, orders: list[tuple[Any, ...]]) -> None:
+def _send_orders(slot: Slot, orders: list[Order]) -> None:
     slot.idle_since = math.inf
-    slot.tell(("start", orders))
-    soon = LOOP_CHECK_S if slot.lane is Lane.ASYNCIO else min(order[4] for order in orders)
+    slot.tell(("start", [tuple(order) for order in orders]))
+    soon = LOOP_CHECK_S if slot.lane is Lane.ASYNCIO else min(order.timeout_s for order in orders)
     slot.check_at = min(slot.check_at, time.monotonic() + soon)
 
 
-def _order_for(slot: Slot, job: Job, call: Call) -> tuple[Any, ...]:
+def _order_for(slot: Slot, job: Job, call: Call) -> Order:
+    """Note a call as sent, with its batch opened where the worker has not had it yet, and return its order."""
     _open_batch(slot, job)
-    return (slot.tickets(job, [call]), job.number, call.target, call.places, call.timeout_s)
+    return Order(slot.tickets(job, [call]), job.number, call.target, call.places, call.timeout_s)
 
 
 def _open_batch(slot: Slot, job: Job) -> None:

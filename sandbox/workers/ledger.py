@@ -12,7 +12,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sandbox.workers import blame
 from sandbox.workers.blame import Fate
@@ -21,6 +21,15 @@ from sandbox.workers.dispatch import Dispatch
 from sandbox.workers.job import Again, Call, CallResult, CallStatus, Job
 from sandbox.workers.slot import Slot, State
 from sandbox.workers.wire import BESET, CANCELLED, MalformedError
+
+
+class _Delayed(NamedTuple):
+    """A call to be made again; in the heap the first due comes first, of several the first that was put in."""
+
+    due: float
+    order: int
+    job: Job
+    call: Call
 
 
 class Ledger:
@@ -35,19 +44,19 @@ class Ledger:
         self._dispatch = dispatch
         self._distrust = distrust
         self._jobs: dict[int, Job] = {}
-        self._delayed: list[tuple[float, int, Job, Call]] = []
+        self._delayed: list[_Delayed] = []  # a heap
         self._order = itertools.count()
 
     @property
     def due(self) -> float:
         """When the next call is to be made again, on the monotonic clock; infinite for none."""
-        return self._delayed[0][0] if self._delayed else math.inf
+        return self._delayed[0].due if self._delayed else math.inf
 
     def put_due(self, now: float) -> None:
         """Queue the calls whose time to be made again has come."""
-        while self._delayed and self._delayed[0][0] <= now:
-            _, _, job, call = heapq.heappop(self._delayed)
-            self._dispatch.put(job, call)
+        while self._delayed and self._delayed[0].due <= now:
+            delayed = heapq.heappop(self._delayed)
+            self._dispatch.put(delayed.job, delayed.call)
 
     def admit(self, job: Job, calls: Sequence[Call], complete: bool) -> None:
         """Take calls of a job; ``complete`` says that no more will come."""
@@ -73,7 +82,7 @@ class Ledger:
             if ticket not in chunk:
                 break
             entry = sent.pop(ticket, None)
-            # inf - inf and nan - nan are nan
+            # inf - inf and nan - nan are nan, so that only a finite number passes
             if entry is None or not (number - number == 0.0 <= duration_s < math.inf):
                 if entry is not None:
                     sent[ticket] = entry
@@ -88,6 +97,7 @@ class Ledger:
         return len(numbers)
 
     def _take_records(self, slot: Slot) -> None:
+        """Hand the results that a worker has written to their jobs, or follow blame where it says why there is none."""
         assert slot.reader is not None
         try:
             records = slot.reader.read()
@@ -147,7 +157,7 @@ class Ledger:
             return
         now = time.monotonic()
         for delay_s, call in again:
-            heapq.heappush(self._delayed, (now + delay_s, next(self._order), job, call))
+            heapq.heappush(self._delayed, _Delayed(now + delay_s, next(self._order), job, call))
         job.remaining -= len(results) - len(again)
         self._end_if_done(job)
 
@@ -183,13 +193,15 @@ class Ledger:
 
     def lose(self, slot: Slot, tickets: Iterable[int], status: CallStatus, message: str = "") -> None:
         """Answer for calls whose answers never came; without a message they did not come in time."""
-        calls = {ticket: slot.sent[ticket][1] for ticket in tickets}
-        fates = {t: blame.unanswered(call, status, message or blame.timeout_message(call)) for t, call in calls.items()}
+        fates = {}
+        for ticket in tickets:
+            call = slot.sent_call(ticket)
+            fates[ticket] = blame.unanswered(call, status, message or blame.timeout_message(call))
         self.answer_for(slot, fates)
 
     def count_lost(self, slot: Slot, tickets: Iterable[int], reason: str, *, with_all: bool = False) -> None:
         """Note that these calls' worker was lost once more."""
-        self.answer_for(slot, {t: blame.lost(slot.sent[t][1], reason, with_all=with_all) for t in tickets})
+        self.answer_for(slot, {t: blame.lost(slot.sent_call(t), reason, with_all=with_all) for t in tickets})
 
     def refuse(self, fault: BaseException) -> None:
         """End every job with a fault, now and later: nothing more can be run."""

@@ -42,8 +42,7 @@ class WardenLink:
     """One warden at a time; after :meth:`stop` another one can be started.
 
     The selector watches its socket and process with ``None`` as data, and workers' sockets with their slots. Payloads
-    are by slot. ``due`` is when the warden must have answered (monotonic),
-    or infinite.
+    are by slot. ``due`` is when the warden must have answered, on the monotonic clock, or infinite.
     """
 
     def __init__(

@@ -86,6 +86,7 @@ class _Marked(Coroutine[Any, Any, Any]):
         return (yield from self._coroutine.__await__())
 
     def _step(self, advance: Callable[..., Any], *arguments: object) -> Any:
+        """Take a step, marked on the page, and count its seconds as stolen from the other calls."""
         call = self.call
         page, began, loop = call.lane.desk.page, Steady.monotonic(), call.lane.loop
         was_over = call.over
@@ -117,6 +118,7 @@ class _Selector(selectors.DefaultSelector):
         self._woke, self._steps_s = Steady.monotonic(), 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Wait for events, and count by how much the loop was late before and woke late after it."""
         lane, began = self._lane, Steady.monotonic()
         late = began - self._woke - (lane.steps_s - self._steps_s)
         events = super().select(timeout)
@@ -139,7 +141,7 @@ class _Loop(asyncio.SelectorEventLoop):
         super().__setattr__(name, value)
 
     def run_in_executor(self, executor: Executor | None, func: Callable[..., Any], *args: object) -> Any:
-        """Run a function in a thread: the default ones are the call's own, so that stuck ones are no other call's."""
+        """Run a function in a thread; the default threads are the call's own, so that a stuck one blocks no other."""
         call = _call.get()
         if executor is None and call is not None:
             call.threads = call.threads or ThreadPoolExecutor()

@@ -20,7 +20,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 MODULES = (
     *("builtins", "sys", "math", "os", "posixpath", "time", "json", "json.decoder", "json.encoder", "re", "random"),
@@ -33,6 +33,15 @@ _MISSING, _set, _delete, _is, _list = object(), setattr, delattr, isinstance, li
 _callbacks: list[object] = []  # the interpreter calls them as long as the process lives
 
 
+class _Owner(NamedTuple):
+    """A module or class whose names are looked at."""
+
+    version: slice  # where its version stands among all
+    owner: Any
+    names: Mapping[str, Any]
+    originals: Mapping[str, Any]
+
+
 class Originals:
     """The names as they are now; where ``versions()`` is not ``last_versions``, some have been changed since."""
 
@@ -42,10 +51,12 @@ class Originals:
         }
         classes = [path.rpartition(".") for path in CLASSES]
         owners = [*modules.values(), *(getattr(modules[name], kind) for name, _, kind in classes if name in modules)]
-        slices = [slice(8 * index, 8 * index + 8) for index in range(len(owners))]
-        self._owners = list(zip(slices, owners, map(vars, owners), map(_constant, owners), strict=True))
-        names = [names if isinstance(names := vars(owner), dict) else gc.get_referents(names)[0] for owner in owners]
-        self.versions = _watched(names) if sys.version_info >= (3, 12) else _versions(names)
+        self._owners = [
+            _Owner(slice(8 * index, 8 * index + 8), owner, vars(owner), _constant(owner))
+            for index, owner in enumerate(owners)
+        ]
+        dictionaries = [_dictionary(owner) for owner in owners]
+        self.versions = _watched(dictionaries) if sys.version_info >= (3, 12) else _versions(dictionaries)
         self.last_versions = self.versions()
 
     def put_back(self) -> bool:
@@ -57,9 +68,10 @@ class Originals:
                     if names.get(name, _MISSING) is not value:
                         _set(owner, name, value)
                         patched = True
-                for name in _new(names, originals) if owner not in _WITH_STATE else ():  # one may hide builtins' own
-                    _delete(owner, name)
-                    patched = True
+                if owner not in _WITH_STATE:
+                    for name in _new(names, originals):  # a new name may hide one of builtins
+                        _delete(owner, name)
+                        patched = True
         self.last_versions = self.versions()
         return patched
 
@@ -68,6 +80,12 @@ def _is_standard(module: ModuleType) -> bool:
     """Return whether a module is Python's own, and not another of its name."""
     origin = getattr(module.__spec__, "origin", None) or "built-in"
     return origin in ("built-in", "frozen") or os.path.dirname(origin).startswith(_LIBRARY)
+
+
+def _dictionary(owner: object) -> dict[str, Any]:
+    """Return the dictionary of an owner's names; a class hands out a proxy of it."""
+    names: Any = vars(owner)
+    return names if isinstance(names, dict) else gc.get_referents(names)[0]
 
 
 def _constant(owner: object) -> dict[str, Any]:

@@ -181,6 +181,7 @@ class WorkerPool:
     # The pool's thread from here on.
 
     def _run(self) -> None:
+        """Take turns until closed; after a fault of our own, refuse every job until then."""
         try:
             self._replacement.start()
             while not self._closing.is_set():
@@ -253,14 +254,17 @@ class WorkerPool:
 
 
 def _slots(targets: Sequence[Target], workers: int) -> list[Slot]:
+    """Return the slots: as many as workers for each setup of serial targets, and one for each other target."""
     serial: dict[bytes, list[int]] = {}
-    for i, target in enumerate(targets):
+    plans: list[tuple[Lane, int, list[int]]] = []
+    for number, target in enumerate(targets):
         if target.lane is Lane.SERIAL:
-            serial.setdefault(target.setup, []).append(i)
-    plans = [(Lane.SERIAL, 1, numbers) for numbers in serial.values() for _ in range(workers)]
-    plans += [(target.lane, target.width, [i]) for i, target in enumerate(targets) if target.lane is not Lane.SERIAL]
+            serial.setdefault(target.setup, []).append(number)
+        else:
+            plans.append((target.lane, target.width, [number]))
+    plans = [(Lane.SERIAL, 1, numbers) for numbers in serial.values() for _ in range(workers)] + plans
     return [
-        Slot(index, lane, width, frozenset(numbers), ", ".join(repr(targets[i].name) for i in numbers))
+        Slot(index, lane, width, frozenset(numbers), ", ".join(repr(targets[number].name) for number in numbers))
         for index, (lane, width, numbers) in enumerate(plans)
     ]
 

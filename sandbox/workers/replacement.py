@@ -55,6 +55,7 @@ class Replacement:
             self._warden.spawn(slot)
 
     def hear(self) -> None:
+        """Do what the warden's messages say; one that is gone, or says what no warden says, is replaced."""
         frames = self._warden.hear()
         if frames is None:
             self.lost_warden()

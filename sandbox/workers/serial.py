@@ -15,9 +15,10 @@ class SerialLane:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._data_bytes = held_bytes()[1]
+        self._data_bytes = held_bytes().data
 
     def run(self) -> int:
+        """Serve until the parent is gone; then raise EOFError."""
         while True:
             for frame in self._desk.channel.receive():
                 self._desk.obey(frame, self._run_chunk)

@@ -116,8 +116,9 @@ class Slot:
         cells = cells_of(self.lane, self.width)
         sizes = {"page": page_bytes(cells), "results": RECORDS_BYTES, "console": CONSOLE_BYTES}
         self._descriptors = [anonymous_file(name, size) for name, size in sizes.items()]
-        self.page = Page(map_shared(self._descriptors[0], sizes["page"], writable=True), cells)
-        self.reader = RecordReader(self._descriptors[1])
+        page_file, results_file, _ = self._descriptors
+        self.page = Page(map_shared(page_file, sizes["page"], writable=True), cells)
+        self.reader = RecordReader(results_file)
         self.state, self.generation = State.STARTING, self.generation + 1
         self.given_up, self.tainted, self.retiring, self.emptying = 0, False, False, False
         self.idle_since, self.chunk, self.malformed = math.inf, range(0), ""
@@ -131,6 +132,7 @@ class Slot:
         return [theirs.detach(), *self._descriptors]
 
     def close(self) -> None:
+        """Close the files of the present worker, which the slot is without from then on."""
         if self.channel is not None:
             self.channel.close()
         if self.page is not None:
@@ -151,6 +153,11 @@ class Slot:
         self._sendings[first] = _Sending(now, longest_s, self.excused_s)
         self.sent.update(zip(range(first, self._next_ticket), zip(repeat(job), calls, strict=False), strict=True))
         return first
+
+    def sent_call(self, ticket: int) -> Call:
+        """Return the unanswered call of a ticket."""
+        _, call = self.sent[ticket]
+        return call
 
     def unread_answers(self) -> Iterable[tuple[float, float, int]]:
         """Return the numbers that a serial worker has answered with since they were last read; see the page."""
@@ -231,10 +238,9 @@ class Slot:
         stopped = not lost and any(running.stopped for running in runs)
         self._note_look(now, idle=bool(self.sent) and lost, excused=stopped)
         for running in runs:
-            sent = self.sent.get(running.ticket)
-            if sent is None or running.stopped:
+            if running.ticket not in self.sent or running.stopped:
                 continue
-            due = running.started + sent[1].timeout_s
+            due = running.started + self.sent_call(running.ticket).timeout_s
             if now >= due:
                 overdue[running.ticket] = running.tainted or self.page.beset(running.ticket)
             else:
@@ -304,8 +310,9 @@ class Slot:
 
     def console(self) -> str:
         """Return what the interpreter wrote as it crashed."""
+        _, _, console_file = self._descriptors
         with contextlib.suppress(OSError):
-            text = os.pread(self._descriptors[2], CONSOLE_CHARS, 0).decode("utf-8", "replace")
+            text = os.pread(console_file, CONSOLE_CHARS, 0).decode("utf-8", "replace")
             return text.replace("\0", "").strip()
         return ""
 

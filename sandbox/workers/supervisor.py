@@ -176,6 +176,6 @@ class Supervisor:
 
 def _overdue(slot: Slot, ticket: int, tainted: bool) -> Fate:
     """Return the fate of a call whose time is up; threads that nobody counts, such as C's, make it run alone once."""
-    call = slot.sent[ticket][1]
+    call = slot.sent_call(ticket)
     tainted = tainted or (slot.lane is not Lane.THREADS and not call.terms.alone and slot.has_more_threads())
     return blame.overdue(call, tainted=tainted, is_first=ticket == slot.first_alone)

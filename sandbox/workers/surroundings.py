@@ -41,9 +41,8 @@ class ProcessState:
 
 
 LONG_S = 0.01  # seconds from which on a run of the collector has taken long
-earlier_states: dict[
-    ProcessState, tuple[CallLog | None, Any]
-] = {}  # the call that changed a state, and what it was before
+earlier_states: dict[ProcessState, tuple[CallLog | None, Any]] = {}
+"""By state that was changed, the call that did so, and what the state was before."""
 _installed: set[tuple[str, tuple[str, ...]]] = set()
 
 
@@ -58,6 +57,7 @@ def install() -> None:
 
 
 def _wrap(state: ProcessState, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that changes a state, which first notes what the state is, unless that is noted already."""
     states = earlier_states  # looked up once: a call may break builtins and empty modules
 
     @functools.wraps(function)
@@ -157,7 +157,7 @@ def _read_context(current: Callable[[], Any]) -> tuple[Any, Any]:
 
 
 def _write_context(set_context: Callable[[Any], object], contexts: tuple[Any, Any]) -> None:
-    """Make a context of decimal numbers, which several calls may have, what its copy is, and the present one."""
+    """Give a context of decimal numbers, which calls may share, its copy's settings, and make it the present one."""
     context, copy = contexts
     for name in ("prec", "rounding", "Emin", "Emax", "capitals", "clamp", "traps"):
         setattr(context, name, getattr(copy, name))

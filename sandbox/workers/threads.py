@@ -33,6 +33,7 @@ class ThreadLane:
         assert self._pool.active  # its threads run from here on
 
     def run(self) -> int:
+        """Serve, with a sign of life in between, until the parent is gone; then raise EOFError."""
         poll = select.poll()
         poll.register(self._desk.channel.fileno(), select.POLLIN)
         while True:
@@ -46,6 +47,7 @@ class ThreadLane:
             self._pool.schedule(self._run_call, args=(Order(*order),))
 
     def _run_call(self, order: Order) -> None:
+        """Run a call in a thread of the pool, and report its result; end this process where that fails."""
         desk, cell = self._desk, self._cells.get()
         try:
             log = capture.begin_call(desk.page.prints.writer(cell), order.ticket)

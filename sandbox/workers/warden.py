@@ -91,6 +91,7 @@ class Warden:
             self._kill_everything()
 
     def _obey(self, order: str, *arguments: Any) -> None:
+        """Do what the parent's order says; the last one, to close, raises EOFError."""
         match order:
             case "setup":
                 self._set_up(*arguments)
@@ -122,6 +123,7 @@ class Warden:
         self._control.send_json(["here"])
 
     def _spawn(self, slot: int, generation: int, lane: str, width: int, loads_slowly: bool) -> None:
+        """Start a worker: by a nursery where loading takes long and there may be one, else by a fork from here."""
         descriptors = self._control.take_descriptors(4)
         if len(descriptors) < 4:
             raise OSError("the kernel kept descriptors back: the warden may have no more of them")
@@ -242,6 +244,7 @@ class Warden:
         return True
 
     def _note_end(self, process: int, code: int) -> None:
+        """Report a worker's end, after killing what it left; do without a nursery that has ended."""
         if process not in self._workers:
             self._hear_nurseries()  # it may have been forked just now
         slot = self._workers.pop(process, None)
@@ -255,9 +258,9 @@ class Warden:
             self._control.send_json(["ended", slot, process, code])
 
     def _kill_strays(self) -> None:
-        """Kill every child of ours that is not a worker: descendants of a dead one, handed to us as subreaper."""
+        """Kill every child of ours that is no worker and no nursery: a dead one's descendants, handed to us."""
         children = shell.children()
-        self._hear_nurseries()  # whose new workers among these are no strays
+        self._hear_nurseries()  # a worker that a nursery has just forked is among the children, too
         ours = {*self._workers, *(nursery.process for nursery in self._nurseries.values())}
         for process in children:
             if process not in ours:
@@ -265,6 +268,7 @@ class Warden:
                     os.kill(process, signal.SIGKILL)
 
     def _kill_everything(self) -> None:
+        """Kill and reap workers, nurseries and strays, for about two seconds at most."""
         workers, self._workers, self._nurseries = dict(self._workers), {}, {}
         for process in workers:
             shell.kill_group(process)

@@ -321,7 +321,7 @@ class RecordWriter:
 Record = tuple[int, float, str, Any]
 """One result, as a worker wrote it: the call's ticket, the seconds it ran, what it printed, and the target's answer.
 
-The answer is ``None`` where the call's time was up, and :data:`AGAIN` where another call disturbed it."""
+The answer is ``None`` where the call's time was up, and one of the three texts below where the lane says so."""
 
 CANCELLED, DISTURBED, BESET = "cancelled", "disturbed", "beset"
 """Answers that say: the call was cancelled; what others left may have changed its result; its time was up while the
@@ -374,11 +374,7 @@ def parse_json(data: bytes) -> Any:
 
 
 def _is_record(line: object) -> bool:
-    return (
-        type(line) is list
-        and len(line) == 4
-        and type(line[0]) is int
-        and type(line[1]) is float
-        and 0.0 <= line[1] < math.inf
-        and type(line[2]) is str
-    )
+    if type(line) is not list or len(line) != 4:
+        return False
+    ticket, duration_s, logs, _ = line
+    return type(ticket) is int and type(duration_s) is float and 0.0 <= duration_s < math.inf and type(logs) is str

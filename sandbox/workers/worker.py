@@ -120,6 +120,7 @@ def fill_low_descriptors() -> None:
 
 
 def _load(name: str, payload: bytes) -> TargetFunction:
+    """Return an unpickled target; raise RuntimeError, which names it and the cause."""
     try:
         if b"_asyncio" in payload:
             importlib.import_module("asyncio")  # before its C half: the two would have tasks of their own

@@ -257,7 +257,7 @@ def test_its_traceback_shows_its_own_lines() -> None:
 def test_a_traceback_is_short_whatever_the_jail_sends() -> None:
     """A text that had got hold of its jail could tell of a million frames at its longest line."""
     made = reward_from_source("def f(completion):\n    return [" + "1, " * 20_000 + "]\n")
-    error = made.function._raised(["x"] * 9, {"y": 1}, [[2, "f"]] * 100_000)  # type: ignore[attr-defined]
+    error = made.function._own_error(["x"] * 9, {"y": 1}, [[2, "f"]] * 100_000)  # type: ignore[attr-defined]
     assert error.trace is not None
     assert 8 == error.trace.count("File")
     assert len(error.trace) < 30_000
