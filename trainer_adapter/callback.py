@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from transformers import TrainerCallback
 
@@ -44,6 +44,13 @@ class AdapterView(Protocol):
     def start(self) -> object: ...
 
 
+class _Start(NamedTuple):
+    """When a step began, and the seconds that the trainer had waited for rewards by then."""
+
+    at: float
+    waited_s: float
+
+
 class RewardCallback(TrainerCallback):
     """The callback that starts an adapter's workers when training begins, and measures what rewards cost a step.
 
@@ -56,7 +63,7 @@ class RewardCallback(TrainerCallback):
 
     def __init__(self, adapter: AdapterView) -> None:
         self._adapter = adapter
-        self._start: tuple[float, float] | None = None
+        self._start: _Start | None = None
         self.step_s = 0.0
         self.reward_s = 0.0
 
@@ -83,13 +90,13 @@ class RewardCallback(TrainerCallback):
 
     def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         """Note when a step begins."""
-        self._start = time.monotonic(), self._adapter.seconds
+        self._start = _Start(time.monotonic(), self._adapter.seconds)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         """Add the step's time."""
         if self._start is not None:
-            self.step_s += time.monotonic() - self._start[0]
-            self.reward_s += self._adapter.seconds - self._start[1]
+            self.step_s += time.monotonic() - self._start.at
+            self.reward_s += self._adapter.seconds - self._start.waited_s
             self._start = None
         self._end_batch("train")
         if self._adapter.updates is not None:  # before an evaluation, which is of the next step

@@ -61,6 +61,7 @@ class AdvantageRule:
         return [None] * first + [float(value) for value in advantages] + [None] * (count - last)
 
     def _of_groups(self, scores: Scores, weights: Mapping[str, float]) -> Any:
+        """Return the advantages of whole groups, of scores (by reward), as the method makes them."""
         if self.method == "grpo" and self.aggregation == "normalize_then_sum":
             return gdpo_advantages(scores, weights, self.generations)
         rewards = weighted_rewards(scores, weights)

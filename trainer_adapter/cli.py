@@ -144,6 +144,7 @@ def info_log() -> Iterator[None]:
 
 
 def _finish(result: TrainResult, *, as_json: bool) -> None:
+    """Print what a run came to, or write it as JSON; of each metric the last value that was logged."""
     from trainer_adapter.run_identity import counted
 
     metrics: dict[str, Any] = {}

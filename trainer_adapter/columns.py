@@ -99,10 +99,9 @@ class FrozenBatch:
 
     def pack(self, rows: Sequence[int]) -> PackedRows:
         """Return some rows as they travel to another process; a live value stays, see :class:`Left`."""
-        shared = [tuple(_content(value) for value in self._shared[row]) for row in rows]
-        return PackedRows(
-            self._names, shared, [(_content(self._own[row][0]), _content(self._own[row][1])) for row in rows]
-        )
+        shared = [tuple(map(_content, self._shared[row])) for row in rows]
+        own = [(_content(completion), _content(ids)) for completion, ids in (self._own[row] for row in rows)]
+        return PackedRows(self._names, shared, own)
 
 
 class PackedRows(NamedTuple):
@@ -141,23 +140,23 @@ def _frozen_of(content: bytes | None) -> Frozen:
 def _rollouts(
     names: Sequence[str], shared: Sequence[tuple[Frozen, ...]], own: Sequence[tuple[Frozen, Frozen]]
 ) -> list[Rollout]:
-    seen: dict[tuple[bytes, ...], tuple[Any, dict[str, Any]]] = {}
+    """Return the rollouts of rows; those with equal prompt and columns share one example object."""
+    examples: dict[tuple[bytes, ...], tuple[Any, dict[str, Any]]] = {}  # The prompt and columns of equal contents
     rollouts = []
     for values, (completion, ids) in zip(shared, own, strict=True):
         key = tuple(value.content for value in values)
-        if key not in seen:
+        if key not in examples:
             prompt, *columns = (value.thaw() for value in values)
-            seen[key] = prompt, dict(zip(names, columns, strict=True))
-        rollouts.append(Rollout(seen[key][0], completion.thaw(), seen[key][1], ids.thaw()))
+            examples[key] = prompt, dict(zip(names, columns, strict=True))
+        prompt, example = examples[key]
+        rollouts.append(Rollout(prompt, completion.thaw(), example, ids.thaw()))
     return rollouts
 
 
 def _check_length(what: str, values: object, rows: int) -> None:
-    if (
-        isinstance(values, str | bytes | Mapping)
-        or not hasattr(values, "__getitem__")
-        or not hasattr(values, "__len__")
-    ):
+    """Raise ``DataError`` for what is no list, array or the like of one value a row."""
+    is_listlike = hasattr(values, "__getitem__") and hasattr(values, "__len__")
+    if not is_listlike or isinstance(values, str | bytes | Mapping):
         raise DataError(f"{what}: expected a list of {rows} values, one a completion, got {type(values).__name__}")
     if len(values) != rows:
         raise DataError(f"{what}: expected {rows} values, one a completion, got {len(values)}")

@@ -21,6 +21,7 @@ MICRO_BATCH = 16  # The most completions in one forward pass, unless `per_device
 
 
 def _weights(value: object) -> object:
+    """Return weights as a tuple or a dictionary; raise ``ValueError`` for what is no finite number."""
     numbers = list(value.values()) if isinstance(value, Mapping) else value
     if value is None:
         return None
@@ -54,6 +55,7 @@ def _reward_functions(value: Any, base: Path | None = None) -> Any:
 
 
 def _record(value: object) -> bool | str:
+    """Return whether or where to record, a path as text."""
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if not isinstance(value, bool | str) or value == "":

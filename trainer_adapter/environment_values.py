@@ -52,8 +52,9 @@ class EnvironmentColumns:
     """
 
     def __init__(self) -> None:
-        self._scored: tuple[Sequence[Any], Sequence[Any]] | None = None
-        self._values: list[object] = []
+        self._environments: Sequence[Any] | None = None
+        self._completions: Sequence[Any] | None = None
+        self._values: list[object] = []  # What those environments gave as the rewards of those completions
 
     def with_environments(
         self, keywords: Mapping[str, Any], completions: Sequence[Any], rewards: Iterable[LeafRewards]
@@ -79,9 +80,10 @@ class EnvironmentColumns:
         return columns
 
     def _rewards(self, environments: Sequence[Any], completions: Sequence[Any]) -> list[object]:
-        if self._scored is None or self._scored[0] is not environments or self._scored[1] is not completions:
+        """Return what each environment gives as its reward, asked only where the last call was of another batch."""
+        if self._environments is not environments or self._completions is not completions:
             self._values = [environment_value(environment) for environment in environments]
-            self._scored = environments, completions
+            self._environments, self._completions = environments, completions
         return self._values
 
 
@@ -104,6 +106,7 @@ def environment_value(environment: object) -> object:
 
 
 def _call(get_reward: Callable[[], Any], name: str) -> object:
+    """Return the number or ``None`` that an environment gives; a :class:`RaisedInEnvironment` for all else."""
     try:
         value = get_reward()
         if inspect.iscoroutine(value):

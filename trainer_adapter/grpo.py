@@ -68,6 +68,14 @@ class BatchTiming(NamedTuple):
     wall_s: float
 
 
+class _Packed(NamedTuple):
+    """The pickle of an adapter, and what was packed; without a runtime where the adapter came from the pickle."""
+
+    runtime: Scorer | None
+    weights: Mapping[str, float]
+    settings: bytes
+
+
 class RankCall(NamedTuple):
     """What a process says of a call to the others."""
 
@@ -167,7 +175,7 @@ class RewardAdapter:
         """Set up what every adapter has, also one that is made of a pickle."""
         self._partial = partial
         self._runtime = None
-        self._packed: tuple[object, Mapping[str, float], bytes] | None = None
+        self._packed: _Packed | None = None
         self._is_copy = False
         self._health = 0, None
         self._env = {}
@@ -206,10 +214,10 @@ class RewardAdapter:
         with self._making:
             if self._runtime is None:
                 assert self._packed is not None
-                settings = self._packed[2]
-                runtime: Scorer = pickle.loads(pickle.loads(settings)[1])  # noqa: S301 - this process unpickled them
+                _partial, content = pickle.loads(self._packed.settings)  # noqa: S301 - this process unpickled them
+                runtime: Scorer = pickle.loads(content)  # noqa: S301 - the same
                 self._runtime = runtime
-                self._packed = runtime, dict(runtime.weights), settings
+                self._packed = _Packed(runtime, dict(runtime.weights), self._packed.settings)
             return self._runtime
 
     @runtime.setter
@@ -355,13 +363,17 @@ class RewardAdapter:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as the settings: rewards, weights, options and ``partial``."""
-        now = self._runtime and (self._runtime, dict(self._runtime.weights))
-        if self._packed is None or (now and self._packed[:2] != now):
-            packed = pickle.dumps((self._partial, pickle.dumps(self.runtime, protocol=5)), protocol=5)
-            self._packed = self.runtime, dict(self.runtime.weights), packed
-        settings = self._packed[2]
-        _COPIES.put(settings, self)
-        return _rebuild, (settings,)
+        packed = self._packed
+        is_stale = (
+            packed is not None
+            and self._runtime is not None
+            and (packed.runtime is not self._runtime or packed.weights != dict(self._runtime.weights))
+        )
+        if packed is None or is_stale:
+            settings = pickle.dumps((self._partial, pickle.dumps(self.runtime, protocol=5)), protocol=5)
+            packed = self._packed = _Packed(self.runtime, dict(self.runtime.weights), settings)
+        _COPIES.put(packed.settings, self)
+        return _rebuild, (packed.settings,)
 
     def answer(
         self,
@@ -397,6 +409,7 @@ class RewardAdapter:
         batches: list[FrozenBatch] = []  # holds the batch that ask() freezes, which no process sends to the others
 
         def ask() -> RankCall:
+            """Freeze the batch, after changes of the rewards if it is fresh, and return what other processes hear."""
             batch = freeze()
             batches.append(batch)
             fresh = not self._scorings.has(batch.digest, reward)
@@ -497,7 +510,7 @@ def _rebuild(settings: bytes) -> RewardAdapter:
         adapter = RewardAdapter.__new__(RewardAdapter)
         partial, _runtime = pickle.loads(settings)  # noqa: S301 - this process unpickled what held them
         adapter._prepare(partial)
-        adapter._packed, adapter._is_copy = (None, {}, settings), True
+        adapter._packed, adapter._is_copy = _Packed(None, {}, settings), True
         return adapter
 
     return _COPIES.get(settings, unpickle)

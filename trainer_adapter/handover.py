@@ -77,6 +77,7 @@ def check_listed_weights(args: object, weights: Mapping[str, float]) -> None:
 
 
 def _wrong_weights(theirs: Iterable[float], names: Sequence[str], weights: Mapping[str, float]) -> ConfigError:
+    """Return the error that lists the trainer's weights and ours, both in the order of ``names``."""
     expected = [f"{weights[name]:g}" if name in weights else "its own" for name in names]
     fix = "reward_funcs=adapter.reward_funcs to the trainer and reward_weights=adapter.weights to its config"
     listed = ", ".join(f"{weight:g}" for weight in theirs)

@@ -53,6 +53,7 @@ def openrlhf_reward(rewards: object = None, **options: Unpack[TrainerOptions]) -
     def reward_func(
         queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **keywords: object
     ) -> dict[str, Any]:
+        """Return OpenRLHF's reply: rewards, scores from 0 to 1, and all that is known as logs."""
         _check_lists(queries=queries, prompts=prompts, labels=labels)
         rollouts = [
             core.rollout(prompt, completion_in(query, prompt), {"answer": label, "label": label})

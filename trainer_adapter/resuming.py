@@ -103,6 +103,7 @@ def _check_differences(where: Path, old: RunIdentity, now: RunIdentity) -> Seque
 
 
 def _missing_identity(output_dir: Path) -> ConfigError:
+    """Return the error of a folder without an identity; it names a copy in the checkpoints, if there is one."""
     copies = [copy for folder in whole_checkpoints(output_dir) if (copy := folder / FILE).is_file()]
     # The newest, not that of the most steps: a run started anew leaves the checkpoints of the run before.
     newest = max(copies, key=lambda copy: copy.stat().st_mtime_ns, default=None)

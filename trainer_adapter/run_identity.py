@@ -136,7 +136,7 @@ def dataset_identity(rows: Dataset) -> DatasetIdentity:
     digest = hashlib.sha256(repr((count, sorted(rows.column_names))).encode("utf-8", "surrogatepass"))
     for start in range(0, len(chosen), 1_000):
         for row in chosen[start : start + 1_000].to_pylist():
-            for name in json_columns:  # as runs of before have them: messages and text as they are, all else as JSON
+            for name in json_columns:  # earlier releases had messages and texts as they are, all else as JSON
                 if row[name] is not None and (name == "prompt" or row[name].startswith('"')):
                     row[name] = decode(row[name])
             digest.update(repr(sorted(row.items())).encode("utf-8", "surrogatepass"))

@@ -81,6 +81,8 @@ class _Sample(Protocol):
 
 
 def _custom_rm(core: TrainerRewards) -> CustomRM:
+    """Return slime's function of rewards: it takes a sample or a list of them, and answers in kind."""
+
     async def rm(args: object, sample: _Sample | list[_Sample], **keywords: object) -> Any:
         samples = sample if isinstance(sample, list) else [sample]
         _check(core, args, isinstance(sample, list))
@@ -127,13 +129,11 @@ def _reward(core: TrainerRewards, args: object, sample: _Sample, row: ToldRow) -
     return {**details, key: core.number(row)} if key else core.number(row)
 
 
-def post_process(
-    args: Any, samples: Sequence[_Sample]
-) -> tuple[list[float], list[float]]:  # slime's argparse.Namespace
+def post_process(args: Any, samples: Sequence[_Sample]) -> tuple[list[float], list[float]]:
     """Return slime's raw and normalised rewards, for ``--custom-reward-post-process-path``.
 
     They are slime's own, the mean of the group taken off and divided by its standard deviation + 1e-6 as the settings
-    say, but samples without a total are left out of both and get 0.0.
+    say, but samples without a total are left out of both and get 0.0. ``args`` is slime's ``argparse.Namespace``.
     """
     raw = [float(sample.get_reward_value(args)) for sample in samples]
     estimator = getattr(args, "advantage_estimator", None)
@@ -143,7 +143,8 @@ def post_process(
     groups: defaultdict[Any, list[int]] = defaultdict(list)
     for row, sample in enumerate(samples):
         index = getattr(sample, "group_index", None)
-        groups[row // args.n_samples_per_prompt if index is None else ("index", index)].append(row)
+        key = row // args.n_samples_per_prompt if index is None else ("index", index)
+        groups[key].append(row)
     normalised = [0.0] * len(raw)
     for group in groups.values():
         rows = [row for row in group if _has_total(samples[row])]

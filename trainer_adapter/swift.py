@@ -39,16 +39,16 @@ _log = logging.getLogger("trainer_adapter")
 
 
 class _SwiftRewards:
-    """What both classes share: ms-swift's keywords to rollouts, and rows to numbers."""
+    """What both classes share: ms-swift's keywords to rollouts, and rows to numbers. ms-swift makes the instance."""
 
-    rewards: TrainerRewards | None = None
+    rewards: TrainerRewards | None = None  # `None` for those that the environment variable names
     default: float = 0.0
-    size: int | None = None
+    size: int | None = None  # Completions of a group, where a reward scores groups
 
     def __init__(self, args: object = None, **keywords: object) -> None:
         self.args = args
         count = getattr(args, "num_generations", None)
-        if self.rewards is None:  # those of the environment variable
+        if self.rewards is None:
             self.rewards = TrainerRewards(asks=_ASKS, on_unknown="zero", whole_groups=count is not None)
             self.size = count
         self._core = self.rewards
@@ -57,6 +57,7 @@ class _SwiftRewards:
         self._has_warned = False
 
     def _rollouts(self, completions: Sequence[Any], keywords: Mapping[str, Any]) -> list[Rollout]:
+        """Return a call's rollouts; its columns are the keywords that have a value for each completion."""
         rows = len(completions)
         columns: dict[str, Sequence[Any]] = {
             name: values
@@ -92,6 +93,7 @@ class _SwiftRewards:
             )
 
     def _numbers(self, rows: Sequence[ToldRow]) -> list[float]:
+        """Return each row's total, or the default where it has none; log once that some are unknown."""
         unknown = [row for row in rows if row.flags["unknown"]]
         if unknown and not self._has_warned:
             self._has_warned = True

@@ -125,20 +125,15 @@ class TrainerRewards:
         self.asks = TrainerAsks(asks) if isinstance(asks, str) else asks
         if self.asks.tested is not None:
             self.asks.tested.warn_of_another(self.asks.trainer, self.asks.setting)
-        if on_unknown not in get_args(OnUnknown):
-            raise RewardDefinitionError(f"on_unknown={on_unknown!r}: expected 'raise' or 'zero'")
-        if group_size is not None and (isinstance(group_size, bool) or group_size < 1):
-            raise RewardDefinitionError(f"group_size={group_size!r}: expected a whole number, 1 or more")
-        if not 0 < group_wait_s < math.inf:
-            raise RewardDefinitionError(f"group_wait_s={group_wait_s!r}: expected a number of seconds above 0")
+        _check_options(on_unknown, group_size, group_wait_s)
         self._on_unknown = on_unknown
         runtime = self._runtime_of(rewards, weights, options)
         leaves = [leaf for reward in runtime.rewards.values() for leaf in reward.leaves]
         columns = [leaf.spec.wanted_columns for leaf in leaves]
         self.columns: frozenset[str] | None = None
+        """The columns that the rewards read; ``None`` for all of them."""
         if None not in columns:
             self.columns = frozenset().union(*filter(None, columns))
-        """The columns that the rewards read; ``None`` for all of them."""
         self.named = frozenset(parameter.name for leaf in leaves for parameter in leaf.spec.parameters)
         """What the rewards name as parameters, such as ``prompt``, which some trainers do not send."""
         self.required = [name for leaf in leaves for name in leaf.spec.required_columns]
@@ -185,6 +180,7 @@ class TrainerRewards:
             raise type(error)(f"{self.asks.trainer}: {error}; {hint}") from error
 
     def _check_columns(self, needed: Sequence[str]) -> None:
+        """Raise ``ConfigError`` for a column that a trainer with columns of its own alone never sends."""
         if self.asks.more is not None:
             return  # what comes is seen with the first completion
         missing = [name for name in needed if name not in self.asks.columns]
@@ -301,6 +297,16 @@ class TrainerRewards:
 
     def _missing(self, error: MissingColumnError) -> RewardError:
         return MissingColumnError(f"{self.asks.trainer}: {error}; {self.asks.more or 'it sends no other columns'}")
+
+
+def _check_options(on_unknown: str, group_size: int | None, group_wait_s: float) -> None:
+    """Raise :class:`rewardkit.RewardDefinitionError` for the first option with a wrong value."""
+    if on_unknown not in get_args(OnUnknown):
+        raise RewardDefinitionError(f"on_unknown={on_unknown!r}: expected 'raise' or 'zero'")
+    if group_size is not None and (isinstance(group_size, bool) or group_size < 1):
+        raise RewardDefinitionError(f"group_size={group_size!r}: expected a whole number, 1 or more")
+    if not 0 < group_wait_s < math.inf:
+        raise RewardDefinitionError(f"group_wait_s={group_wait_s!r}: expected a number of seconds above 0")
 
 
 def check_lists(trainer: str, rows: int, noun: str, **lists: Sequence[object]) -> None:

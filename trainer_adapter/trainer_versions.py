@@ -70,7 +70,7 @@ def _trl_version() -> str:
 
 def counts_unknown_as_zero() -> bool:
     """Return whether the trainer takes 0 for the reward of a completion that no reward has scored."""
-    return () < _numbers(_trl_version()) < _numbers(_LEAVES_OUT)
+    return () < _numbers(_trl_version()) < _numbers(_LEAVES_OUT)  # () where TRL is not loaded
 
 
 def check_trl_version() -> None:

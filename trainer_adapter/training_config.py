@@ -44,6 +44,7 @@ def _lora_targets(value: object) -> object:
 
 
 def _trl_settings(value: object) -> dict[str, object]:
+    """Return TRL's settings as a dictionary; raise ``ValueError`` for what JSON cannot hold."""
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise ValueError("expected a mapping of TRL's settings by their names")
     try:
@@ -107,13 +108,17 @@ class TrainingConfig(CheckedModel):
 
     @model_validator(mode="after")
     def _refuse_own_settings(self) -> Self:
+        """Refuse TRL's settings that a field of ours sets, but not a name among a field's that only a newer TRL has."""
         for name, value in self.trl.items():
             field = self.own_settings.get(name)
             if field is None:
                 continue
             info = type(self).model_fields.get(field)
-            choices = get_args(info.annotation) if info is not None else ()
-            if not isinstance(value, str) or not choices or value in choices:  # else a name that only a newer TRL has
+            choices = (
+                [] if info is None else [choice for choice in get_args(info.annotation) if isinstance(choice, str)]
+            )
+            is_newer_name = name == field and choices and isinstance(value, str) and value not in choices
+            if not is_newer_name:
                 raise ConfigError(f"trl.{name}: rewardkit's own field {field!r} sets it; give {field!r} instead")
         return self
 

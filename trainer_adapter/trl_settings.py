@@ -1,7 +1,7 @@
 """The ``trl`` mapping of a configuration, checked against the configuration class of the TRL that is installed.
 
-A setting of a newer TRL is so usable as soon as that TRL is installed, and one that it does not have is refused by name
-before the model loads.
+So a setting of a newer TRL is usable as soon as that TRL is installed, and one that it lacks is refused by name before
+the model loads.
 """
 
 from __future__ import annotations

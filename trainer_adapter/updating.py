@@ -71,7 +71,8 @@ class AdapterUpdates:
         if self.state is self._initial_state:
             return
         trainer = self._trainer()
-        if (trainer is None or trainer.args is not args) and _weighed(self.state) != _weighed(self._initial_state):
+        is_known = trainer is not None and trainer.args is args
+        if not is_known and _weighed(self.state) != _weighed(self._initial_state):
             self._initial_state = self.state
             return
         self.end()
@@ -130,6 +131,7 @@ class AdapterUpdates:
             align(trainer, before, state, dict(zip(self._adapter.names, self._adapter.reward_funcs, strict=True)))
 
     def _join(self, rank: int, ranks: int, step: int, actions: Sequence[Action]) -> None:
+        """Take part in changes from now on; where the record does not allow it, log that and change nothing."""
         self.end()
         updates = Updates(self._record_place, self, rank=rank, ranks=ranks)
         try:

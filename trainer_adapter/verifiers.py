@@ -83,6 +83,7 @@ def verifiers_group_reward(
         tasks: Sequence[Any] | None = None,
         infos: Sequence[Any] | None = None,
     ) -> list[float]:
+        """Return a number for each completion of a group."""
         rows = len(completions)
         lists = {"answers": answers or [""] * rows, "tasks": tasks or [""] * rows, "infos": infos or [None] * rows}
         check_lists("verifiers", rows, "completions", prompts=prompts, **lists)

@@ -89,6 +89,7 @@ def verl_score(
         extra_info: Mapping[str, Any] | None = None,
         **keywords: object,
     ) -> dict[str, float]:
+        """Return the total as ``score``, and all else that is known of the completion."""
         if extra_info is not None and not isinstance(extra_info, Mapping):
             raise DataError(f"verl: extra_info: expected a mapping, got {type(extra_info).__name__}")
         info = dict(extra_info or {})

@@ -55,6 +55,7 @@ def _options(reward_kwargs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check(core: TrainerRewards, file: str, fields: Sequence[str]) -> None:
+    """Raise ``ConfigError`` for the first column that a reward needs and neither verl nor the file's rows have."""
     missing = [name for name in core.required if name not in {*fields, *core.asks.columns, *_ADDED}]
     if missing:
         raise ConfigError(

@@ -95,6 +95,8 @@ BAD = {
         "trl.max_steps: rewardkit's own field 'train_steps' sets it; give 'train_steps' instead",
     ),
     "a setting of TRL of our name": ({"trl": {"beta": 0.1}}, "trl.beta: rewardkit's own field 'beta' sets it"),
+    "a number of ours as text": ({"trl": {"save_steps": "5e1"}}, "trl.save_steps: rewardkit's own field 'save_steps'"),
+    "a switch of ours as text": ({"trl": {"bf16": "yes"}}, "trl.bf16: rewardkit's own field 'dtype' sets it"),
     "a loss that we know among TRL's settings": ({"trl": {"loss_type": "grpo"}}, "trl.loss_type: rewardkit's own"),
     "sampling among TRL's settings": ({"trl": {"top_p": 0.9}}, "rewardkit's own field 'sampling_params.top_p' sets"),
     "two mistakes": ({"rank": 0, "seed": -1}, "rank=0: expected a number greater than or equal to 1; seed=-1"),

@@ -119,15 +119,18 @@ def weighted_mean_over_shards(loss_sum: ArrayT, count: ArrayT) -> ArrayT:
 
 
 def _over_processes(xp: ModuleType, total: Any, number: Array) -> Any:
+    """Return the mean over all processes as a tensor with the gradient of this process's share."""
     sums = xp.stack([total.detach(), number]).double()
     xp.distributed.all_reduce(sums)
-    if not bool(sums[1] > 0):
+    all_total, all_number = sums
+    if not bool(all_number > 0):
         raise ObjectiveError("the shards of all processes are empty: a mean needs one term or more")
-    mine = total * (xp.distributed.get_world_size() / sums[1]).to(total.dtype)
-    return mine + ((sums[0] / sums[1]).to(total.dtype) - mine).detach()
+    mine = total * (xp.distributed.get_world_size() / all_number).to(total.dtype)
+    return mine + ((all_total / all_number).to(total.dtype) - mine).detach()  # the mean's value, the gradient of mine
 
 
 def _pairs(chosen: object, rejected: object) -> tuple[Any, Any]:
+    """Return the scores of pairs as two flat arrays; raise ``ObjectiveError`` without pairs, or for ``nan``."""
     xp, won, lost = arrays.floats(chosen=chosen, rejected=rejected)
     arrays.same_shape(chosen=won, rejected=lost)
     won, lost = won.reshape(-1), lost.reshape(-1)

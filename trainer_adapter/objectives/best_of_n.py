@@ -69,6 +69,7 @@ def best_of_n_kl(n: int) -> float:
 
 
 def _sort(score: Array) -> tuple[Any, Any]:
+    """Return the scores of each row in ascending order, and the places that they had."""
     xp = arrays.namespace(score)
     if xp is not np:
         ordered, order = xp.sort(score, dim=-1, stable=True)
@@ -85,6 +86,7 @@ def _tied_weights(ordered: Array, weights: NDArray[np.float64]) -> Any:
 
 
 def _search(ordered: Array, side: Literal["left", "right"]) -> Any:
+    """Return where each score of a sorted row begins (``"left"``), or where the next higher one does."""
     xp = arrays.namespace(ordered)
     if xp is not np:
         rows = ordered[...].detach().contiguous()

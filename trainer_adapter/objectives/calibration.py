@@ -7,7 +7,7 @@ do as well. N counts probabilities.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 
@@ -76,8 +76,8 @@ def expected_calibration_error(probs: ArrayT, labels: ArrayT, bins: int, adaptiv
         ObjectiveError: As for :func:`reliability_curve`.
     """
     prob, label = _check(probs, labels)
-    _, count, sums = _bin(prob, label, bins, adaptive)
-    gap = abs(sums[0] - sums[1]).sum() / count.sum()
+    binned = _bin(prob, label, bins, adaptive)
+    gap = abs(binned.probabilities - binned.labels).sum() / binned.count.sum()
     error: ArrayT = arrays.cast(gap, prob.dtype)
     return error
 
@@ -113,19 +113,29 @@ def reliability_curve(probs: ArrayT, labels: ArrayT, bins: int, adaptive: bool =
         ObjectiveError: The shapes differ, there is no probability, a value is out of range, or ``bins`` is below 1.
     """
     prob, label = _check(probs, labels)
-    edges, count, sums = _bin(prob, label, bins, adaptive)
+    binned = _bin(prob, label, bins, adaptive)
     xp = arrays.namespace(prob)
-    size = arrays.cast(count, "float64")
-    size = xp.where(count > 0, size, arrays.like(float("nan"), size))
-    mean, frequency = (arrays.cast(column / size, prob.dtype) for column in sums)
-    return ReliabilityCurve(edges=edges, mean_probability=mean, frequency=frequency, count=count)
+    size = arrays.cast(binned.count, "float64")
+    size = xp.where(binned.count > 0, size, arrays.like(float("nan"), size))
+    return ReliabilityCurve(
+        edges=binned.edges,
+        mean_probability=arrays.cast(binned.probabilities / size, prob.dtype),
+        frequency=arrays.cast(binned.labels / size, prob.dtype),
+        count=binned.count,
+    )
 
 
-def _bin(prob: Array, label: Array, bins: int, adaptive: bool) -> tuple[Any, Any, tuple[Any, Any]]:
-    """Return the bins' edges and counts, and in float64 the sums of the probabilities and of the labels in each.
+class _Binned(NamedTuple):
+    """Bins of probabilities with their labels; arrays of one entry a bin."""
 
-    The edges have the dtype of the probabilities, so that 0.7 is on the edge 0.7 in float32 too.
-    """
+    edges: Any  # One more than bins; of the probabilities' dtype, so that 0.7 is on the edge 0.7 in float32 too
+    count: Any
+    probabilities: Any  # Their sums, in float64
+    labels: Any  # The same
+
+
+def _bin(prob: Array, label: Array, bins: int, adaptive: bool) -> _Binned:
+    """Return the probabilities and labels in bins of equal widths, or with ``adaptive`` of equal counts."""
     if not arrays.is_whole(bins, 1):
         raise ObjectiveError(f"bins={bins!r}: expected a whole number, 1 or more")
     xp = arrays.namespace(prob)
@@ -134,7 +144,7 @@ def _bin(prob: Array, label: Array, bins: int, adaptive: bool) -> tuple[Any, Any
     probabilities, labels = (
         xp.bincount(index, weights=arrays.cast(column, "float64"), minlength=number) for column in (prob, label)
     )
-    return edges, xp.bincount(index, minlength=number), (probabilities, labels)
+    return _Binned(edges, xp.bincount(index, minlength=number), probabilities, labels)
 
 
 def _equal_counts(prob: Array, bins: int) -> Any:
@@ -149,6 +159,7 @@ def _equal_counts(prob: Array, bins: int) -> Any:
 
 
 def _check(probs: object, labels: object) -> tuple[Any, Any]:
+    """Return probabilities and labels as arrays of one dtype; raise ``ObjectiveError`` as the callers say."""
     _, prob = arrays.floats(probs=probs)
     label = arrays.cast(arrays.numbers("labels", labels, prob), prob.dtype)
     arrays.same_shape(probs=prob, labels=label)

@@ -218,6 +218,7 @@ def _refuse_infinite(name: str, values: Array, is_token: Array, fix: str) -> Non
 
 
 def _tokens(mask: object, logps: Array) -> Any:
+    """Return where there is a token, as booleans: everywhere without a mask."""
     if mask is None:
         return arrays.namespace(logps).ones_like(logps) == 1
     marks = arrays.numbers("mask", mask, logps)

@@ -155,6 +155,7 @@ def _integers(values: Any, row: int, noun: str) -> list[int]:
 
 
 def _check(row: int, ends: list[int], labels: list[int], width: int) -> None:
+    """Raise ``ObjectiveError`` for a row whose step ends do not ascend within the width, or with wrong labels."""
     if len(ends) != len(labels):
         raise ObjectiveError(f"row {row} has {len(ends)} step ends and {len(labels)} labels")
     if any(later <= earlier for earlier, later in pairwise(ends)):

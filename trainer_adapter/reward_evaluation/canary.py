@@ -101,6 +101,7 @@ class Canary:
         return measured
 
     def _write(self, measured: CanaryMeasurement) -> None:
+        """Append a measurement and its flags to the run's record; raise ``RecordError`` where that fails."""
         values = {"accuracy": measured.accuracy.rate, "ece": measured.ece.rate}
         recorder = Recorder(
             self._run, append=True, purpose=EVENT, about={"command": "rm monitor", "canary": self._name}

@@ -149,10 +149,9 @@ def best_of_n_over_optimisation(
     Raises:
         DataError: The two do not fit each other, or no prompt has n completions with both scores.
     """
-    curves = best_of_n_curve(proxy, n, chosen_by=proxy), best_of_n_curve(gold, n, chosen_by=proxy)
-    flag = _flag_of_prompts(proxy, gold, curves[1].expected, curves[0].expected)
-    kl = np.array(curves[0].kl)
-    return _result("best_of_n", curves[0].n, kl, curves[0].expected, curves[1].expected, flag, None)
+    proxies, golds = best_of_n_curve(proxy, n, chosen_by=proxy), best_of_n_curve(gold, n, chosen_by=proxy)
+    flag = _flag_of_prompts(proxy, gold, golds.expected, proxies.expected)
+    return _result("best_of_n", proxies.n, np.array(proxies.kl), proxies.expected, golds.expected, flag, None)
 
 
 def run_over_optimisation(run: Run, proxy: str, gold: str) -> OverOptimisation:
@@ -232,6 +231,7 @@ def _result(
     no_verdict_reason: str | None,
     unit: str = "sequence",
 ) -> OverOptimisation:
+    """Return the points as a curve, with Gao's form fitted to it."""
     distance = np.sqrt(np.maximum(kl, 0.0))  # an estimate from samples may lie below 0
     fitted, peak = _gao(distance, np.array([point.rate for point in gold], dtype=float), how)
     sqrt_kl = tuple(distance.tolist())
@@ -322,8 +322,17 @@ def _flag_of_prompts(
 
 
 def _fall_flag(first: int, last: int, threshold: float, fall: float, rise: float, where: str, action: str) -> Flag:
-    message = f"{where} the gold falls by {fall:.3g} while the proxy rises by {rise:.3g}, more than noise"
-    return Flag(DETECTOR, None, first, last, -fall, threshold, None, message, action)
+    return Flag(
+        detector=DETECTOR,
+        reward=None,
+        first_step=first,
+        last_step=last,
+        value=-fall,
+        threshold=threshold,
+        baseline=None,
+        words=f"{where} the gold falls by {fall:.3g} while the proxy rises by {rise:.3g}, more than noise",
+        action=action,
+    )
 
 
 def _quantile(risk: float, freedom: int) -> float:

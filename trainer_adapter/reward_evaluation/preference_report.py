@@ -138,6 +138,7 @@ def evaluate_preferences(
 
 
 def _figures(name: str | None, rows: Sequence[ScoredRow]) -> SubsetReport:
+    """Return the figures of the rows of a subset, or with ``None`` of all rows or of those without a subset."""
     scored = [row for row in rows if row.is_scored]
     kinds = {str(row.kind) for row in rows}
     failed = sum(row.failed for row in rows)
@@ -175,6 +176,7 @@ def _calibration(pairs: Sequence[ScoredRow], scale: str, bins: int, seed: int) -
 
 
 def _log_odds(scores: NDArray[np.float64], pairs: Sequence[ScoredRow]) -> NDArray[np.float64]:
+    """Return the log-odds of probabilities; raise ``ConfigError``, with its row, for a score that is none."""
     outside = np.flatnonzero((scores < 0) | (scores > 1))
     if len(outside):
         row = int(outside[0])

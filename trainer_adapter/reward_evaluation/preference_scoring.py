@@ -63,7 +63,7 @@ def score_rows(
             columns[finished.reward][finished.row] = finished.outcome
             failed += finished.outcome.cause is not None
             tick(done, len(columns) * len(rollouts), failed)
-    outcomes = (_combine(reward, columns, index) for index in range(len(rollouts)))
+    outcomes = (_combine(reward, columns, index) for index in range(len(rollouts)))  # each row takes its own, in order
     return [
         scored_row(row, list(itertools.islice(outcomes, len(row.chosen) + len(row.rejected))), subset_column)
         for row in rows

@@ -73,6 +73,7 @@ def _beside_chance(whole: SubsetReport) -> str:
 
 
 def _table(report: PreferenceReport) -> Table:
+    """Return a row a subset: what was scored, its accuracy with the interval, its ties."""
     table = counts("subset", "kind", "scored", "left out", "accuracy", "95%", "ties")
     for subset in report.subsets:
         share, left_out = subset.accuracy, subset.failed + subset.skipped

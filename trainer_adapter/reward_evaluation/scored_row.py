@@ -121,21 +121,22 @@ def ties_score(rows: Sequence[ScoredRow]) -> float | None:
     margins: Mapping[str, dict[str, _Margins]] = {"ref": {}, "tied": {}}
     for row in rows:
         if row.ties_id is not None and row.is_scored:
-            margins[row.ties_id[0]][row.ties_id[1]] = _margins(row)
+            part, prompt = row.ties_id
+            margins[part][prompt] = _margins(row)
     both = [(margins["ref"][prompt], tied) for prompt, tied in margins["tied"].items() if prompt in margins["ref"]]
     if not both:
         return None
     apart = [math.nan if tied.apart is None else tied.apart for _, tied in both]
     hard = [min(ref.ahead, tied.ahead) for ref, tied in both]
     sizes = [math.tanh(ahead / gap - 1) if gap > 0 else 0.0 for ahead, gap in zip(hard, apart, strict=True)]
-    parts = (
+    terms = (
         statistics.fmean(tied.accurate for tied in margins["tied"].values()),
         statistics.fmean(ref.accurate for ref in margins["ref"].values()),
         statistics.fmean(tied.ahead > gap for (_, tied), gap in zip(both, apart, strict=True)),
         statistics.fmean(ahead > gap for ahead, gap in zip(hard, apart, strict=True)),
         statistics.fmean(sizes),
     )
-    return math.fsum(weight * part for weight, part in zip(_TIES_WEIGHTS, parts, strict=True))
+    return math.fsum(weight * term for weight, term in zip(_TIES_WEIGHTS, terms, strict=True))
 
 
 def _margins(row: ScoredRow) -> _Margins:

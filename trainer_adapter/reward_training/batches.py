@@ -105,8 +105,9 @@ def _only(group: LabelledGroup, indices: Sequence[int]) -> LabelledGroup | None:
         steps=take(group.steps),
         step_labels=take(group.step_labels),
     )
-    is_empty = not indices or (group.pairs and not pairs) or (group.ranks and len(set(part.ranks)) < 2)
-    return None if is_empty else part
+    has_lost_its_pairs = bool(group.pairs) and not pairs
+    has_no_ranking = bool(group.ranks) and len(set(part.ranks)) < 2
+    return None if not indices or has_lost_its_pairs or has_no_ranking else part
 
 
 def padding_id(tokenizer: PreTrainedTokenizerBase, groups: Sequence[EncodedGroup], pad_token: str | None) -> int:
@@ -182,12 +183,13 @@ def token_labels(kind: ModelKind, groups: Sequence[EncodedGroup], width: int) ->
 
 
 def _pairs(groups: Sequence[EncodedGroup], starts: Iterable[int]) -> dict[str, Any]:
-    rows = [
-        ((start + pair.chosen, start + pair.rejected), number, pair.margin)
-        for number, (group, start) in enumerate(zip(groups, starts, strict=True))
-        for pair in group.group.pairs
-    ]
-    pairs, numbers, margins = zip(*rows, strict=True) if rows else ((), (), ())
+    """Return the arrays of all pairs, which name completions by their places in the batch."""
+    pairs, numbers, margins = [], [], []
+    for number, (group, start) in enumerate(zip(groups, starts, strict=True)):
+        for pair in group.group.pairs:
+            pairs.append((start + pair.chosen, start + pair.rejected))
+            numbers.append(number)
+            margins.append(pair.margin)
     return {
         "pairs": np.asarray(pairs, dtype=np.int64),
         "pair_group": np.asarray(numbers, dtype=np.int64),
@@ -196,6 +198,7 @@ def _pairs(groups: Sequence[EncodedGroup], starts: Iterable[int]) -> dict[str, A
 
 
 def _rankings(groups: Sequence[EncodedGroup], starts: Iterable[int], width: int) -> dict[str, Any]:
+    """Return the places of each group's completions in the batch, and their ranks."""
     places = np.zeros((len(groups), width), dtype=np.int64)
     ranks = np.full((len(groups), width), np.nan, dtype=np.float32)  # nan: no completion stands there
     for row, (group, start) in enumerate(zip(groups, starts, strict=True)):

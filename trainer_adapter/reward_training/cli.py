@@ -78,6 +78,7 @@ def read_reward_plan(path: Path, output: Path | None = None) -> RewardModelConfi
 
 
 def _finish(result: RewardModelResult, *, as_json: bool) -> None:
+    """Print what a training came to, with its figures, or write it as JSON."""
     from trainer_adapter.reward_training.figures import as_plain
     from trainer_adapter.run_identity import counted
 

@@ -153,19 +153,21 @@ def as_plain(figures: Mapping[str, HeldOutFigure]) -> dict[str, dict[str, float 
 def _with_intervals(
     measures: Mapping[str, _Measure], columns: Sequence[_Numbers], prompts: Sequence[str], seed: int
 ) -> dict[str, HeldOutFigure]:
-    of = len(prompts)
-    _, index = np.unique(np.asarray(prompts, dtype=object).astype(str), return_inverse=True)
-    members = [np.flatnonzero(index == prompt) for prompt in range(int(index.max()) + 1)] if of else []
+    """Return each measure of the columns with its interval; ``prompts`` has the prompt of each entry of a column."""
+    count = len(prompts)
+    _, prompt_of = np.unique(np.asarray(prompts, dtype=object).astype(str), return_inverse=True)
+    rows_of = [np.flatnonzero(prompt_of == prompt) for prompt in range(int(prompt_of.max()) + 1)] if count else []
     rng = np.random.default_rng(seed)
-    drawn: dict[str, list[float]] = {name: [] for name in measures}
-    for _ in range(RESAMPLES if len(members) > 1 else 0):
-        rows = np.concatenate([members[prompt] for prompt in rng.integers(0, len(members), len(members))])
+    samples: dict[str, list[float]] = {name: [] for name in measures}  # Values of bootstrap samples that have one
+    for _ in range(RESAMPLES if len(rows_of) > 1 else 0):
+        drawn = rng.integers(0, len(rows_of), len(rows_of))
+        rows = np.concatenate([rows_of[prompt] for prompt in drawn])
         part = [column[rows] for column in columns]
         for name, measure in measures.items():
             if (value := measure(*part)) is not None:
-                drawn[name].append(value)
+                samples[name].append(value)
     figures = {}
     for name, measure in measures.items():
-        low, high = np.quantile(drawn[name], (0.025, 0.975)).tolist() if drawn[name] else (None, None)
-        figures[name] = HeldOutFigure(measure(*columns) if of else None, low, high, of)
+        low, high = np.quantile(samples[name], (0.025, 0.975)).tolist() if samples[name] else (None, None)
+        figures[name] = HeldOutFigure(measure(*columns) if count else None, low, high, count)
     return figures

@@ -144,6 +144,7 @@ def score_texts(
 def _read_out(
     kind: ModelKind, logits: torch.Tensor, text: EncodedText, how: Aggregation | None
 ) -> tuple[float, list[int]]:
+    """Return a text's score, and of a model of steps each step's likeliest label."""
     if kind in ("bradley_terry", "plackett_luce"):
         return float(logits[0]), []
     if kind == "orm":
@@ -155,11 +156,13 @@ def _read_out(
 
 
 def _one_score(probabilities: torch.Tensor, how: Aggregation | None) -> float:
+    """Return the one score of a text's probabilities: their mean, unless ``how`` says otherwise."""
     rows = np.asarray(probabilities.double().cpu())[None, :]
     return float(aggregate(rows, np.ones_like(rows), how or "mean")[0])
 
 
 def _logits(model: PreTrainedModel, texts: Sequence[EncodedText], pad_id: int) -> Any:
+    """Return the logits of texts, padded on the right: (N, labels), or (N, L, labels) of a model of tokens."""
     import torch
 
     width = max(len(text.ids) for text in texts)

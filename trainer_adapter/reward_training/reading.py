@@ -47,7 +47,7 @@ class LabelledGroup:
     @property
     def key(self) -> str:
         """The prompt as one text: groups of the same prompt are trained on, or held out, together."""
-        return json.dumps(self.prompt, sort_keys=True, default=str)
+        return _key(self.prompt)
 
 
 class HeldOut(NamedTuple):
@@ -92,6 +92,7 @@ def split_groups(groups: Sequence[LabelledGroup], share: float, seed: int) -> He
 
 
 def _preferences(source: Any, what: str) -> list[PreferenceRow]:
+    """Return rows of pairs; errors say where they stand: in a file by line, in a list by number."""
     if isinstance(source, str | Path):
         return read_preferences(source)
     rows = [row for _, row in _rows(source, what)]
@@ -102,6 +103,7 @@ def _preferences(source: Any, what: str) -> list[PreferenceRow]:
 
 
 def _rows(source: Any, what: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return rows, each with where it stands; raise ``DataError`` where a list has none, or an entry is no row."""
     if isinstance(source, str | Path):
         return [(f"{source}:{row.line}", row.values) for row in read_rows(source, for_trainer=False)]
     rows = [(f"{what}, row {number}", row) for number, row in enumerate(source)]
@@ -117,18 +119,20 @@ def _pair_groups(rows: Sequence[PreferenceRow]) -> list[LabelledGroup]:
     """Return a group a prompt, with all pairs of its rows; a completion that several pairs share stands once."""
     firsts: dict[str, PreferenceRow] = {}
     completions, pairs = defaultdict[str, list[Any]](list), defaultdict[str, list[Pair]](list)
-    indices = defaultdict[str, dict[str, int]](dict)  # of each prompt's completions, by their texts
+    indices = defaultdict[str, dict[str, int]](dict)  # of each prompt's completions, by their keys
     for row in rows:
-        prompt = _text(row.prompt)
+        prompt = _key(row.prompt)
         firsts.setdefault(prompt, row)
         value = row.columns.get("margin")
         margin = 0.0 if value is None or value == "" else _number(value, row.where, "margin")
         for name, side in (("chosen", row.chosen), ("rejected", row.rejected)):
             for completion in side:
                 _check_turns(completion, row.where, name)
-                if indices[prompt].setdefault(_text(completion), count := len(completions[prompt])) == count:
+                if (key := _key(completion)) not in indices[prompt]:
+                    indices[prompt][key] = len(completions[prompt])
                     completions[prompt].append(completion)
-        winners, losers = ([indices[prompt][_text(turns)] for turns in side] for side in (row.chosen, row.rejected))
+        winners = [indices[prompt][_key(completion)] for completion in row.chosen]
+        losers = [indices[prompt][_key(completion)] for completion in row.rejected]
         pairs[prompt] += [Pair(winner, loser, margin) for winner in winners for loser in losers]
     return [
         LabelledGroup(first.where, first.prompt, tuple(completions[prompt]), pairs=tuple(pairs[prompt]))
@@ -148,12 +152,14 @@ def _number(value: Any, where: str, column: str) -> float:
 
 
 def _ranking_groups(rows: Sequence[tuple[str, Mapping[str, Any]]], size: int | None) -> list[LabelledGroup]:
+    """Return the rankings of rows in the form of the first row: all completions of a prompt each, or one."""
     listed = "completions" in rows[0][1]
     groups = [_group_of_lists(where, row) for where, row in rows] if listed else _groups_by_prompt(rows)
     return [part for group in groups for part in _parts(group, size)]
 
 
 def _group_of_lists(where: str, row: Mapping[str, Any]) -> LabelledGroup:
+    """Return the group of a row that lists its completions, and their ranks or scores."""
     prompt, completions = _turns(row, "prompt", where), _list(row, "completions", where)
     for number, completion in enumerate(completions):
         _check_turns(completion, where, f"completions[{number}]")
@@ -165,15 +171,15 @@ def _group_of_lists(where: str, row: Mapping[str, Any]) -> LabelledGroup:
 
 
 def _groups_by_prompt(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[LabelledGroup]:
+    """Return a group a prompt, of rows with one completion each."""
     groups: dict[str, LabelledGroup] = {}
     for where, row in rows:
         prompt, completion = _turns(row, "prompt", where), _turns(row, "completion", where)
         column = _one_of(row, ("rank", "score"), where)
         rank = _rank(row[column], where, column)
-        so_far = groups.get(_text(prompt)) or LabelledGroup(where, prompt, ())
-        groups[_text(prompt)] = replace(
-            so_far, completions=(*so_far.completions, completion), ranks=(*so_far.ranks, rank)
-        )
+        key = _key(prompt)
+        group = groups.get(key) or LabelledGroup(where, prompt, ())
+        groups[key] = replace(group, completions=(*group.completions, completion), ranks=(*group.ranks, rank))
     return list(groups.values())
 
 
@@ -199,6 +205,7 @@ def _parts(group: LabelledGroup, size: int | None) -> list[LabelledGroup]:
 
 
 def _outcome_group(where: str, row: Mapping[str, Any]) -> LabelledGroup:
+    """Return the group of a row whose one completion is right or wrong."""
     prompt, completion = _turns(row, "prompt", where), _turns(row, "completion", where)
     column = _one_of(row, ("correct", "label"), where)
     value = row[column]
@@ -211,8 +218,9 @@ def _outcome_group(where: str, row: Mapping[str, Any]) -> LabelledGroup:
 
 
 def _step_group(where: str, row: Mapping[str, Any], separator: str) -> LabelledGroup:
+    """Return the group of a row whose one completion has labelled steps: a list, or text with separators."""
     prompt = _turns(row, "prompt", where)
-    column = _one_of(row, ("steps", "completions", "completion"), where)
+    column = _one_of(row, ("steps", "completions", "completion"), where)  # "completions" is TRL's name of the steps
     if column == "completion":
         whole = _turns(row, column, where)
         if not isinstance(whole, str):
@@ -232,6 +240,7 @@ def _step_group(where: str, row: Mapping[str, Any], separator: str) -> LabelledG
 
 
 def _step_label(value: Any, where: str, column: str, number: int) -> int:
+    """Return the label that a cell spells, +1, 0 or -1; raise ``DataError`` for any other."""
     if isinstance(value, bool):
         return _STEP_LABELS[value]
     cell = value.strip().lower() if isinstance(value, str) else value
@@ -257,6 +266,7 @@ def _one_of(row: Mapping[str, Any], names: Sequence[str], where: str) -> str:
 
 
 def _turns(row: Mapping[str, Any], name: str, where: str) -> Any:
+    """Return a column's text, or the chat messages that it has or spells."""
     _one_of(row, (name,), where)
     value, content = row[name], _decode_cell(row[name])
     if not isinstance(value, str) or _is_chat(content):
@@ -272,6 +282,7 @@ def _is_chat(value: object) -> bool:
 
 
 def _check_turns(value: Any, where: str, name: str) -> None:
+    """Raise ``DataError`` for what is neither text nor chat messages, or says nothing."""
     if isinstance(value, str):
         if not value.strip():
             _refuse(where, name, "is empty")
@@ -289,6 +300,7 @@ def has_text(turns: str | Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _list(row: Mapping[str, Any], name: str, where: str) -> list[Any]:
+    """Return the list that a column has or spells; raise ``DataError`` for an empty one, too."""
     _one_of(row, (name,), where)
     value = _decode_cell(row[name])
     if not isinstance(value, list) or not value:
@@ -308,7 +320,8 @@ def _decode_cell(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _text(value: Any) -> str:
+def _key(value: Any) -> str:
+    """Return a prompt or a completion as one text, equal for equal ones."""
     return json.dumps(value, sort_keys=True, default=str)
 
 

@@ -111,6 +111,7 @@ class RewardModelConfig(TrainingConfig):
 
     @model_validator(mode="after")
     def _check_fields(self) -> RewardModelConfig:
+        """Refuse fields that contradict each other, or that the kind of model does not take."""
         if (self.dataset is None) == (self.from_run is None):
             raise ConfigError("dataset: expected rows in dataset, or a run's record in from_run, and not both")
         if self.from_run is not None and self.kind != "bradley_terry":

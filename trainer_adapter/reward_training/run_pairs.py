@@ -66,6 +66,7 @@ def pairs_from_run(
 
 
 def _pairs(rows: Sequence[Any], reward: str, min_gap: float, limit: int | None) -> list[dict[str, Any]]:
+    """Return the pairs of a group with a gap of ``min_gap`` or more, the widest first, ``limit`` at most."""
     pairs = []
     for two in combinations(rows, 2):
         better, worse = sorted(two, key=lambda row: -row.outcomes[reward].score)

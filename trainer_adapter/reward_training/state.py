@@ -21,7 +21,7 @@ _NOT_COMPARED = frozenset({
 })  # fmt: skip
 
 
-class Going(NamedTuple):
+class TrainingStart(NamedTuple):
     """Where a training starts: at a checkpoint, at the beginning (``None``), or not at all because it has ended."""
 
     checkpoint: Path | None
@@ -41,7 +41,7 @@ def identity_of(config: RewardModelConfig, groups: Sequence[LabelledGroup]) -> d
     return {**settings, "base_model": model_identity(config.base_model), "dataset": rows}
 
 
-def begin(folder: Path, identity: dict[str, Any], resume: bool) -> Going:
+def begin(folder: Path, identity: dict[str, Any], resume: bool) -> TrainingStart:
     """Return where a training in a folder starts, and write down what it is started with.
 
     With ``resume=False`` the checkpoints of a training before are removed. Raises ConfigError, with what differs,
@@ -52,15 +52,15 @@ def begin(folder: Path, identity: dict[str, Any], resume: bool) -> Going:
     if state is not None and resume:
         _compare(folder, state["identity"], identity)
         if state.get("ended"):
-            return Going(None, ended=True)
+            return TrainingStart(None, ended=True)
         complete = whole_checkpoints(checkpoints)
-        return Going(complete[-1] if complete else None, ended=False)
+        return TrainingStart(complete[-1] if complete else None, ended=False)
     if state is None and any(folder.glob("*.safetensors")):
         raise ConfigError(f"{folder}: there are weights of something else in it; give another output_dir")
     if state is not None:
         shutil.rmtree(checkpoints, ignore_errors=True)  # else the trainer would go on from one of them
     write_whole(path, {"format": 1, "identity": identity, "ended": False})
-    return Going(None, ended=False)
+    return TrainingStart(None, ended=False)
 
 
 def end(folder: Path, identity: dict[str, Any], counts: dict[str, Any]) -> None:
@@ -75,6 +75,7 @@ def counts_of(folder: Path) -> dict[str, Any]:
 
 
 def _compare(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Raise ``ConfigError``, with a line for each setting that differs."""
     names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
     if names:
         lines = [change_line(name, old.get(name), new.get(name)) for name in names]
@@ -82,6 +83,7 @@ def _compare(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
+    """Return the state in a file, ``None`` without the file; raise ``ConfigError`` for anything else in it."""
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

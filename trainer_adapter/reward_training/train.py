@@ -129,6 +129,7 @@ def train_reward_model(
 
 
 def _train(config: RewardModelConfig, callbacks: list[TrainerCallback], resume: bool) -> RewardModelResult:
+    """Train, measure and describe a model; return what is known already where the training has ended."""
     check_settings("RewardConfig", config.trl)
     split = _read(config)
     prepared = _prepare(config, split)
@@ -216,17 +217,19 @@ def _measure(
     return (_figures(config, groups, scores) if prepared.measured else {}), reference
 
 
-def _figures(config: RewardModelConfig, groups: Sequence[EncodedGroup], texts: TextScores) -> dict[str, HeldOutFigure]:
+def _figures(config: RewardModelConfig, groups: Sequence[EncodedGroup], scores: TextScores) -> dict[str, HeldOutFigure]:
+    """Return the figures of the model's kind; ``scores`` are of the groups' texts, one group after another."""
     if config.kind == "prm":
-        return step_figures(groups, texts, seed=config.seed)
-    scores = np.split(texts.scores, np.cumsum([len(group.texts) for group in groups])[:-1])
+        return step_figures(groups, scores, seed=config.seed)
+    ends = np.cumsum([len(group.texts) for group in groups])
+    by_group = np.split(scores.scores, ends[:-1])
     figures = outcome_figures if config.kind == "orm" else pair_figures
-    return figures(groups, scores, bins=config.bins, seed=config.seed)
+    return figures(groups, by_group, bins=config.bins, seed=config.seed)
 
 
 def _describe(config: RewardModelConfig, prepared: _Prepared, result: RewardModelResult) -> None:
     """Write ``reward_model.json`` and the model card beside the weights."""
-    pairs = config.kind in ("bradley_terry", "plackett_luce")
+    is_of_pairs = config.kind in ("bradley_terry", "plackett_luce")
     description = RewardModelDescription(
         kind=config.kind,
         rewardkit=importlib.metadata.version("rewardkit"),
@@ -235,7 +238,7 @@ def _describe(config: RewardModelConfig, prepared: _Prepared, result: RewardMode
         step_separator=config.step_separator,
         aggregate=config.aggregation,
         reference=result.reference,
-        center=result.reference.mean if pairs else 0.0,
+        center=result.reference.mean if is_of_pairs else 0.0,
         evaluation=as_plain(result.figures),
     )
     facts = {
@@ -252,6 +255,7 @@ def _describe(config: RewardModelConfig, prepared: _Prepared, result: RewardMode
 
 
 def _result_of(folder: Path, config: RewardModelConfig) -> RewardModelResult:
+    """Return the result of a training that has ended, from its folder."""
     description = read_description(folder)
     if description is None or description.reference is None:
         raise ConfigError(f"{folder}: the training in it ended, but its reward_model.json is gone; use --no-resume")

@@ -35,9 +35,10 @@ def group_losses(kind: ModelKind, logits: torch.Tensor, batch: dict[str, Any], c
     if kind == "bradley_terry":
         scores, pairs = logits[:, 0], batch["pairs"]
         chosen, rejected = scores[pairs[:, 0]], scores[pairs[:, 1]]
+        of_groups = [batch["pair_group"] == number for number in batch["pair_group"].unique()]
         terms = [
             bradley_terry_loss(chosen[own], rejected[own], margin=batch["margins"][own], center=center)
-            for own in (batch["pair_group"] == number for number in batch["pair_group"].unique())
+            for own in of_groups
         ]
     elif kind == "plackett_luce":
         rankings = zip(logits[:, 0][batch["places"]], batch["ranks"], strict=True)
@@ -77,6 +78,7 @@ def _trainer_class(config: RewardModelConfig) -> type[RewardTrainer]:
         def compute_loss(
             self, model: Any, inputs: Any, return_outputs: Any = False, num_items_in_batch: Any = None
         ) -> Any:
+            """Return the batch's share in the mean loss of the step's prompts, and note the accuracy of pairs."""
             outputs = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"])
             weights = inputs["weights"]
             total = (group_losses(config.kind, outputs.logits.float(), inputs, config.center) * weights).sum()
