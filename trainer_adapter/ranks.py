@@ -141,21 +141,21 @@ def score_together(
     rank, rollouts = ranks.rank, batch.rollouts()
     away = [row for row, owner in enumerate(owned[rank]) if owner != rank]  # their group began on another rank
     guests: list[tuple[int, Rollout]] = []
-    if any(owner != other for other, rows in enumerate(owned) for owner in rows):
+    if any(owner != holder for holder, rows in enumerate(owned) for owner in rows):  # on any rank: all must share
         guests = _guests(ranks.share(lambda: batch.pack(away)), owned, rank)
     own_rollouts = [rollout for row, rollout in enumerate(rollouts) if owned[rank][row] == rank]
-    batches: list[ScoreBatch] = []
+    batches: list[ScoreBatch] = []  # holds the batch that outcomes_of_guests() scores
 
     def outcomes_of_guests() -> dict[int, list[tuple[Outcome, ...]]]:
         """Score, and return the outcomes of each guest, by the rank that sent it."""
-        batch = score([*own_rollouts, *(rollout for _, rollout in guests)])
-        batches.append(batch)
+        scored = score([*own_rollouts, *(rollout for _, rollout in guests)])
+        batches.append(scored)
         outcomes: dict[int, list[tuple[Outcome, ...]]] = {}
         for row, (sender, _) in enumerate(guests, start=len(own_rollouts)):
-            outcomes.setdefault(sender, []).append(tuple(column[row] for column in batch.values()))
+            outcomes.setdefault(sender, []).append(tuple(column[row] for column in scored.values()))
         return outcomes
 
-    answers = [iter(outcomes.get(rank, ())) for outcomes in ranks.share(outcomes_of_guests)]
+    answers = [iter(outcomes.get(rank, ())) for outcomes in ranks.share(outcomes_of_guests)]  # by rank, of rows away
     (own_batch,) = batches
     if not guests and not away:
         return own_batch

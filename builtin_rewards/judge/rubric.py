@@ -203,6 +203,7 @@ def _check_criteria(criteria: Sequence[Criterion | str]) -> tuple[Criterion, ...
 
 
 def _check_scale(scale: tuple[int, int]) -> Scale:
+    """Return the ends of a scale; raise ``JudgeSetupError`` for anything but two whole numbers in order."""
     is_pair = isinstance(scale, tuple | list) and len(scale) == 2 and all(type(end) is int for end in scale)
     if not is_pair or not 0 < scale[1] - scale[0] < _MOST_STEPS:
         raise JudgeSetupError(

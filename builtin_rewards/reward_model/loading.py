@@ -241,6 +241,7 @@ def _check_finite(model: torch.nn.Module, path: Path) -> None:
 
 
 def _device(name: str) -> Any:
+    """Return the device of a name; raise ``ConfigError`` for no name of one, or one that is not there."""
     import torch
 
     if name == "auto":
@@ -268,6 +269,7 @@ def _need_safetensors(folder: Path, stem: str) -> None:
 
 
 def _json(path: Path) -> dict[str, Any]:
+    """Return a file's JSON object, empty for other JSON; raise ``ConfigError`` where there is no JSON."""
     try:
         data = json.loads(path.read_bytes())
     except OSError as error:

@@ -135,6 +135,7 @@ class _CsvFile:
                 self._refuse(f"column {name!r} stands in the header twice; rename one of the two")
 
     def _row(self, header: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
+        """Return a line's values by column; refuse a line that is wider or narrower than the header."""
         if len(cells) != len(header):
             width = len(header)
             if len(cells) > width:

@@ -279,10 +279,12 @@ def step_reward(function: object = _NOT_GIVEN, /, **settings: Any) -> Any:
         planned = [choices.pop(key, default) for key, default in _USUAL.items()]
         options = make_options(name, {**choices, "name": name}, settings=_USUAL)
         plan = StepPlan.of(f"step reward {name!r}", *planned)
-        of_reward = isinstance(scored, Reward)
-        hints = scored.spec.hints if of_reward else hints_of(scored, name)
-        kind = AsyncStepwise if (scored.spec.is_async if of_reward else is_async(scored)) else Stepwise
+        if isinstance(scored, Reward):
+            hints, is_awaited = scored.spec.hints, scored.spec.is_async
+        else:
+            hints, is_awaited = hints_of(scored, name), is_async(scored)
         _refuse_unfit(scored, options.name, hints)
+        kind = AsyncStepwise if is_awaited else Stepwise
         return StepReward(kind(scored, plan, options, hints))
 
     return mark if function is _NOT_GIVEN else mark(function)

@@ -150,7 +150,7 @@ def _falls(measured: CanaryMeasurement, baseline: Mapping[str, Any] | None) -> l
         message = f"accuracy on {measured.name} fell from {then.rate:.1%} to {now.rate:.1%}, more than noise"
         flags.append(_flag(measured, now.rate, then.rate, message, baseline))
     now, then = measured.ece, _interval(baseline, "ece")
-    if now.rate is not None and then.rate is not None and -_difference_high(_negated(now), _negated(then)) > 0:
+    if now.rate is not None and then.rate is not None and _difference_low(now, then) > 0:
         message = f"calibration error on {measured.name} rose from {then.rate:.3f} to {now.rate:.3f}, more than noise"
         flags.append(_flag(measured, now.rate, then.rate, message, baseline))
     return flags
@@ -165,6 +165,11 @@ def _difference_high(now: Interval, then: Interval) -> float:
     """
     rate, before = now.rate or 0.0, then.rate or 0.0
     return rate - before + _Z_99 / Z_95 * math.hypot(now.high - rate, before - then.low)
+
+
+def _difference_low(now: Interval, then: Interval) -> float:
+    """Return the lower end of that interval."""
+    return -_difference_high(_negated(now), _negated(then))
 
 
 def _negated(interval: Interval) -> Interval:
