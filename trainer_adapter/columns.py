@@ -155,8 +155,8 @@ def _rollouts(
 
 def _check_length(what: str, values: object, rows: int) -> None:
     """Raise ``DataError`` for what is no list, array or the like of one value a row."""
-    is_listlike = hasattr(values, "__getitem__") and hasattr(values, "__len__")
-    if not is_listlike or isinstance(values, str | bytes | Mapping):
+    is_text_or_mapping = isinstance(values, str | bytes | Mapping)
+    if is_text_or_mapping or not hasattr(values, "__getitem__") or not hasattr(values, "__len__"):
         raise DataError(f"{what}: expected a list of {rows} values, one a completion, got {type(values).__name__}")
     if len(values) != rows:
         raise DataError(f"{what}: expected {rows} values, one a completion, got {len(values)}")
