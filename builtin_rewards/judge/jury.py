@@ -68,7 +68,7 @@ class JuryFunction(CombiningFunction):
     quorum: int
 
     async def __call__(self, **columns: Any) -> Score:
-        """Return the score that the jurors' come to; JudgeError where fewer than the quorum answered."""
+        """Return the score that the jurors' answers come to; JudgeError where fewer than the quorum answered."""
         with open_bill() as bill:
             answers = await asyncio.gather(*(ask(juror, columns) for juror in self.members))
         failures = [answer for answer in answers if answer.score is None]
@@ -149,7 +149,7 @@ def _calls(jurors: Sequence[Reward[..., Any]]) -> int | None:
     All jurors are asked at once, so the one that takes the fewest calls sets their number; jurors on one server share
     it, so that they do not wait for each other until their deadlines pass.
     """
-    asked = [juror for juror in jurors if juror.spec.is_async]
-    servers = [juror.model.server_key if isinstance(juror, LLMJudge) else juror.name for juror in asked]
-    parts = [juror.spec.concurrency // servers.count(server) for juror, server in zip(asked, servers, strict=True)]
+    judges = [juror for juror in jurors if juror.spec.is_async]
+    servers = [juror.model.server_key if isinstance(juror, LLMJudge) else juror.name for juror in judges]
+    parts = [juror.spec.concurrency // servers.count(server) for juror, server in zip(judges, servers, strict=True)]
     return max(1, min(parts)) if parts else None

@@ -97,7 +97,7 @@ class Ledger:
         return len(numbers)
 
     def _take_records(self, slot: Slot) -> None:
-        """Hand the results that a worker has written to their jobs, or follow blame where it says why there is none."""
+        """Hand a worker's results to their jobs, or follow blame where it says why one is missing."""
         assert slot.reader is not None
         try:
             records = slot.reader.read()

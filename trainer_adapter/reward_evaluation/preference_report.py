@@ -176,7 +176,7 @@ def _calibration(pairs: Sequence[ScoredRow], scale: str, bins: int, seed: int) -
 
 
 def _log_odds(scores: NDArray[np.float64], pairs: Sequence[ScoredRow]) -> NDArray[np.float64]:
-    """Return the log-odds of probabilities; raise ``ConfigError``, with its row, for a score that is none."""
+    """Return the log-odds of probabilities; raise ``ConfigError``, with its row, for a score outside 0 to 1."""
     outside = np.flatnonzero((scores < 0) | (scores > 1))
     if len(outside):
         row = int(outside[0])
