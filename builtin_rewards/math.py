@@ -43,6 +43,7 @@ class _Gold:
     unit: Unit | None = None  # of a number or a formula
     is_phrase: bool = False
     choice: str = ""  # the letter before it: `A` of `(A) 5`
+    phrases: frozenset[str] = frozenset()  # the items of a list of words, such as `red, blue`
     side: Quantity | None = None  # what a formula that gives a name a value ends with: `5 L` of `x = 5 L`
 
     @property
@@ -66,6 +67,11 @@ _PREDICATE = re.compile(r"[^.!?;:,\n]{1,80}\b(?:is|are|was|were) (?!not\b)([^.!?
 _ARTICLE = re.compile(r"^(?:an?|the) (?=\w)")
 _BULLET = re.compile(r"\A(?:[-#>]+ )+(?=[A-Za-z]{3}|no\b)", re.IGNORECASE)
 _ASSIGNMENT = re.compile(r"[A-Za-z]\s*=\s*([^=]+)")  # `x = 5`
+_WORD_LIST = re.compile(  # words of three letters or more behind commas, which are no products of letters
+    rf"(?!.*\b(?:{FUNCTION}|pi|sqrt)\b)[A-Za-z]{{3,}}(?: [A-Za-z]{{2,}})*"
+    r"(?:, ?(?:and )?[A-Za-z]{3,}(?: (?!and\b)[A-Za-z]{2,})*)+(?: and [A-Za-z]{3,}(?: [A-Za-z]{2,})*)?"
+)
+_BETWEEN_WORDS = re.compile(r"[,;\n]|\b(?:and|or)\b")
 _JSON_TEXTS = re.compile(r'\s*\["')
 _QUOTED = re.compile(r"""\s*(?P<mark>["'])(?P<text>[^"']+)(?P=mark)\s*""")
 _ANNOUNCED = re.compile(r"\s*(?:(?:the |final )*answer(?::| is\b))\s*(?P<text>\S.*)", re.IGNORECASE | re.DOTALL)
@@ -98,8 +104,16 @@ def _read_gold(answer: str, locale: str = "") -> _Gold | str:
     if "\\" not in text and _PHRASE.fullmatch(text):
         return _Gold(text, is_phrase=True)
     formula, unit = split_unit(solution)
+    if _WORD_LIST.fullmatch(text):
+        return _Gold(text, phrases=_phrases(text))
     equation = _ASSIGNMENT.fullmatch(text)
     return _Gold(formula, unit=unit, side=read_quantity(equation[1]) if equation else None)
+
+
+def _phrases(text: str) -> frozenset[str]:
+    """Return the items of a list of words, in lower case."""
+    items = (re.sub(r"[^a-z0-9]+", " ", item.lower()).strip() for item in _BETWEEN_WORDS.split(text))
+    return frozenset(item for item in items if item)
 
 
 def _unwrapped(text: str) -> str:
@@ -237,6 +251,9 @@ def _difference(gold: _Gold, answer: str, prompt: str, *, prose: bool) -> str | 
     if gold.is_phrase:
         is_same = _same_phrase(gold.text, text) or (names_sign(gold.text) and same_formula(gold.text, text))
         return None if is_same else f"not the gold {shorten(gold.text)}"
+    if gold.phrases:
+        are_words = not _MATHEMATICAL.search(text) and _phrases(text) == gold.phrases
+        return None if are_words else f"not the gold {shorten(gold.text)}"
     value = _parse(text, prose=prose, attached=gold.unit is not None)
     if value is None and gold.number is not None and (letter := _SCALED.fullmatch(right_side(text))) is not None:
         value = read_quantity(f"{letter[1]} {'thousand' if letter[2] in 'kK' else 'million'}")

@@ -9,7 +9,7 @@ from rewardkit.renderings.collections import NumberMatrix, NumberSet, Point
 from rewardkit.renderings.intervals import NumberRange
 from rewardkit.renderings.moments import Angle, CalendarDay, ClockTime
 from rewardkit.renderings.numbers import PlainNumber
-from rewardkit.renderings.phrases import ChoiceLetter, Phrase, TruthWord
+from rewardkit.renderings.phrases import ChoiceLetter, Phrase, PhraseList, TruthWord
 from rewardkit.renderings.polynomials import LineEquation, Polynomial
 from rewardkit.renderings.quantities import Measure, Money
 from rewardkit.renderings.writing import Value
@@ -31,6 +31,7 @@ KINDS: tuple[type[Value], ...] = (
     ChoiceLetter,
     TruthWord,
     Polynomial,
+    PhraseList,
     Phrase,
 )
 """The kinds, in the order in which a gold is read: the first that reads a text decides."""

@@ -94,6 +94,42 @@ class TruthWord:
 
 
 @dataclass(frozen=True, slots=True)
+class PhraseList:
+    """Two or more different nouns without an order."""
+
+    kind: ClassVar[str] = "list of words"
+
+    phrases: tuple[str, ...]
+
+    @classmethod
+    def draw(cls, random: Random) -> Self:
+        return cls(tuple(sorted(random.sample(_NOUNS_TEXT.split(), random.randint(2, 4)))))
+
+    @classmethod
+    def read(cls, text: str) -> Self | None:
+        items = [item.strip() for item in text.split(",")]
+        are_words = len(items) > 1 and all(re.fullmatch(r"[A-Za-z]{3,}(?: [A-Za-z]{2,}){0,2}", item) for item in items)
+        return cls(tuple(sorted(items))) if are_words and len({*map(str.lower, items)}) == len(items) else None
+
+    @property
+    def text(self) -> str:
+        return ", ".join(self.phrases)
+
+    def renderings(self) -> Iterator[Writing]:
+        yield Writing("in another order", ", ".join(self.phrases[::-1]))
+        yield Writing("in small letters", self.text.lower())
+        if len(self.phrases) > 2:
+            yield Writing("with a word before the last", f"{', '.join(self.phrases[:-1])} and {self.phrases[-1]}")
+
+    def perturbations(self) -> Iterator[Writing]:
+        first, *others = self.phrases
+        yield Writing("a word lost", ", ".join(others))
+        yield Writing("a word added", f"{self.text}, zebra")
+        yield Writing("another word", ", ".join(["zebra", *others]))
+        yield Writing("letters in another order", ", ".join([first[::-1], *others]))
+
+
+@dataclass(frozen=True, slots=True)
 class Phrase:
     """A noun, or a few words, compared without case."""
 

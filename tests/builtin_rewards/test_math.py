@@ -19,6 +19,7 @@ HONEST = [
     ("\\text{ellipse}", "The graph is an ellipse."),
     ("\\text{ellipse}", "\\boxed{\\text{an ellipse}}"),
     ("pi", "\\boxed{\\pi}"),
+    ("red, blue", "\\boxed{blue and red}"),
     ("x = 814\\ \\text{L}", "\\boxed{814 L}"),
     ("x = 378\\ \\text{J}", "<answer>0.378 kJ</answer>"),
     ("x = 16392000", "\\boxed{16\\,392\\,000}"),
@@ -309,6 +310,11 @@ def test_honest_ways_of_writing_are_accepted(gold: str, completion: str) -> None
 
 
 HOSTILE = [
+    ("red, blue", "\\boxed{der, blue}"),
+    ("red, blue", "\\boxed{red, blue, green}"),
+    ("x = 306^\\circ", "\\boxed{306\\text{ meters}}"),
+    ("x=1, y=2", "\\boxed{2, 1}"),
+    ("(A) 5", "\\boxed{(B) 5}"),
     ("42", ""),
     ("42", " \n\t"),
     ("42", "\0" * 100),

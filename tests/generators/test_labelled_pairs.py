@@ -11,12 +11,14 @@ from labelled_pairs import disagreements, draw_pairs, frame_answer, frame_marked
 
 from builtin_rewards.consistency import self_consistency
 from builtin_rewards.matching import (
+    contains_all,
     edit_similarity,
     exact_match,
     fuzzy_match,
     multiple_choice,
     normalized_match,
     numeric_list,
+    set_f1,
     token_f1,
 )
 from builtin_rewards.math import math_answer, numeric_close
@@ -25,7 +27,7 @@ from rewardkit.renderings.collections import NumberSet, Point
 from rewardkit.renderings.intervals import NumberRange
 from rewardkit.renderings.kinds import KINDS, read_value
 from rewardkit.renderings.numbers import PlainNumber
-from rewardkit.renderings.phrases import ChoiceLetter, Phrase, TruthWord
+from rewardkit.renderings.phrases import ChoiceLetter, Phrase, PhraseList, TruthWord
 from rewardkit.renderings.quantities import Money
 from rewardkit.renderings.writing import Value, Writing
 
@@ -39,8 +41,10 @@ _BRACKETS = {
     ("point", "in square brackets"),
     ("point", "in braces"),
 }
+# Terms are looked for as they stand, whatever else a completion says.
+_LITERAL = frozenset(("words", name) for name in ("with a second answer", "in text", "in bold", "with a full stop"))
 # Several answers, and what is joined with "or", are no consistent answer.
-_ONE_ANSWER = tuple(kind for kind in KINDS if kind not in (NumberSet, NumberRange, Money))
+_ONE_ANSWER = tuple(kind for kind in KINDS if kind not in (NumberSet, NumberRange, Money, PhraseList))
 
 _close = numeric_close(rel=1e-9)
 _ordered_list = numeric_list(ordered=True)
@@ -71,7 +75,26 @@ CASES = [
     Case(
         "math_answer",
         lambda text, gold: _is_full(math_answer(completion=text, answer=gold).value),
-        [kind for kind in KINDS if kind is not Money],
+        [kind for kind in KINDS if kind not in (Money, PhraseList)],
+    ),
+    # In a sentence, words behind a comma end an answer.
+    Case(
+        "math_answer, lists of words",
+        lambda text, gold: _is_full(math_answer(completion=text, answer=gold).value),
+        (PhraseList,),
+        frame_marked,
+    ),
+    Case(
+        "set_f1",
+        lambda text, gold: _is_full(set_f1(completion=text, answer=gold).value),
+        (PhraseList,),
+        frame_marked,
+    ),
+    Case(
+        "contains_all",
+        lambda text, gold: _is_full(contains_all(completion=text, answer=gold).value),
+        (Phrase,),
+        left_out=_LITERAL,
     ),
     # Two answers are the same where either would be right for the other: an open half of the day is any.
     Case(
