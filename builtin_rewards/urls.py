@@ -15,7 +15,8 @@ _MAX_LISTED = 5
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*+:"
 # Wide punctuation ends a URL. A wide full stop before a letter does not: browsers take it for a dot of the host.
 _WIDE_END = (
-    r"[\u3001\u3008-\u3011\u3014\u3015\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f]|[\u3002\uff0e\uff61](?![A-Za-z0-9])"
+    r"[\u3001\u3008-\u3011\u3014\u3015\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f]"
+    r"|[\u3002\uff0e\uff61](?![A-Za-z0-9]|\w{1,63}[./:\u3002])"
 )
 # Bounded, so that a text of one URL takes linear time.
 _REST = rf"(?>(?!\]\(|\)\[|{_WIDE_END})[^\s<>\"`{{}}|^\x00-\x1f\x7f]){{0,4096}}+"

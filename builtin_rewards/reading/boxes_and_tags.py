@@ -24,6 +24,7 @@ _BOX = re.compile(  # not after an escaped backslash
     rf"\\(?<!(?<!\\)\\\\)(?:boxed|fbox)(?:\s{{0,8}}\{{(?:(?P<content>{_INSIDE})\}}|(?P<open>[\s\S]*))"
     r"|\s+(?P<bare>[^\s{}$\\]+))"
 )
+_MENTION = re.compile(r"[`\"']?,? (?:and|or|to|und|et|y|e) [`\"']?", re.IGNORECASE)  # `the tags <answer> and </answer>`
 _BLANK = re.compile(  # what stands in a box that only shows where an answer goes
     r"(?>\\(?:[hv]?phantom|rule|hspace)\s*\{[^{}]*\}|\\(?:square|Box|[lc]?dots|q?quad)\b|[\s_?.,~]|\\[_ ,;:!])*+"
 )
@@ -56,4 +57,4 @@ def tags(text: str, name: str = "(?:final[_ -]?)?answer") -> list[Mark]:
         opening = None if tag[1] else tag
     if opening is not None:
         marks.append(Mark(opening.start(), len(text), text[opening.end() :], closed=False))
-    return [mark for mark in marks if mark.content.strip()]
+    return [mark for mark in marks if mark.content.strip() and not _MENTION.fullmatch(mark.content)]

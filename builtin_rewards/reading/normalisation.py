@@ -126,7 +126,7 @@ def normalise(text: str) -> str:
     thousands commas, a sign or point before a number, ``%`` after one, ``+`` and ``#`` after a letter. Where nothing
     would be left, the articles stay, and then the punctuation too: ``A`` is no empty answer.
     """
-    return " ".join(normal_words(text))
+    return " ".join(normal_words(_TEXT_COMMAND.sub(r"\1", text) if "\\" in text else text))
 
 
 def normal_words(text: str) -> list[str]:
@@ -152,6 +152,8 @@ def says(text: str) -> bool:
 
 
 _NEAR_CHARS = 48
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
+_TEXT_COMMAND = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:rm|bf|it|sf|tt)|mbox|emph)\s*\{([^{}]*)\}")
 _NEGATED = re.compile(  # a negation among the three words before a place, in the same clause, or a sign right before it
     r"(?:\b(?:(?<!why )not?|never|neither|nor|cannot|without|isnt|arent|wasnt)\b|n't\b)[^\w.,;!?\n]*"
     r"(?:(?<![^\W_])(?!(?:but|only|rather|instead)\b)[^\s.,;!?]+[^\S\n]+){0,2}[^\w\s.,;!?]*$"
@@ -172,7 +174,7 @@ def uses(text: str, term: str, *, whole_words: bool, negated: bool) -> bool:
     ``whole_words``: no letter or digit is next to it, and it is no part of a longer number; scripts without blanks
     between words have no such borders. ``negated``: an occurrence just after a negation counts too.
     """
-    if not all(map(text.__contains__, term.split())):
+    if not all(word in text or "," in word or (word.isdigit() and "," in text) for word in term.split()):
         return False
     return any(
         negated or not _NEGATED.search(text[max(0, match.start() - _NEAR_CHARS) : match.start()])
@@ -180,13 +182,23 @@ def uses(text: str, term: str, *, whole_words: bool, negated: bool) -> bool:
     )
 
 
+def _spelling(word: str) -> str:
+    """Return the pattern of a word; a whole number also stands with commas between its thousands, or without."""
+    digits = word.replace(",", "") if _GROUPED.fullmatch(word) else word
+    if not (digits.isascii() and digits.isdigit() and len(digits) > 3):
+        return re.escape(word)
+    head = len(digits) % 3 or 3
+    return ",?".join((digits[:head], *(digits[index : index + 3] for index in range(head, len(digits), 3))))
+
+
 @functools.lru_cache(maxsize=1024)
 def _occurrences(term: str, whole_words: bool) -> re.Pattern[str]:
-    pattern, first, last = r"\s+".join(map(re.escape, term.split())) or re.escape(term), term[0], term[-1]
+    pattern, first, last = r"\s+".join(map(_spelling, term.split())) or re.escape(term), term[0], term[-1]
     if whole_words:
         before = r"(?<!(?<!\w)[-+.])(?<!\d[.,/:^])" if first.isdigit() else ""
         before += r"(?<!\w)" if is_spaced(first) else ""
         after = (r"(?!\w)" if is_spaced(last) else "") + (r"(?!%|[.,/:^]\d)" if last.isdigit() else "")
+        after += r"(?!\+\+|\+(?!\s?\w)|#)" if last.isalpha() and last.isascii() else ""  # `C` is not `C++` or `C#`
         pattern = before + pattern + after
     return re.compile(pattern)
 

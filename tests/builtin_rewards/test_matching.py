@@ -224,6 +224,7 @@ WHOLE = (exact_match, normalized_match, fuzzy_match, edit_similarity, token_f1)
         "<think>hm</think><answer>Eiffel Tower</answer>",
         "<think>Rome? <answer>Rome</answer></think>\n\nIt is this:\n<answer>\nEiffel Tower\n</answer>\n",
         "I think aloud. <answer>Eiffel Tower</answer><|im_end|>",
+        "The tags <answer> and </answer> will hold it. <answer>Eiffel Tower</answer>",
         "<think>hm</think> Eiffel Tower",
         "Eiffel Tower<|eot_id|>",
         "Eiffel Tower</s>\n",
@@ -259,6 +260,16 @@ def test_other_ways_of_tagging_are_not_paid_in_full(made: Any, completion: str) 
     assert value(made, completion, answer="Eiffel Tower") <= (0.0 if made in WHOLE[:3] else 0.8)
 
 
+@pytest.mark.parametrize("made", [normalized_match, fuzzy_match, token_f1], ids=lambda made: made.name)
+def test_latex_commands_for_text_are_not_part_of_an_answer(made: Any) -> None:
+    for completion in (
+        r"\boxed{\text{Eiffel Tower}}",
+        r"\boxed{\textbf{Eiffel} \mathrm{Tower}}",
+        r"\text{Eiffel Tower}",
+    ):
+        assert value(made, completion, answer="Eiffel Tower") == 1.0
+
+
 @pytest.mark.parametrize(
     ("completion", "answer", "share"),
     [
@@ -291,6 +302,15 @@ def test_other_ways_of_tagging_are_not_paid_in_full(made: Any, completion: str) 
         ("x=42", "42", 1.0),
         ("2020-42", "42", 1.0),
         ("C++ is", "C++", 1.0),
+        ("I use C++.", "C", 0.0),
+        ("I use C#.", "C", 0.0),
+        ("grade A+.", "A", 0.0),
+        ("C and D, A+B", ["C", "A"], 1.0),
+        ("It is 5,172.", "5172", 1.0),
+        ("It is 1234567.", "1,234,567", 1.0),
+        ("It is 51,72.", "5172", 0.0),
+        ("It is 5,172,000.", "5172", 0.0),
+        ("It is 15,172.", "5172", 0.0),
         ("\u7b54\u6848\u662f\u5df4\u9ece\u3002", "\u5df4\u9ece", 1.0),
         ("P\u0430ris", "Paris", 0.0),
         ("\u00ac42 meters", "42 meters", 0.0),
@@ -802,6 +822,16 @@ def test_numbers_in_order_and_within_tolerance() -> None:
         ("a. red\nb. green\nc. blue", ["red", "green", "blue"], 1.0),
         ("(A) red\n(B) green", ["red", "green"], 1.0),
         ("red | green | blue", ["red", "green", "blue"], 1.0),
+        ("赤、青", ["赤", "青"], 1.0),
+        ("赤、青", "青、赤", 1.0),
+        (
+            "\u0623\u062d\u0645\u0631\u060c \u0623\u0632\u0631\u0642",
+            ["\u0623\u062d\u0645\u0631", "\u0623\u0632\u0631\u0642"],
+            1.0,
+        ),
+        ("both red and green", ["red", "green"], 1.0),
+        ("The colours are both red and green", ["red", "green"], 1.0),
+        ("both sides", ["both sides"], 1.0),
         ("red/green", ["red", "green"], 1.0),
         ("1/2, red", ["1/2", "red"], 1.0),
         ("| Colour |\n|---|\n| red |\n| green |", ["red", "green"], 1.0),

@@ -79,6 +79,12 @@ def test_urls_of_allowed_hosts(completion: str, score: float) -> None:
     [
         ("https://example.org/a", 1.0),
         ("https://a-b.example.co.uk", 1.0),
+        ("https://example.org\uff0c下一句", 1.0),
+        ("参见https://example.org/a。", 1.0),
+        ("参见https://example.org。然后", 1.0),
+        ("「https://example.org/a」、https://example.com\uff01", 1.0),
+        ("https://example.org。evil.com", 0.0),
+        ("https://example.org。中国/a", 0.0),
         ("http://localhost/", 0.0),
         ("http://127.0.0.1/", 0.0),
         ("http://0x7f.1/", 0.0),
