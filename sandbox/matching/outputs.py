@@ -121,9 +121,12 @@ def _fold_answers(tokens: Iterable[str]) -> list[str]:
 
 def _same_tokens(tokens: Tokens, expected: Tokens, tolerance: float, *, whole: bool = False) -> bool:
     """Return whether tokens are the expected ones; ``whole`` numbers within the tolerance too."""
-    return len(tokens) == len(expected) and all(
-        token == expected_token or _is_close(token, expected_token, tolerance, whole=whole)
-        for token, expected_token in zip(tokens, expected, strict=True)
+    return tokens == expected or (
+        len(tokens) == len(expected)
+        and all(
+            token == expected_token or _is_close(token, expected_token, tolerance, whole=whole)
+            for token, expected_token in zip(tokens, expected, strict=True)
+        )
     )
 
 
