@@ -157,8 +157,8 @@ def _flags(flags: Sequence[Flag]) -> Table:
 
 
 def _print_flag(flag: Flag, console: Screen, rows: str) -> None:
-    head = [flag.detector, *([flag.reward] if flag.reward else []), *([f"steps {flag.steps}"] if flag.steps else [])]
-    console.heading(plain(", ".join(head)))
+    steps = f"steps {flag.steps}" if flag.steps else ""
+    console.heading(plain(", ".join(filter(None, (flag.detector, flag.reward, steps)))))
     console.say(f"  {plain(flag.words)}")
     if flag.rows:
         console.say(f"  {rows}: {', '.join(map(str, flag.rows))}")

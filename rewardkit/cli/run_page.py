@@ -198,8 +198,8 @@ def _health(report: RunReport) -> Markup:
 
 def _flag(report: RunReport, flag: Flag) -> Markup:
     """Return a flag with its figures, its next action, and some of the completions that show it."""
-    whose = [flag.reward] if flag.reward else []
-    title = ", ".join([flag.detector, *whose, *([f"steps {flag.steps}"] if flag.steps else [])])
+    steps = f"steps {flag.steps}" if flag.steps else ""
+    title = ", ".join(filter(None, (flag.detector, flag.reward, steps)))
     at_first = "" if flag.baseline is None else f", at first {flag.baseline:.3g}"
     numbers = f"{flag.value:.3g}, threshold {flag.threshold:.3g}{at_first}"
     completions = report.run.by_id(flag.rows[:_EVIDENCE])

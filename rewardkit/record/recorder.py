@@ -373,7 +373,7 @@ class Recorder:
                 return value
             return next(ids[name]) if name in ids else hide(value)
 
-        return [tuple(map(stored, DETAILS, call[2:])) for call in calls]
+        return [tuple(stored(name, getattr(call, name)) for name in DETAILS) for call in calls]
 
     def version(
         self, connection: RecordConnection, name: str, described: Description, step: int | None, origin: str

@@ -78,7 +78,7 @@ class Normaliser:
         return number, inner(function.__defaults__), inner(function.__kwdefaults__), _closure(function, inner)
 
     def _source(self, value: Sourced) -> object:
-        """Return where in :attr:`sourced` a function, class or module is."""
+        """Return where in :attr:`sourced` a function, class or module is, added if new; its type if too many are."""
         for number, sourced in enumerate(self.sourced):
             if sourced is value and not isinstance(value, Versioned):
                 return "source", number
@@ -142,8 +142,8 @@ def _settings(value: object, inner: _Inner) -> Iterable[object]:
     if dataclasses.is_dataclass(value):
         return [(field.name, inner(getattr(value, field.name, None))) for field in dataclasses.fields(value)]
     file = file_of(type(value))
-    own = type(value).__module__ == "__main__" if file is None else _is_own(file)
-    attributes = getattr(value, "__dict__", None) if own else None
+    is_own = type(value).__module__ == "__main__" if file is None else _is_own(file)
+    attributes = getattr(value, "__dict__", None) if is_own else None
     if not isinstance(attributes, dict) or len(attributes) > _MOST:
         return []
     return [(name, inner(attribute)) for name, attribute in sorted(attributes.items())]
