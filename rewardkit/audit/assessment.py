@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
-from rewardkit.audit.engine import BASE, AuditSettings, Form, ScoredProbe, Trials, best_of, form_probe
+from rewardkit.audit.engine import BASE, AuditSettings, ScoredForm, ScoredProbe, Trials, best_of, form_probe
 from rewardkit.audit.honest import untagged
 from rewardkit.audit.probe import NEEDS_FRAME, Family, Probe
 from rewardkit.audit.programs import LAZY
@@ -126,7 +126,7 @@ class Assessment(ABC, Generic[A]):
             return None
         return own if other.score - self._zero <= self._settings.accept_share * (own - self._zero) else None
 
-    def _why_unpaid(self, index: int, forms: Sequence[Form]) -> str:
+    def _why_unpaid(self, index: int, forms: Sequence[ScoredForm]) -> str:
         """Return why no honest form of a row is paid: they failed, were skipped, or earn nothing."""
         failed = next((outcome for _, outcome in forms if outcome.status is Status.FAILED), None)
         if failed is not None and all(outcome.status is not Status.SCORED for _, outcome in forms):

@@ -7,7 +7,7 @@ from itertools import chain
 
 from rewardkit.audit.answers import of_other_rows, on_the_gold, wrong_work
 from rewardkit.audit.bulk import bombs, long_texts
-from rewardkit.audit.engine import AuditSettings, Form, ProbeRounds, ScoredProbe, Trials, best_of, form_probe
+from rewardkit.audit.engine import AuditSettings, ProbeRounds, ScoredForm, ScoredProbe, Trials, best_of, form_probe
 from rewardkit.audit.honest import BARE, FRAMES, THINK_ANSWER, Frame, right_answers, spellings_in
 from rewardkit.audit.probe import Family, Probe, Wrong, first_of_each
 from rewardkit.audit.programs import endless_programs, programs
@@ -38,7 +38,7 @@ class AttackRounds(ProbeRounds):
         again = self._again(honest[: self._settings.repeated_rows])
         return Trials(honest, base, attacks, *comparisons, again, self._untried, self._is_interrupted)
 
-    def _spell(self, honest: list[list[Form]], frames: Sequence[Sequence[Frame]]) -> None:
+    def _spell(self, honest: list[list[ScoredForm]], frames: Sequence[Sequence[Frame]]) -> None:
         """Score the gold's spellings in each row's best paid frame, and add them to ``honest``."""
         tries = [
             (index, form)
@@ -48,7 +48,7 @@ class AttackRounds(ProbeRounds):
         ]
         outcomes = self._score([(index, form_probe(form)) for index, form in tries])
         for (index, form), outcome in zip(tries, outcomes, strict=True):
-            honest[index].append(Form(form, outcome))
+            honest[index].append(ScoredForm(form, outcome))
 
     def _heavy(self, frames: Sequence[Sequence[Frame]]) -> list[ScoredProbe]:
         """Try the heavy probes row by row; what was slow on one row is not tried on the next."""
@@ -80,7 +80,7 @@ def attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
         yield from wrong_work(row)
 
 
-def paid_frames(forms: Sequence[Form], base: Sequence[Outcome], settings: AuditSettings) -> tuple[Frame, ...]:
+def paid_frames(forms: Sequence[ScoredForm], base: Sequence[Outcome], settings: AuditSettings) -> tuple[Frame, ...]:
     """Return the three best paid frames, the reference's own last, and all paid ones that are the data's own."""
     scores = [outcome.score for _, outcome in forms if outcome.score is not None]
     if not scores:

@@ -61,7 +61,7 @@ class Repeat(NamedTuple):
     second: Outcome
 
 
-class Form(NamedTuple):
+class ScoredForm(NamedTuple):
     """An honest form with what it earned."""
 
     answer: Honest
@@ -72,7 +72,7 @@ class Form(NamedTuple):
 class Trials:
     """Everything that was scored, by row."""
 
-    honest: list[list[Form]]
+    honest: list[list[ScoredForm]]
     base: list[list[Outcome]]  # The outcomes of the completions in `BASE`
     attacks: list[ScoredProbe]
     swapped: dict[int, Outcome]  # The best honest form under another row's gold column; rows without one are left out
@@ -163,12 +163,12 @@ class ProbeRounds(Rounds, ABC):
     def _rollout(self, row: AuditRow, probe: Probe) -> Rollout:
         return rollout_of(self._reward.leaves, row, probe)
 
-    def _honest(self, forms: Sequence[Sequence[Honest]]) -> tuple[list[list[Form]], list[list[Outcome]]]:
+    def _honest(self, forms: Sequence[Sequence[Honest]]) -> tuple[list[list[ScoredForm]], list[list[Outcome]]]:
         """Score the honest forms of each row, and what earns nothing."""
         tries = [(index, form_probe(form)) for index, row_forms in enumerate(forms) for form in row_forms]
         bases = [(index, Probe(Family.FORMS, "base", text)) for index in range(len(self._rows)) for text in BASE]
         outcomes = iter(self._score([*tries, *bases]))
-        honest = [[Form(form, next(outcomes)) for form in row_forms] for row_forms in forms]
+        honest = [[ScoredForm(form, next(outcomes)) for form in row_forms] for row_forms in forms]
         return honest, [[next(outcomes) for _ in BASE] for _ in self._rows]
 
     def _compare(
@@ -190,14 +190,14 @@ class ProbeRounds(Rounds, ABC):
         outcomes = self._score(tries)
         return [ScoredProbe(index, probe, outcome) for (index, probe), outcome in zip(tries, outcomes, strict=True)]
 
-    def _again(self, honest: Sequence[Sequence[Form]]) -> list[Repeat]:
+    def _again(self, honest: Sequence[Sequence[ScoredForm]]) -> list[Repeat]:
         """Score honest forms once more, the last first, after everything else."""
-        first = [(index, form, outcome) for index, forms in enumerate(honest) for form, outcome in forms][::-1]
-        second = self._score([(index, form_probe(form)) for index, form, _ in first])
-        return [Repeat(*form, outcome) for form, outcome in zip(first, second, strict=True)]
+        before = [(index, form, outcome) for index, forms in enumerate(honest) for form, outcome in forms][::-1]
+        again = self._score([(index, form_probe(form)) for index, form, _ in before])
+        return [Repeat(index, form, was, now) for (index, form, was), now in zip(before, again, strict=True)]
 
 
-def best_of(forms: Sequence[Form]) -> Form | None:
+def best_of(forms: Sequence[ScoredForm]) -> ScoredForm | None:
     """Return the form that is paid best, the first of several; ``None`` where none has a score."""
     scored = [form for form in forms if form.outcome.score is not None]
     return max(scored, key=lambda form: form.outcome.score or 0.0, default=None)

@@ -292,8 +292,8 @@ def _rewards_table(summary: Summary, left_out: Collection[str]) -> Table:
 def _print_failures(summary: Summary, console: Screen) -> None:
     """Print the most frequent kinds of failure, each with its first row, its error and the last lines it printed."""
     kinds = len(summary.failures)
-    shown = f", {_SHOWN_FAILURES} of {kinds} kinds" if kinds > _SHOWN_FAILURES else ""
-    console.say(("failures", "bold"), f" (most frequent first{shown}; rows count from 0)", fit="cut")
+    part = f", {_SHOWN_FAILURES} of {kinds} kinds" if kinds > _SHOWN_FAILURES else ""
+    console.say(("failures", "bold"), f" (most frequent first{part}; rows count from 0)", fit="cut")
     room = max(20, console.width - 8)
     for failure in summary.failures[:_SHOWN_FAILURES]:
         more = "" if failure.calls == 1 else f" and {failure.calls - 1:,} more"

@@ -113,7 +113,7 @@ _JSON = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite_fl
 
 
 def _parse_literal(text: str) -> object:
-    """Return the value of a Python literal; TextError where the text is none, or a number is not finite."""
+    """Return the value of a Python literal; TextError for another text, or a number that is not finite."""
     if len(text) > MAX_LITERAL_CHARS:
         raise TextError(f"not JSON, and longer than {MAX_LITERAL_CHARS:,} characters for a Python literal")
     if not _LITERAL.fullmatch(text):

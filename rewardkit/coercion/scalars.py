@@ -347,7 +347,7 @@ def enum_convert(enum: type[Enum]) -> Convert:
     names = ", ".join(map(repr, values[:8])) + (", ..." if len(values) > 8 else "")
 
     def with_value(reading: object, value: object) -> Enum | None:
-        """Return the member with a value that was read from ``value``; ``None`` where there is none."""
+        """Return the member with a value that was read from ``value``; ``None`` if no member has it."""
         try:
             return enum(reading) if type(reading) in kinds else None
         except ValueError:

@@ -198,7 +198,7 @@ def _functions(module: ModuleType) -> list[str]:
 
 
 def _import(name: str, reference: str) -> ModuleType:
-    """Import a module by its name; RewardLoadError, with near names, where there is none or it does not import."""
+    """Import a module by its name; RewardLoadError, with near names, where it is missing or does not import."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as missing:

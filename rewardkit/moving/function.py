@@ -23,7 +23,7 @@ NOT_GIVEN: Any = object()  # What stands for the function where a move is a deco
 _BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-class ToolCall(NamedTuple):
+class AuthorCall(NamedTuple):
     """A call of the author's function, as its tool makes it."""
 
     arguments: dict[str, Any]  # all by keyword
@@ -43,13 +43,13 @@ class MovedFunction(RewardFunction, Versioned):
         vars(self).update({name: getattr(beneath, name) for name in names if hasattr(beneath, name)})
         vars(self)["__wrapped__"] = self.moved
 
-    def tool_call(self, columns: Mapping[str, Any]) -> ToolCall:
+    def author_call(self, columns: Mapping[str, Any]) -> AuthorCall:
         """Return the call of the author's function that its tool would make for these columns."""
         raise NotImplementedError
 
     def __call__(self, /, **columns: object) -> Any:
         """Call the author's function as its tool does, and return the score, or those of a group."""
-        call = self.tool_call(columns)
+        call = self.author_call(columns)
         return call.read(self.moved(**call.arguments))
 
     @property
@@ -71,7 +71,7 @@ class AsyncMovedFunction(MovedFunction):
     """The same for an ``async def``; a class that inherits it names it before the tool's own."""
 
     async def __call__(self, /, **columns: object) -> Any:
-        call = self.tool_call(columns)
+        call = self.author_call(columns)
         return call.read(await self.moved(**call.arguments))
 
 

@@ -132,7 +132,7 @@ def _path(text: str, where: str) -> tuple[str | int, ...]:
 
 
 def _value_at(spaces: Mapping[str, Any], path: tuple[str | int, ...]) -> Any:
-    """Return the value at a path; LookupError, which names the first missing step, where there is none."""
+    """Return the value at a path; LookupError names the first step that is missing."""
     value: Any = spaces
     for depth, step in enumerate(path):
         try:

@@ -17,8 +17,8 @@ from rewardkit.errors import RewardDefinitionError
 from rewardkit.moving.function import (
     NOT_GIVEN,
     AsyncMovedFunction,
+    AuthorCall,
     MovedFunction,
-    ToolCall,
     check_function,
     names_column,
     parameters_of,
@@ -87,7 +87,7 @@ class TrlFunction(MovedFunction):
         """Return whether the author's function takes a parameter of this name."""
         return self.takes_all or name in self.parameters
 
-    def tool_call(self, columns: Mapping[str, Any]) -> ToolCall:
+    def author_call(self, columns: Mapping[str, Any]) -> AuthorCall:
         columns, log = dict(columns), _Log()
         prompt, step, epoch = (columns.pop(name, None) for name in ("prompt", "step", "epoch"))
         ids, row = columns.pop("completion_ids", None), columns.pop("example", None) or {}
@@ -107,7 +107,7 @@ class TrlFunction(MovedFunction):
         if ENVIRONMENTS_COLUMN in columns and self.in_groups:
             keywords[ENVIRONMENTS_COLUMN] = list(columns[ENVIRONMENTS_COLUMN])
         wanted = {name: value for name, value in keywords.items() if self._wants(name)}
-        return ToolCall(wanted, partial(self._read, count, log))
+        return AuthorCall(wanted, partial(self._read, count, log))
 
     def _read(self, count: int, log: _Log, value: object) -> Any:
         """Return the score of a result, or those of a group, with what the call logged as metrics."""

@@ -15,8 +15,8 @@ from rewardkit.errors import DataError, RewardDefinitionError
 from rewardkit.moving.function import (
     NOT_GIVEN,
     AsyncMovedFunction,
+    AuthorCall,
     MovedFunction,
-    ToolCall,
     check_function,
     parameters_of,
     required_of,
@@ -56,7 +56,7 @@ class VerifiersFunction(MovedFunction):
         example = {"answer": object, "example": Mapping[str, Any]}
         return {"prompt": object, "completion": object, "completions": list[object], **example}
 
-    def tool_call(self, columns: Mapping[str, Any]) -> ToolCall:
+    def author_call(self, columns: Mapping[str, Any]) -> AuthorCall:
         own = ("prompt", "completion", "completions", "example")
         row = {**(columns.get("example") or {}), **{name: value for name, value in columns.items() if name not in own}}
         completions = list(columns["completions"]) if self.in_groups else [columns["completion"]]
@@ -75,7 +75,8 @@ class VerifiersFunction(MovedFunction):
             keywords["states"] = [dict(rollout) for rollout in rollouts]
             read = partial(scores_from, count=len(completions), tool="verifiers")
         keywords |= dict(self.settings)
-        return ToolCall({name: keywords[name] for name in keywords if self.takes_all or name in self.parameters}, read)
+        wanted = {name: value for name, value in keywords.items() if self.takes_all or name in self.parameters}
+        return AuthorCall(wanted, read)
 
 
 class AsyncVerifiersFunction(AsyncMovedFunction, VerifiersFunction):

@@ -15,8 +15,8 @@ from rewardkit.errors import BadReturnError, RewardDefinitionError
 from rewardkit.moving.function import (
     NOT_GIVEN,
     AsyncMovedFunction,
+    AuthorCall,
     MovedFunction,
-    ToolCall,
     check_function,
     metrics_and_reason,
     names_column,
@@ -63,7 +63,7 @@ class VerlFunction(MovedFunction):
     def hints(self) -> Mapping[str, Any]:
         return {**dict.fromkeys(self.__signature__.parameters, object), "completion": str, "example": Mapping[str, Any]}
 
-    def tool_call(self, columns: Mapping[str, Any]) -> ToolCall:
+    def author_call(self, columns: Mapping[str, Any]) -> AuthorCall:
         own = {name: value for name, value in columns.items() if name not in ("completion", "example")}
         completion, example = columns["completion"], {**(columns.get("example") or {}), **own}
         info = _object(example.get("extra_info"))
@@ -75,7 +75,7 @@ class VerlFunction(MovedFunction):
         }
         keywords = {many: [row[name]] for many, name in _MANY.items() if name in row} if self.in_batches else row
         wanted = {name: value for name, value in keywords.items() if self.takes_all or name in self.parameters}
-        return ToolCall(wanted, self._read)
+        return AuthorCall(wanted, self._read)
 
     @property
     def in_batches(self) -> bool:

@@ -351,7 +351,7 @@ class Updates:
             time.sleep(0.1)
 
     def _open(self, busy_ms: int = BUSY_MS) -> RecordConnection:
-        """Return the connection to the record, opened anew where there is none, with the time to wait for locks."""
+        """Return the connection to the record, opened anew where it was closed, with the time to wait for locks."""
         if self._connection is None:
             self._connection = self.path.connect_to_write(threads=True)
         self._connection.wait_at_most(busy_ms / 1000)

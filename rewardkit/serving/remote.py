@@ -383,7 +383,7 @@ def _object_in(reply: object) -> Mapping[str, Any]:
 
 
 def _introduction_in(reply: object) -> Mapping[str, Any]:
-    """Return a server's description of its rewards; AgainError where it is none."""
+    """Return a server's description of its rewards; AgainError for any other reply."""
     if not isinstance(reply, dict) or not reply.keys() >= {*_PARTS}:
         raise AgainError("is not a reward server: it answers /v1/rewards with something else")
     return reply

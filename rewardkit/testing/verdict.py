@@ -14,10 +14,10 @@ from rewardkit.testing.words import line, log_lines, quoted, row_lines
 from rewardkit.types import Outcome
 
 
-class Difference(NamedTuple):
+class Mismatch(NamedTuple):
     """A completion whose outcome is not as expected."""
 
-    place: int  # in the group; 0 in a case of one completion
+    position: int  # in the group; 0 in a case of one completion
     expected: Expectation
     outcome: Outcome
 
@@ -41,15 +41,15 @@ class CaseResult:
         """Whether every outcome is as expected."""
         return next(self.differences(), None) is None
 
-    def differences(self) -> Iterator[Difference]:
+    def differences(self) -> Iterator[Mismatch]:
         """Yield the completions whose outcomes are not as expected, in order."""
         for index, (expected, outcome) in enumerate(zip(self.case.expected, self.outcomes, strict=True)):
             if not expected.holds(outcome):
-                yield Difference(index, expected, outcome)
+                yield Mismatch(index, expected, outcome)
 
     def diff(self) -> str:
         """Return the report of a case that failed: its row, the expected and the actual outcome, reason and logs."""
-        mismatches = {difference.place for difference in self.differences()}
+        mismatches = {difference.position for difference in self.differences()}
         first = self.case.rollouts[0]
         lines = [f"{self.case.where}: case {self.case.id!r} of reward {self.reward!r}"]
         lines += row_lines(first.prompt, first.example)

@@ -90,8 +90,8 @@ class Dependencies:
 
     def _through_stars(self, module: Module, use: Use) -> bool:
         """Follow a name through the module's ``from … import *``; return whether one of them has it."""
-        found = [self._through_star(module, star, use) for star in module.stars]  # all, for the last one binds it
-        return any(found)
+        are_bound = [self._through_star(module, star, use) for star in module.stars]  # all, for the last one binds it
+        return any(are_bound)
 
     def _through_star(self, module: Module, star: ImportTarget, use: Use) -> bool:
         """Follow a name through one ``from … import *``; return whether the module that it names has it."""

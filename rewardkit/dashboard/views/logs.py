@@ -110,7 +110,7 @@ def _entry(run: RunReader, query: Query) -> dict[str, Any]:
     if position is None:
         raise RecordError("key: expected an entry's key, such as 12:1")
     page = run.log_page(Wanted(), LogPlace(position.completion, position.version - 1), limit=1)
-    entries = [entry for place, entry in page.entries if place == position]
+    entries = [entry for at, entry in page.entries if at == position]
     completions = run.by_id([position.completion])
     if not entries or not completions:
         raise NotThere(
