@@ -154,7 +154,12 @@ def math_answer(
     - Labels (numerals in a base, times, dates, ratios, codes such as versions) equal labels of their kind alone.
     - Arithmetic that is not worked out (``17*23``, ``2^{10}``) does not answer a gold that is a number; ``36/2`` does.
     - An answer that the prompt has in the same writing does not count, unless the gold is written so.
-    - Words are compared as words, without case and punctuation; formulas by their values
+    - Sets of real numbers are equal in every writing: ``x<1 or x>3``, ``|x|<2``, ``]0, 1]``, a set with a condition,
+      ``\\mathbb{R}`` or "all real numbers", ``\\emptyset`` or "no solution". A point, a column and a vector in angle
+      brackets are the same, and so are matrices in round and square brackets.
+    - Words are compared as words, without case, punctuation and a leading article, also at the end of a short sentence;
+      lists of words have no order. A gold may stand in quotation marks, in tags or behind ``Answer:``, and of ``(A) 5``
+      the letter is right as well. Formulas are compared by their values
       (:func:`builtin_rewards.reading.formulas.same_formula`). A formula that is not understood (an integral), or is
       beyond the bounds (``9**9**9``, never evaluated), equals its own text only, and so does one with look-alike
       letters.

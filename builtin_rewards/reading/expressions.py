@@ -285,8 +285,12 @@ def value_at(tokens: tuple[str, ...], point: int = 0) -> Number:
 
 def near(first: Number, second: Number) -> bool:
     """Return whether two values agree in all digits but the last few."""
-    tolerance = _mp().mpf(10) ** -(MAX_DIGITS + 40)
-    return bool(abs(first - second) <= tolerance * max(1, abs(first), abs(second)))
+    return bool(first == second or abs(first - second) <= _tolerance() * max(1, abs(first), abs(second)))
+
+
+@functools.cache
+def _tolerance() -> Number:
+    return _mp().mpf(10) ** -(MAX_DIGITS + 40)
 
 
 def equal(gold: tuple[str, ...], answer: tuple[str, ...]) -> bool:

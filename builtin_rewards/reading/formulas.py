@@ -53,7 +53,11 @@ def same_formula(gold: str, answer: str) -> bool:
       function or a derivative of a name: ``|z| = 3``, ``\\cos A = 3/5``. An equation answers a gold without one only if
       its left side is one of these, words, several names, or a calculation: not ``2x = 6``.
     - Equations and inequalities are equal if one is a multiple of the other, unless the gold is solved for its only
-      name. An inequality is the same as its interval.
+      name.
+    - Sets of real numbers are equal where they hold the same numbers: intervals, also turned outwards, inequalities
+      joined by "or" and "and", ``|x| < a``, sets with a condition, all real numbers, none, and unions, differences and
+      intersections of these.
+    - A column, a vector in angle brackets and ``(2, 4)`` are the same; a row is another, and a determinant no matrix.
     - Capital and small letters differ only where one of the formulas has both.
     """
     if len(gold) <= MAX_CHARS < len(answer):

@@ -10,7 +10,11 @@ from itertools import pairwise
 from builtin_rewards.reading.expressions import Number, UnreadError, names_in, near, value_at
 from builtin_rewards.reading.shapes import EMPTY, FLIPPED, INTERVALS, REALS, SET_OPERATORS, UNORDERED, Shape, is_named
 
-_END = 10**650  # beyond every number that is read, in place of infinity
+
+@functools.cache
+def _infinity() -> Number:
+    """Return a number beyond every one that is read, in place of infinity."""
+    return value_at(("0",)) + 10**650
 
 
 def same_set(first: Shape, second: Shape) -> bool:
@@ -19,8 +23,7 @@ def same_set(first: Shape, second: Shape) -> bool:
     if all(names) and names[0] != names[1]:
         return False
     try:
-        far = value_at(("0",)) + _END
-        bounds = sorted({-far, far, *_ends_of(first), *_ends_of(second)})
+        bounds = sorted({-_infinity(), _infinity(), *_ends_of(first), *_ends_of(second)})
         points = [*bounds[1:-1], *((low + high) / 2 for low, high in pairwise(bounds))]
         first, second = (_joined(shape, points) for shape in (first, second))
         return all(_contains(first, point) == _contains(second, point) for point in points)
@@ -63,7 +66,7 @@ def _contains(shape: Shape, point: Number) -> bool:
 def _end(shape: Shape) -> Number:
     """Return an end as a real number, infinity as one beyond all; raise ``UnreadError`` for anything else."""
     if shape.tokens[-1:] == ("\\infty",) and shape.tokens[:-1] in ((), ("+",), ("-",)):
-        return -_END if shape.tokens[0] == "-" else _END
+        return -_infinity() if shape.tokens[0] == "-" else _infinity()
     if shape.kind != "value" or names_in(shape.tokens) or (value := value_at(shape.tokens)).imag:
         raise UnreadError("no real number")
     return value.real
