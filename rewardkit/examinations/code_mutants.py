@@ -28,6 +28,8 @@ _SIGNS = {
     ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">",
     ast.GtE: ">=",
 }  # fmt: skip
+_SETTERS = frozenset({"set_int_max_str_digits", "setrecursionlimit", "stack_size"})
+_SETTINGS = frozenset({"encoding", "flush", "maxsize", "strict"})  # arguments that do not change what is computed
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
@@ -50,7 +52,8 @@ def code_mutants(source: str, most: int) -> list[CodeMutant]:
     """Return mutants of a program, of each kind in turn: operators, constants, bounds, branches; ``[]`` for no Python.
 
     Args:
-        source: Python source. Docstrings, imports, annotations, asserts and the test for ``__main__`` stay as they are.
+        source: Python source. Docstrings, imports, decorators, annotations, asserts, settings such as ``flush`` and the
+            test for ``__main__`` stay as they are.
         most: Mutants to return. Changes in loops that may then not end come last.
     """
     try:
@@ -112,15 +115,26 @@ def _sites(tree: ast.Module) -> Iterator[tuple[int, ast.AST]]:
 
 
 def _fixed_roots(tree: ast.Module) -> Iterator[ast.AST]:
-    """Yield the nodes that stay as they are, with all below them: docstrings, annotations, asserts, ``__main__``."""
+    """Yield the nodes that stay as they are, with all below them, since what is computed does not depend on them."""
     for node in ast.walk(tree):
-        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if is_docstring or isinstance(node, ast.Assert | ast.Import | ast.ImportFrom | ast.JoinedStr):
+        if _is_fixed(node):
             yield node
         elif isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
             yield node.test
+        yield from getattr(node, "decorator_list", ())
         annotations = (getattr(node, name, None) for name in ("annotation", "returns"))
         yield from (annotation for annotation in annotations if isinstance(annotation, ast.AST))
+
+
+def _is_fixed(node: ast.AST) -> bool:
+    """Return whether a node is an import, an assert, a docstring, a formatted text or a setting."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr in _SETTERS
+    if isinstance(node, ast.keyword):
+        return node.arg in _SETTINGS
+    return isinstance(node, ast.Assert | ast.Import | ast.ImportFrom | ast.JoinedStr)
 
 
 def _numbers_in_loops(tree: ast.Module) -> set[int]:

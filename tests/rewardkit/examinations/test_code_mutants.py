@@ -74,6 +74,20 @@ def test_few_mutants_are_of_every_kind() -> None:
     assert 3 == len(code_mutants(SOURCE, 3))
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import sys\nsys.setrecursionlimit(10 ** 6)",
+        "print(x, flush=True)",
+        "@lru_cache(maxsize=128)\ndef f(x): return None",
+        "if __name__ == '__main__':\n    main()",
+        "for a, b in zip(x, y, strict=True): print(a, b)",
+    ],
+)
+def test_what_changes_no_result_stays(source: str) -> None:
+    assert [] == [mutant.label for mutant in code_mutants(source, 8) if "branch" not in mutant.label]
+
+
 @pytest.mark.parametrize("source", ["", "def f(:", "\0", "(" * 3_000, "pass", "x" * 10])
 def test_what_cannot_be_changed_has_no_mutants(source: str) -> None:
     assert [] == code_mutants(source, 8)
