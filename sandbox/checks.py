@@ -18,7 +18,7 @@ not (generators, objects of its own classes) raise, and functions cannot be argu
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,8 @@ from sandbox import plain
 from sandbox.equality import same
 from sandbox.errors import CheckError, NotPlainError
 from sandbox.reports import CheckReport, CheckResult, CheckStatus, preview, refuse_empty, shorten, unfinished_status
-from sandbox.results import AssertsRun, CallValue, ExecutionResult, ExecutionStatus, printable
+from sandbox.results import CallValue, ExecutionResult, ExecutionStatus
+from sandbox.tester_reports import read_reports
 from sandbox.workers.collector import CollectorPaused
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def check_asserts(
     if entry_point is not None and not all(part.isidentifier() for part in entry_point.split(".")):
         raise CheckError(f"entry_point={entry_point!r}: expected the name of a function, or 'Class.method'")
     run = sandbox.run_asserts(source, text, entry_point=entry_point, setup=setup, helpers=helpers, limits=limits)
-    return CheckReport(_read_reports(run), run.execution)
+    return CheckReport(read_reports(run), run.execution)
 
 
 def _judge_call(
@@ -165,87 +166,6 @@ def _judge_call(
     if value.error != execution.error:
         return CheckStatus.ERROR, value.error
     return unfinished_status(execution, ended), value.error
-
-
-def _read_reports(run: AssertsRun) -> tuple[CheckResult, ...]:
-    """Return a result for each check of test text, as its tester reported; raise ``CheckError`` for faulty tests."""
-    plan: list[tuple[str, bool]] = []
-    reports: dict[int, Mapping[str, Any]] = {}
-    end: Mapping[str, Any] = {}
-    planned = False
-    for line in run.lines:
-        if "tests_fault" in line or ("fault" in line and not planned):
-            raise CheckError(f"the tests are at fault, not the completion: {_fault(line)}")
-        if "plan" in line:
-            plan = [(text, again) for text, again in line["plan"]]
-            planned = True  # from here on the tester reads what the completion sends: what breaks it then is no fault
-        elif "check" not in line:
-            end = line
-        elif not line["passed"] or line["check"] not in reports:
-            reports[line["check"]] = line
-    if run.ended and "done" in end:
-        return _results_at_end(plan, reports, end)
-    status, reason = _why_stopped(run, end)
-    results = []
-    for number, (text, again) in enumerate(plan):
-        report = reports.get(number)
-        if report is not None and (not again or not report["passed"]):
-            results.append(_result(text, report))
-        else:
-            results.append(CheckResult(status, reason, text))
-            status = CheckStatus.NOT_REACHED if status is not CheckStatus.INFRASTRUCTURE else status
-    if all(result.status is CheckStatus.PASSED for result in results):
-        results.append(CheckResult(status, reason, "the end of the tests"))
-    return tuple(results)
-
-
-def _results_at_end(
-    plan: Sequence[tuple[str, bool]], reports: Mapping[int, Mapping[str, Any]], end: Mapping[str, Any]
-) -> tuple[CheckResult, ...]:
-    """Return the results of tests that came to their end: asserts that were not reached do not count."""
-    results = [_result(plan[number][0], reports[number]) for number in sorted(reports)]
-    if not end.get("calls"):
-        results.append(CheckResult(CheckStatus.NOT_REACHED, "the tests ended without a call of the code", "a call"))
-    elif not plan:
-        results.append(CheckResult(CheckStatus.PASSED, "", "the end of the tests"))
-    elif not results:
-        results.append(CheckResult(CheckStatus.NOT_REACHED, "the tests ended without any assert", plan[0][0]))
-    return tuple(results)
-
-
-def _result(text: str, report: Mapping[str, Any]) -> CheckResult:
-    if report["passed"] is True:
-        return CheckResult(CheckStatus.PASSED, "", text)
-    reason = ": ".join(part for part in (report.get("last"), report.get("why")) if part)
-    return CheckResult(CheckStatus.FAILED, printable(reason) or "it does not hold", text)
-
-
-def _why_stopped(run: AssertsRun, end: Mapping[str, Any]) -> tuple[CheckStatus, str]:
-    """Return the status of the check at which the tests stopped before their end, and the reason."""
-    execution = run.execution
-    if execution.status in (ExecutionStatus.INFRASTRUCTURE, ExecutionStatus.TIMEOUT):
-        return unfinished_status(execution, ended=False), execution.error
-    if "load" in end:
-        return CheckStatus.ERROR, execution.error or "the code could not be loaded"
-    if "missing" in end:
-        return CheckStatus.ERROR, f"the code defines no {end['missing']!r}"
-    if "gone" in end:
-        during = f" during {end['gone']}" if end["gone"] else " while it was loaded"
-        how = execution.error or f"it ended its process (exit code {execution.exit_code})"
-        return CheckStatus.ERROR, f"{how},{during}"
-    if "stopped" in end:
-        return CheckStatus.ERROR, f"{_fault(end)} (last: {end.get('last')})" if end.get("last") else _fault(end)
-    return CheckStatus.ERROR, execution.error or "the tests did not come to their end"
-
-
-def _fault(line: Mapping[str, Any]) -> str:
-    """Return the text of the exception that the tester reported."""
-    for name in ("tests_fault", "stopped"):
-        raised = line.get(name)
-        if isinstance(raised, dict):
-            where = f" (line {raised['line']})" if raised.get("line") else ""
-            return printable(f"{raised.get('type')}: {raised.get('message')}{where}")
-    return str(line.get("fault"))
 
 
 def _as_from_jail(number: int, expected: object) -> Any:

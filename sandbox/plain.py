@@ -13,13 +13,24 @@ import builtins
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from sandbox.effort import Effort
 from sandbox.errors import NotPlainError
 
-__all__ = ["MAX_ALIKE", "MAX_DEPTH", "TYPES", "decode", "dumps", "encode", "is_known_type", "loads"]
+__all__ = [
+    "MAX_ALIKE",
+    "MAX_DEPTH",
+    "TYPES",
+    "decode",
+    "dumps",
+    "encode",
+    "encode_base",
+    "extend",
+    "is_known_type",
+    "loads",
+]
 
 MAX_DEPTH = 100
 """Containers inside each other."""
@@ -66,15 +77,39 @@ def encode(value: Any, depth: int = 0) -> Any:
         raise NotPlainError(f"nested more than {MAX_DEPTH} deep")
     if kind is list:
         return [encode(item, depth + 1) for item in value]
-    for base, write in _WRITERS:
-        if issubclass(kind, base):
-            return write(value, depth + 1)
+    if _foreign_writers and kind not in _EXACT:
+        tree = _foreign_writers[-1](value, depth)
+        if tree is not None:
+            return tree
+    tree = encode_base(value, depth)
+    if tree is not None:
+        return tree
     if is_known_type(value):
         return {"type": value.__name__}
     item = getattr(value, "tolist", None)
     if item is not None and kind.__module__ == "numpy":  # arrays and scalars as what they hold
         return encode(item(), depth + 1)
     raise NotPlainError(f"a value of type {kind.__name__} is not plain")
+
+
+def encode_base(value: Any, depth: int = 0) -> Any:
+    """Return the tree of the plain value beneath a value of a derived type; ``None`` where there is no such."""
+    for base, write in _WRITERS:
+        if issubclass(type(value), base):
+            return write(value, depth + 1)
+    return None
+
+
+def extend(write: Callable[[Any, int], Any], readers: Mapping[str, Callable[[Any], Any]]) -> None:
+    """Let this process, a child of a zygote, write and read more than plain values.
+
+    Args:
+        write: Is asked for the tree of each value that is no exact plain one; ``None`` leaves it to the rules here.
+        readers: By the name of a type that such trees name: what makes a value of the content.
+    """
+    _foreign_writers.append(write)
+    for name, read in readers.items():
+        _READERS[name] = lambda content, effort, depth, read=read: read(content)  # type: ignore[misc]
 
 
 def is_known_type(value: object) -> bool:
@@ -237,6 +272,8 @@ TYPES = {kind.__name__: kind for kind in (type(None), bool, *(base for base, _ i
 }
 """The types of plain values, and Python's own exceptions, by name: as values they stand for themselves everywhere."""
 _KNOWN = frozenset(TYPES.values())
+_EXACT = frozenset({dict, tuple, set, frozenset, bytes, bytearray, complex, int, float, str})
+_foreign_writers: list[Callable[[Any, int], Any]] = []
 _AS_IT_IS = frozenset({str, int, float, bool, type(None)})
 _COMPARED_A_STEP = 16
 _STEPS_A_TABLE = 6

@@ -30,14 +30,16 @@ class CheckResult:
     Attributes:
         status: Its outcome.
         reason: Why it was not passed, in a sentence; ``""`` if it was.
-        label: Which check it is: the call, the input, or the text of the assert, shortened.
+        label: Which check it is: the call, the input, the text of the assert, shortened, or the name of a test.
         share: How right the answer is, 0 to 1, where a checker said it; ``None`` where the status says all.
+        is_test: Whether the label is the name of a test function or method.
     """
 
     status: CheckStatus
     reason: str
     label: str
     share: float | None = None
+    is_test: bool = False
 
     @property
     def credit(self) -> float:

@@ -30,8 +30,8 @@ from RestrictedPython.transformer import RestrictingNodeTransformer, copy_locati
 
 from sandbox.errors import RestrictedSourceError
 from sandbox.inside import guards, stand_ins, text_rules
-from sandbox.inside.asserts import bound_names
 from sandbox.inside.runner import source_lines
+from sandbox.inside.test_text import bound_names
 from sandbox.syntax import parse
 
 MAX_TEXT_CHARS = 100_000  # length of a text; a longer one is refused

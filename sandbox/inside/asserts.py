@@ -1,39 +1,33 @@
-"""The tester: it runs assert-style test text in a child of its own, and calls the code in another.
+"""The tester: it runs test text in a child of its own, and calls the code in another.
 
-The test text is trusted; of the completion the tester sees only the plain values that come back over a socket.
-Reports go to the verdict file, which the completion's process does not have.
+The test text is trusted; of the completion the tester sees only the values that come back over a socket. Reports go to
+the verdict file, which the completion's process does not have.
 """
 
 from __future__ import annotations
 
-import builtins
 import gc
 import os
 import sys
 import types
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
-from sandbox import plain
-from sandbox.errors import NotPlainError
+from sandbox.inside import cases, doctests, pytest_stand_in, unittests, values
 from sandbox.inside.dialog import interact
-from sandbox.inside.runner import (
-    NO_MEMORY,
-    TESTS_NAME,
-    UNTOLD,
-    describe,
-    emit,
-    frames,
-    fresh_module,
-    read_request,
-    send,
-    source_lines,
+from sandbox.inside.peer import MAX_LAST, Peer, names_of
+from sandbox.inside.runner import NO_MEMORY, TESTS_NAME, describe, emit, fresh_module, read_request
+from sandbox.inside.test_text import (
+    SOLUTION,
+    Plan,
+    can_fail,
+    instrument,
+    redirect_imports,
+    unbound_names,
+    wrap_verdicts,
 )
+from sandbox.inside.usual_names import usual_names
 
-if TYPE_CHECKING:
-    from ast import AST, Module, stmt
-
-_MAX_LAST, _MAX_TEXT = 400, 300
+_OF_TESTS = ("tests", "__main__", "helpers")
 
 
 def perform() -> None:
@@ -50,312 +44,358 @@ def perform() -> None:
         os._exit(code)
 
 
-class _Peer:
-    """The completion, as the tester sees it: calls go out, plain values come back."""
-
-    def __init__(self, room: int) -> None:
-        self._frames = frames(room)
-        self._number = 0
-        self.last = ""
-        self.calls = 0
-
-    def hear(self) -> Any:
-        try:
-            message = next(self._frames, None)
-        except (OSError, ValueError, RecursionError, MemoryError) as fault:
-            if not self._number and isinstance(fault, ConnectionResetError):  # nobody else has sent it anything
-                os._exit(UNTOLD)
-            message = None
-        if not isinstance(message, dict):
-            self.lost()
-        return message
-
-    def lost(self) -> NoReturn:
-        """End the tester at once, since the completion is gone: tests that catch everything must not go on."""
-        emit({"gone": self.last[:_MAX_LAST]})
-        os._exit(0)
-
-    def call(self, function: str, arguments: tuple[object, ...], keywords: dict[str, object]) -> Any:
-        """Call one of the completion's functions with copies of the arguments; raise the exception that it raised.
-
-        Where it returns ``None``, the caller's objects get its changes. Elsewhere they do not, because a test that
-        computes the right value from its own arguments would find what the completion put there.
-        """
-        self.calls += 1
-        self._number += 1
-        texts = [*map(_short, arguments), *(f"{name}={_short(value)}" for name, value in keywords.items())]
-        self.last = f"{function}({', '.join(texts)})"
-        try:
-            call = {"arguments": plain.encode(list(arguments)), "keywords": plain.encode(keywords)}
-        except NotPlainError as fault:
-            error = TypeError(f"{self.last} cannot be called in a jail: {fault}")
-            theirs = any(isinstance(value, BaseException) for value in (*arguments, *keywords.values()))
-            if not theirs and not str(fault).startswith("nested"):  # else the completion may have made the value
-                emit({"tests_fault": describe(error)})
-                os._exit(0)
-            raise error from None
-        try:
-            send({"number": self._number, "function": function, **call})
-        except OSError:
-            self.lost()
-        reply = self.hear()
-        if reply.get("number") != self._number:
-            self.lost()
-        if "raised" in reply:
-            raise self._error(reply["raised"])
-        try:
-            value = plain.decode(reply["value"])
-            in_place = reply if value is None else {}
-            changed = plain.decode(in_place["arguments"]) if "arguments" in in_place else []
-            changed_keywords = plain.decode(in_place["keywords"]) if "keywords" in in_place else {}
-        except (ValueError, KeyError, RecursionError):
-            self.lost()
-        _copy_into(arguments, tuple(changed) if type(changed) is list else ())
-        after = tuple(map(changed_keywords.get, keywords)) if type(changed_keywords) is dict else ()
-        _copy_into(tuple(keywords.values()), after)
-        self.last += f" gave {_short(value)}"
-        return value
-
-    def _error(self, raised: object) -> Exception:
-        """Return the completion's exception as the nearest built-in one, and add it to ``last``."""
-        report: dict[str, Any] = raised if isinstance(raised, dict) else {}
-        kinds = report.get("kinds")
-        name = str(report.get("type")) if kinds is not None else ""
-        message = str(report.get("message")) if kinds else ""
-        self.last += f" raised {name}: {_short(message)}"
-        for kind in kinds if isinstance(kinds, list) else ():
-            if kind in ("StopIteration", "StopAsyncIteration"):  # would end a test's loop as if it were through
-                break
-            builtin = getattr(builtins, kind, None) if isinstance(kind, str) else None
-            if isinstance(builtin, type) and issubclass(builtin, Exception):
-                try:
-                    return builtin(message)
-                except TypeError:
-                    continue
-        return RuntimeError(f"{name}: {message}")
-
-
-def _short(value: object) -> str:
-    try:
-        text = repr(value)
-    except (ValueError, RecursionError):  # an integer of very many digits
-        text = f"a very long {type(value).__name__}"
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _copy_into(ours: Any, theirs: Any) -> None:
-    if type(ours) is not type(theirs):
-        return
-    if isinstance(ours, tuple):
-        for mine, other in zip(ours, theirs, strict=False):
-            _copy_into(mine, other)
-    elif isinstance(ours, list | bytearray):
-        ours[:] = theirs
-    elif isinstance(ours, dict | set):
-        ours.clear()
-        ours.update(theirs)
-
-
-class _Check:
-    """The context in which an ``assert`` runs; one that may run ``again`` is certain only at the end."""
-
-    def __init__(self, number: int, text: str, again: bool, peer: _Peer) -> None:
-        self.number, self.text, self.again = number, text, again
-        self._peer = peer
-        self.passed: bool | None = None
-
-    def __enter__(self) -> None:
-        self._peer.last = ""
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if error is not None and not isinstance(error, Exception):
-            return False
-        if error is None:
-            if self.passed is None:
-                self.passed = True
-                emit({"check": self.number, "passed": True})
-            return True
-        if self.passed is not False:
-            self.passed = False
-            why = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
-            emit({"check": self.number, "passed": False, "why": why[:200], "last": self._peer.last[:_MAX_LAST]})
-        return True
-
-
 def run(request: dict[str, Any]) -> int:
-    """Run test text whose ``candidate`` is the completion in the other process; each assert is a check.
+    """Run test text whose ``candidate`` is the completion in the other process.
 
     It reports, a line each: ``tests_fault`` where the tests cannot be run, whatever the completion is; ``plan`` (the
-    text of each check, and whether it may be run again); ``check`` when a check first passes, and when it first fails;
-    and last how it ended: ``load`` or ``missing`` (no function to call), ``gone`` (the completion's process),
+    text of each assert, whether it may be run again, and the test that it stands in); ``check`` when an assert first
+    passes, and when it first fails; ``cases`` (the names of the tests that it has collected) and ``case`` for each of
+    them; and last how it ended: ``load`` or ``missing`` (no function to call), ``gone`` (the completion's process),
     ``stopped`` (the tests, by an exception), or ``done``.
     """
     for name in ("random", "numpy.random"):  # the completion has the zygote's state and must not foresee what is drawn
         if name in sys.modules:
             sys.modules[name].seed()
-    peer = _Peer(request["room"])
-    names = fresh_module("tests")
+    peer = Peer(request["room"])
+    tests = Tests(peer, request)
     try:
-        exec(compile(request["setup"], "setup.py", "exec", dont_inherit=True), names)  # noqa: S102 - this is what the jail is for
-        tree: Any = compile(request["tests"], TESTS_NAME, "exec", 0x400, dont_inherit=True)  # to a syntax tree
-        if request["entry_point"] is not None:
-            _take_helpers(tree, names, request["entry_point"], request["helpers"])
-        checks = _instrument(tree, request["tests"], peer)
-        code = compile(tree, TESTS_NAME, "exec", dont_inherit=True)
+        tests.prepare()
     except BaseException as error:
         emit({"tests_fault": describe(error)})
         return 0
-    emit({"plan": [[check.text, check.again] for check in checks]})
+    emit({"plan": [[plan.text, plan.again, plan.owner] for plan in tests.plan]})
     try:
-        return _run(peer, names, tree, code, checks, request["entry_point"])
+        return tests.run()
     except BaseException as error:  # the tester now reads what the completion sends, and that broke it
         report = describe(error.with_traceback(None))  # which frees the memory in its frames: the report needs some
-        emit({"stopped": report, "last": peer.last[:_MAX_LAST]})
+        emit({"stopped": report, "last": peer.last[:MAX_LAST]})
         return NO_MEMORY if isinstance(error, MemoryError) else 1
 
 
-def _take_helpers(tree: Module, names: dict[str, Any], entry: str, helpers: str) -> None:
-    """Give the tests the names that they use and do not bind, as the helpers define them; else raise ``NameError``.
+class Check:
+    """The context in which an ``assert`` runs; one that may run again is certain only at the end."""
 
-    This is decided before the completion is heard: it can neither put the tests at fault nor replace a helper.
-    """
-    missing = [name for name in _unbound(tree, names) if name not in ("candidate", entry.split(".")[-1])]
-    if not missing:
-        return
-    try:
-        code = compile(helpers, "helpers.py", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError):  # a prompt in words
-        code = compile("", "helpers.py", "exec")
-    helper_names = fresh_module("helpers")
-    exec(code, helper_names)  # noqa: S102 - this is what the jail is for
-    names.update((name, helper_names[name]) for name in missing if name in helper_names)
-    undefined = [name for name in missing if name not in helper_names]
-    if undefined and "*" not in undefined:
-        raise NameError(f"the tests use {', '.join(undefined)}, which nothing on their side defines")
+    def __init__(self, number: int, plan: Plan, tests: Tests) -> None:
+        self._number = number
+        self._plan = plan
+        self._tests = tests
+        self.passed: bool | None = None
+
+    def __enter__(self) -> None:
+        if not self._tests.in_case:
+            self._tests.peer.last = ""
+            self._tests.ran.add(self._plan.owner)
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if error is not None and not isinstance(error, Exception):
+            return False
+        if self._tests.in_case:
+            if error is not None and self._plan.swallowed:
+                self._tests.swallowed = self._tests.swallowed or _why(error)
+            return False
+        if error is not None and self._tests.is_fault(error):
+            self._tests.peer.fault(str(error))
+        self.report(error is None, "" if error is None else _why(error))
+        return True
+
+    def report(self, passed: bool, why: str) -> None:
+        if self.passed is None and passed:
+            self.passed = True
+            emit({"check": self._number, "passed": True})
+        elif not passed and self.passed is not False:
+            self.passed = False
+            last = self._tests.peer.last[:MAX_LAST]
+            emit({"check": self._number, "passed": False, "why": why[:200], "last": last})
 
 
-def _run(
-    peer: _Peer, names: dict[str, Any], tree: Module, code: types.CodeType, checks: list[_Check], entry: str | None
-) -> int:
-    hello = peer.hear()
-    if hello.get("loaded") is not True:
-        emit({"load": hello.get("raised")})
+class Tests:
+    """Test text, from its tree to its end."""
+
+    def __init__(self, peer: Peer, request: dict[str, Any]) -> None:
+        self.peer = peer
+        self.plan: list[Plan] = []
+        self.in_case = False
+        self.swallowed = ""
+        self.ran: set[str] = set()  # functions and classes of the text whose asserts ran before any test was collected
+        self._reported: set[str] = set()
+        self._text: str = request["tests"]
+        self._setup: str = request["setup"]
+        self._helpers: str = request["helpers"]
+        self._entry: str | None = request["entry_point"]
+        self._names: dict[str, Any] = {}
+        self._helper_names: dict[str, Any] = {}
+        self._is_session = False
+        self._lacking: list[str] = []
+        self._code: types.CodeType | None = None
+
+    # Before the completion is heard.
+
+    def prepare(self) -> None:
+        """Read the text and run the setup; what is raised here is the tests' fault, whatever the completion is."""
+        self._names = names = fresh_module("tests")
+        sys.modules["__main__"], sys.modules["pytest"] = sys.modules["tests"], pytest_stand_in
+        whole = f"{self._setup}\n{self._text}"
+        if "unittest" in whole:
+            unittests.prepare(self._begin_case, self.report_case)
+        if "mock" in whole:
+            unittests.watch_patches(self.peer.fault)
+        exec(compile(self._setup, "setup.py", "exec", dont_inherit=True), names)  # noqa: S102 - this is what the jail is for
+        names |= {"__name__": "__main__", "__file__": TESTS_NAME}
+        tree = self._tree()
+        redirect_imports(tree, self._entry)
+        self._lacking = unbound_names(tree, {**names, SOLUTION: None})
+        if self._entry is not None:
+            self._take_helpers(tree, self._entry)
+        else:
+            usual = usual_names(tree, self._lacking, with_entry=False)
+            names.update(usual)
+            self._lacking = [name for name in self._lacking if name not in usual]
+        is_judging = self._is_session or can_fail(tree, names)
+        self.plan = instrument(tree, self._text)
+        if not is_judging and self._entry is None:
+            self.plan += wrap_verdicts(tree, self._text, len(self.plan), set(self._lacking) | {SOLUTION})
+        if "numpy" in whole and "numpy" in sys.modules:
+            values.ARRAYS[:] = [True]
+        self._code = compile(tree, TESTS_NAME, "exec", dont_inherit=True)
+        if not is_judging and (self._entry is not None or not self.plan):
+            raise ValueError(
+                "the tests cannot fail: nothing in them asserts or raises; they print, collect or swallow their verdict"
+            )
+        if "class " in whole or "class " in self._helpers:
+            self.peer.classes_of_tests = self._own_classes
+
+    def _tree(self) -> Any:
+        """Return the text's tree; of a text that is a session, or whose sessions alone test, that of nothing."""
+        try:
+            return compile(self._text, TESTS_NAME, "exec", 0x400, dont_inherit=True)  # to a syntax tree
+        except SyntaxError:
+            if not doctests.sessions(self._text):
+                raise
+        self._is_session = True
+        return compile("", TESTS_NAME, "exec", 0x400)
+
+    def _take_helpers(self, tree: Any, entry: str) -> None:
+        """Give the tests the names that they use and do not bind, as the helpers define them; else raise ``NameError``.
+
+        This is decided before the completion is heard: it can neither put the tests at fault nor replace a helper.
+        """
+        own = ("candidate", entry.split(".")[0], entry.split(".")[-1])
+        missing = [name for name in self._lacking if name not in own]
+        if not missing and not self._is_session:
+            return
+        try:
+            code = compile(self._helpers, "helpers.py", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError):  # a prompt in words
+            code = compile("", "helpers.py", "exec")
+        self._helper_names = helper_names = fresh_module("helpers")
+        exec(code, helper_names)  # noqa: S102 - this is what the jail is for
+        if self._is_session:
+            self._names |= {name: value for name, value in helper_names.items() if name[:2] != "__"}
+        self._names.update((name, helper_names[name]) for name in missing if name in helper_names)
+        undefined = [name for name in missing if name not in helper_names]
+        usual = usual_names(tree, undefined, with_entry=True)
+        self._names.update(usual)
+        undefined = [name for name in undefined if name not in usual]
+        if undefined and "*" not in undefined:
+            raise NameError(f"the tests use {', '.join(undefined)}, which nothing on their side defines")
+
+    def _own_classes(self) -> dict[str, type]:
+        """Return the classes that the tests' side defines: their objects travel by their state."""
+        bound = [*self._names.values(), *self._helper_names.values()]
+        kinds = [value for value in bound if isinstance(value, type) and value.__module__ in _OF_TESTS]
+        kinds = [kind for kind in kinds if not issubclass(kind, BaseException) and not hasattr(kind, "assertEqual")]
+        return {kind.__name__: kind for kind in kinds}
+
+    # With the completion.
+
+    def run(self) -> int:
+        hello = self.peer.hear()
+        if hello.get("loaded") is not True:
+            emit({"load": hello.get("raised")})
+            return 0
+        solution = Solution(self.peer, hello)
+        if not self._bind(solution):
+            emit({"missing": self._entry})
+            return 0
+        checks = [Check(number, plan, self) for number, plan in enumerate(self.plan)]
+        self._names["__check__"] = checks
+
+        def note(number: int, value: object) -> object:
+            checks[number].report(bool(value), "")
+            return value
+
+        self._names["__verdict__"] = note
+        try:
+            self._run_text()
+            self._run_cases()
+        except pytest_stand_in.FaultError as error:
+            self.peer.fault(str(error))
+        except BaseException as error:
+            if self.is_fault(error):
+                self.peer.fault(f"{type(error).__name__}: {error}")
+            emit({"stopped": describe(error), "last": self.peer.last[:MAX_LAST]})
+        else:
+            if not self.peer.calls:
+                self.peer.fault("the tests ended without a call of the code")
+            emit({"done": True, "calls": self.peer.calls})
         return 0
-    listed = hello.get("names")
-    defined = {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
-    if entry is None:
-        names.update((name, _proxy(peer, name)) for name in _unbound(tree, names) if name in defined)
-    elif entry.split(".")[0] in defined or ("." not in entry and "Solution" in defined):
-        names["candidate"] = names[entry.split(".")[-1]] = _proxy(peer, entry)
-    else:
-        emit({"missing": entry})
-        return 0
-    names["__check__"] = checks
-    try:
-        exec(code, names)  # noqa: S102 - this is what the jail is for
-        check = names.get("check")
-        if isinstance(check, types.FunctionType) and entry is not None and check.__code__ is not _PROXY:
-            check(names["candidate"])
-    except BaseException as error:
-        emit({"stopped": describe(error), "last": peer.last[:_MAX_LAST]})
-    else:
-        emit({"done": True, "calls": peer.calls})
-    return 0
+
+    def _bind(self, solution: Solution) -> bool:
+        """Bind the names of the code under test; return whether it has the entry point."""
+        self._names[SOLUTION] = solution
+        if self._entry is None:
+            names = list(self._lacking)
+            if self._is_session:
+                names = [name for name in solution.defined if name not in self._names]
+            self._names.update((name, solution.get(name)) for name in names if name != "*")
+            return True
+        first, last = self._entry.split(".")[0], self._entry.split(".")[-1]
+        if first not in solution.defined and ("." in self._entry or "Solution" not in solution.defined):
+            return False
+        if first in self._lacking and first != last:
+            self._names[first] = solution.get(first)
+        is_class = self._entry in solution.classes
+        self._names["candidate"] = self._names[last] = (
+            solution.get(last) if is_class else solution.function(self._entry)
+        )
+        return True
+
+    def is_fault(self, error: BaseException) -> bool:
+        """Return whether an exception that ends tests is their own: before any call, or for what is not installed."""
+        if isinstance(error, MemoryError) or self.peer.is_of_the_code(error):
+            return False
+        return not self.peer.calls or isinstance(error, ModuleNotFoundError)
+
+    def _run_text(self) -> None:
+        if self._is_session:
+            doctests.run(self._text, self._names, self._begin_case, self.report_case)
+            return
+        assert self._code is not None
+        try:
+            exec(self._code, self._names)  # noqa: S102 - this is what the jail is for
+        except SystemExit as end:
+            if end.code not in (None, 0, False):
+                raise
+        check = self._names.get("check")
+        is_own = isinstance(check, types.FunctionType) and check.__code__ is not PROXY
+        if is_own and self._entry is not None and "check" not in self.ran:
+            check(self._names["candidate"])  # type: ignore[misc]
+
+    # Tests that are collected.
+
+    def _run_cases(self) -> None:
+        classes = [value for value in list(self._names.values()) if unittests.is_test_class(value)]
+        named = {label: kind for kind in dict.fromkeys(classes) for label in unittests.labels(kind)}
+        collected = [case for case in cases.collect(self._names) if case.label.partition("[")[0] not in self.ran]
+        labels = [label for label in named if label not in self._reported]
+        emit({"cases": [*labels, *(case.label for case in collected)]})
+        for kind in dict.fromkeys(named[label] for label in labels):
+            if why := unittests.run_class(kind):
+                for label in unittests.labels(kind):
+                    if label not in self._reported:
+                        self.report_case(label, False, why)
+        if collected and callable(begin := self._names.get("setup_module")):
+            begin(*([None] if cases.parameter_names(begin) else []))
+        for case in collected:
+            self._run_case(case)
+        if "doctest" in self._text or ">>> " in self._text:
+            self._run_docstrings()
+
+    def _run_case(self, case: cases.Collected) -> None:
+        self._begin_case()
+        try:
+            case.run()
+        except pytest_stand_in.Skipped:
+            self.in_case = False
+        except (Exception, SystemExit) as error:
+            if self.is_fault(error):
+                self.peer.fault(f"{case.label}: {type(error).__name__}: {error}")
+            self.report_case(case.label, False, _why(error))
+        else:
+            self.report_case(case.label, True, "")
+
+    def _begin_case(self) -> None:
+        self.in_case = True
+        self.swallowed = ""
+        self.peer.last = ""
+
+    def report_case(self, label: str, passed: bool, why: str) -> None:
+        """Report a test that has run, and leave it."""
+        self.in_case = False
+        self._reported.add(label)
+        if not passed or self.swallowed:
+            last = self.peer.last[:MAX_LAST]
+            emit({"case": label, "passed": False, "why": (why or self.swallowed)[:200], "last": last})
+        else:
+            emit({"case": label, "passed": True})
+
+    def _run_docstrings(self) -> None:
+        """Run the sessions in docstrings of the text, where it asks for that or has nothing else to be run."""
+        asks = "testmod" in self._text or "doctest" in self._text
+        docs = [self._names.get("__doc__")] if asks or not self.plan else []
+        docs += [value.__doc__ for value in self._names.values() if asks and cases.is_of_the_text(value)]
+        for text in docs:
+            if isinstance(text, str) and doctests.sessions(text):
+                doctests.run(text, self._names, self._begin_case, self.report_case)
 
 
-def _proxy(peer: _Peer, name: str) -> Callable[..., Any]:
+class Solution:
+    """The code under test, as a module that tests import from."""
+
+    def __init__(self, peer: Peer, hello: dict[str, Any]) -> None:
+        self._peer = peer
+        self.defined = set(names_of(hello, "names"))
+        self.classes = set(names_of(hello, "classes"))
+        self._values = set(names_of(hello, "values"))
+        errors = hello.get("errors")
+        self._errors: dict[str, Any] = errors if isinstance(errors, dict) else {}
+
+    def __getattr__(self, name: str) -> Any:
+        return self.get(name)
+
+    def get(self, name: str) -> Any:
+        """Return a function, class or value of the code; for a name that it lacks, what raises once it is used."""
+        if isinstance(self._errors.get(name), list):
+            return self._peer.error_class(self._errors[name], ["Exception"])
+        if name in self.classes or name in self._values:
+            return self._peer.act("name", name)
+        return self.function(name) if name in self.defined else Missing(self._peer, name)
+
+    def function(self, path: str) -> Any:
+        return _proxy(self._peer, path)
+
+
+class Missing:
+    """A name that the code under test lacks: every use raises, as Python does for the name."""
+
+    def __init__(self, peer: Peer, name: str) -> None:
+        def use(*_: object, **__: object) -> Any:
+            peer.calls += 1
+            peer.last = name
+            raise NameError(f"name {name!r} is not defined")
+
+        vars(self)["use"] = use
+
+    def __call__(self, *arguments: object, **keywords: object) -> Any:
+        return self.use()
+
+    def __getattr__(self, name: str) -> Any:
+        return vars(self)["use"]()
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __contains__ = __call__
+    __iter__ = __len__ = __bool__ = __add__ = __sub__ = __mul__ = __hash__ = __str__ = __call__
+
+
+def _proxy(peer: Peer, path: str) -> Any:
     def candidate(*arguments: object, **keywords: object) -> Any:
-        return peer.call(name, arguments, keywords)
+        return peer.call(path, arguments, keywords)
 
-    candidate.__name__ = candidate.__qualname__ = name.split(".")[-1]
+    candidate.__name__ = candidate.__qualname__ = path.split(".")[-1]
     return candidate
 
 
-_PROXY = _proxy(_Peer(0), "candidate").__code__
+PROXY = next(constant for constant in _proxy.__code__.co_consts if isinstance(constant, types.CodeType))
 
 
-def _instrument(tree: Module, source: str, peer: _Peer) -> list[_Check]:
-    """Wrap, in the tree, each assert that can fail, or the ``try`` or ``with`` around it, and return the checks."""
-    import _ast
-
-    lines = source_lines(source)
-    checks: list[_Check] = []
-
-    def wrap(statement: stmt, again: bool) -> stmt:
-        number = len(checks)
-        text = " ".join(line.strip() for line in lines[statement.lineno - 1 : statement.end_lineno])
-        checks.append(_Check(number, text[:_MAX_TEXT], again, peer))
-        at = {name: getattr(statement, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")}
-        load = _ast.Load()
-        check = _ast.Subscript(_ast.Name("__check__", load, **at), _ast.Constant(number, **at), load, **at)
-        return _ast.With([_ast.withitem(check)], [statement], None, **at)
-
-    def can_fail(node: AST) -> bool:
-        asserts = (part for part in _walk(node) if isinstance(part, _ast.Assert))
-        return any(not isinstance(part.test, _ast.Constant) or not part.test.value for part in asserts)
-
-    def visit(node: AST, again: bool) -> None:
-        loops = _ast.For | _ast.While | _ast.AsyncFor | _ast.FunctionDef | _ast.AsyncFunctionDef
-        if isinstance(node, loops) and not (node in tree.body and getattr(node, "name", "") == "check"):
-            again = True
-        for field in node._fields:
-            body: Any = getattr(node, field, None)
-            for index, item in enumerate(body if isinstance(body, list) else ()):
-                if isinstance(item, _ast.Assert):
-                    if not isinstance(item.test, _ast.Constant):
-                        body[index] = wrap(item, again)
-                elif isinstance(item, _ast.With | _ast.TryStar) or (isinstance(item, _ast.Try) and item.handlers):
-                    if can_fail(item):
-                        body[index] = wrap(item, again)
-                elif isinstance(item, _ast.AST):
-                    visit(item, again)
-
-    visit(tree, False)
-    return checks
-
-
-_BINDERS = {  # of nodes that bind a name: the field that has it
-    "FunctionDef": "name", "AsyncFunctionDef": "name", "ClassDef": "name", "ExceptHandler": "name",
-    "MatchAs": "name", "MatchStar": "name", "MatchMapping": "rest", "arg": "arg",
-}  # fmt: skip
-
-
-def _walk(node: AST) -> Iterator[AST]:
-    """Yield a node and all below it, in the order of the text; :mod:`ast` is too large for a child to load."""
-    import _ast
-
-    yield node
-    for field in node._fields:
-        value = getattr(node, field, None)
-        for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, _ast.AST):
-                yield from _walk(item)
-
-
-def bound_names(tree: AST) -> Iterator[str]:
-    """Yield each name as often as a syntax tree binds it."""
-    import _ast
-
-    for node in _walk(tree):
-        if isinstance(node, _ast.Name):
-            if not isinstance(node.ctx, _ast.Load):
-                yield node.id
-        elif isinstance(node, _ast.alias):
-            if node.name != "*":
-                yield (node.asname or node.name).split(".")[0]
-        elif name := getattr(node, _BINDERS.get(type(node).__name__, ""), None):
-            yield name
-
-
-def _unbound(tree: Module, names: dict[str, Any]) -> list[str]:
-    """Return the names that the tests use and do not bind, with ``*`` if an import may have bound others."""
-    import _ast
-
-    used: dict[str, None] = {}
-    for node in _walk(tree):
-        if isinstance(node, _ast.Name) and isinstance(node.ctx, _ast.Load):
-            used[node.id] = None
-        elif isinstance(node, _ast.alias) and node.name == "*":
-            used["*"] = None
-    bound = {*names, *dir(builtins), *bound_names(tree)}
-    return [name for name in used if name not in bound]
+def _why(error: BaseException) -> str:
+    return str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"

@@ -11,7 +11,6 @@ plain program takes a short way through here, and what only some need is importe
 from __future__ import annotations
 
 import builtins
-import contextlib
 import gc
 import io
 import json
@@ -32,7 +31,7 @@ NO_MEMORY = 80  # exit code of a child that had too little memory even to report
 UNTOLD = 84  # exit code of a tester whose completion was killed before it read its order
 
 _MAX_WORDS = 2_000
-_ANY_LENGTH = 1 << 32
+ANY_LENGTH = 1 << 32
 _FRAME_BYTES = 4
 _YOUNG_S = 0.05  # about twenty times what a fork takes: runs that take longer gain little by sharing a process
 _write, _read, _exit = os.write, os.read, os._exit  # as they are before the completion can rebind them
@@ -42,8 +41,8 @@ _dumps, _loads = json.dumps, json.loads
 PROGRAM, CALLS, SERVE = 0, 1, 2  # what a child is asked to do
 
 
-def perform(kind: int, converse: Callable[[dict[str, Any]], int]) -> None:
-    """Run the request's programs or calls, serve a tester or converse with an interactor, and end the process."""
+def perform(kind: int, serve: Callable[[dict[str, Any]], int]) -> None:
+    """Run the request's programs or calls, or serve another process (``serve``), and end this one. Never returns."""
     code = 1
     try:
         request = read_request()
@@ -54,7 +53,7 @@ def perform(kind: int, converse: Callable[[dict[str, Any]], int]) -> None:
         elif kind == CALLS:
             code = _answer_calls(request)
         else:
-            code = converse(request) if "dialog" in request else _serve(request)
+            code = serve(request)
     except BaseException as fault:  # the completion's affair
         code = NO_MEMORY if isinstance(fault, MemoryError) else 1
     finally:
@@ -163,12 +162,12 @@ def run_programs(request: dict[str, Any]) -> int:
             _wind_down()
         except BaseException as error:
             status, raised = 1, describe(error)
-            _print_traceback(error, request["source"])
+            print_traceback(error, request["source"])
         _tear_down(names)
         more = number < last and _now() - began < _YOUNG_S
         more = more and _streams() == streams  # a program may have closed one, as open(0) does
         if raised or more:
-            ends = {"out": _position(1), "err": _position(2)} if more else {"out": _ANY_LENGTH, "err": _ANY_LENGTH}
+            ends = {"out": _position(1), "err": _position(2)} if more else {"out": ANY_LENGTH, "err": ANY_LENGTH}
             emit({"ran": number, **ends, "code": status, "raised": raised})
         if not more:
             break
@@ -226,11 +225,11 @@ def _wind_down() -> None:
 
 def _tear_down(names: dict[str, Any]) -> None:
     """Let go of a program's names, as Python does at its end: this writes out the files that it left open."""
-    _flush()
+    flush()
     for name in reversed(list(names)):  # what was made last may need what was made before it
         if name != "__builtins__":
             names[name] = None
-    _flush()
+    flush()
 
 
 def _exit_code(error: SystemExit) -> int:
@@ -242,7 +241,7 @@ def _exit_code(error: SystemExit) -> int:
     return 1
 
 
-def _flush() -> None:
+def flush() -> None:
     for stream in (sys.stdout, sys.__stdout__, sys.stderr):
         try:
             stream.flush()  # type: ignore[union-attr]  # None is what a program has closed
@@ -250,7 +249,7 @@ def _flush() -> None:
             continue
 
 
-def _print_traceback(error: BaseException, source: str) -> None:
+def print_traceback(error: BaseException, source: str) -> None:
     """Write a traceback as Python would, without our own frames."""
     try:
         import linecache
@@ -276,11 +275,11 @@ def _print_traceback(error: BaseException, source: str) -> None:
 def _answer_calls(request: dict[str, Any]) -> int:
     """Run the source, then call a function of it and report each call's value or exception."""
     try:
-        names = _load(request["source"])
+        names = load(request["source"])
         find(names, request["function"])
     except BaseException as error:
         emit({"load": describe(error)})
-        _flush()
+        flush()
         return 1
     room = request["room"]
     for number, (arguments, keywords) in enumerate(request["calls"]):
@@ -292,7 +291,7 @@ def _answer_calls(request: dict[str, Any]) -> int:
         else:
             room -= len(line)
         _emit_text(line)
-    _flush()
+    flush()
     return 0
 
 
@@ -304,7 +303,7 @@ def _answer(names: dict[str, Any], path: str, arguments: list[Any], keywords: di
     return _dumps({"call": number, "value": value})
 
 
-def _load(source: str) -> dict[str, Any]:
+def load(source: str) -> dict[str, Any]:
     names = fresh_module("solution")
     exec(compile(source, _PROGRAM_NAME, "exec", dont_inherit=True), names)  # noqa: S102 - this is what the jail is for
     return names
@@ -328,42 +327,7 @@ def find(names: dict[str, Any], path: str) -> Callable[..., Any]:
     return value  # type: ignore[no-any-return]
 
 
-# Calls that a tester makes one by one.
-
-
-def _serve(request: dict[str, Any]) -> int:
-    """Run the source, then answer a tester's calls until it is gone."""
-    names: dict[str, Any] = {}
-    load_error: dict[str, Any] | None = None
-    try:
-        names = _load(request["source"])
-    except BaseException as error:
-        load_error = describe(error)
-        _print_traceback(error, request["source"])
-        _flush()
-    with contextlib.suppress(OSError):  # the tester is gone
-        public = sorted(name for name in list(names) if type(name) is str and not name.startswith("__"))
-        send({"loaded": load_error is None, "raised": load_error, "names": public})
-        for call in frames(_ANY_LENGTH):
-            send(_reply(names, call))
-            _flush()
-    return 0 if load_error is None else 1
-
-
-def _reply(names: dict[str, Any], call: dict[str, Any]) -> dict[str, Any]:
-    reply: dict[str, Any] = {"number": call["number"]}
-    try:
-        function = find(names, call["function"])
-        arguments, keywords = plain.decode(call["arguments"]), plain.decode(call["keywords"])
-        reply["value"] = plain.encode(function(*arguments, **keywords))
-        in_place = (("arguments", arguments), ("keywords", keywords)) if reply["value"] is None else ()
-        for name, content in in_place:
-            after = plain.encode(content)
-            if _dumps(after) != _dumps(call[name]):  # as text, because True is not 1
-                reply[name] = after
-    except BaseException as error:
-        return {"number": call["number"], "raised": describe(error)}
-    return reply
+# Messages between the code under test and its tester.
 
 
 def send(message: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ from _sitebuiltins import Quitter
 from collections.abc import Sequence
 from typing import Any
 
-from sandbox.inside import runner
+from sandbox.inside import runner, service
 from sandbox.inside.asserts import perform as perform_asserts
 from sandbox.inside.children import Children
 from sandbox.inside.dialog import converse
@@ -246,7 +246,7 @@ class Zygote:
                 if order:
                     if order[0] != PAIR:
                         os.close(runner.PEER)
-                    runner.perform(order[0], converse)
+                    runner.perform(order[0], _serve)
             finally:
                 os._exit(82)
         os.close(theirs)
@@ -347,6 +347,11 @@ class Zygote:
             return 3
         self._folder.remove()
         return 0
+
+
+def _serve(request: dict[str, Any]) -> int:
+    """Answer a tester, or converse with an interactor."""
+    return converse(request) if "dialog" in request else service.serve(request)
 
 
 def _hide_the_hosts_name() -> None:

@@ -240,9 +240,51 @@ def test_tests_without_asserts_are_one_check(sandbox: Sandbox) -> None:
     raising = "if f(1) != 1:\n    raise AssertionError('wrong')\nassert True, 'printed'"
     assert [PASSED] == _statuses(check_asserts(sandbox, "def f(x): return x", raising))
     assert [ERROR] == _statuses(check_asserts(sandbox, "def f(x): return 2", raising))
-    assert not check_asserts(sandbox, "def f(x): return x", "assert True").all_passed
-    assert not check_asserts(sandbox, "", "assert 1 == 1").all_passed
-    assert not check_asserts(sandbox, "def f(x): return x", "def test_it():\n    assert f(1) == 1").all_passed
+
+
+@pytest.mark.parametrize(
+    ("tests", "entry_point", "words"),
+    [
+        ("assert True", None, "cannot fail"),
+        ("f(1)", "f", "cannot fail"),
+        ("f(1)", None, "cannot fail"),
+        ("pass", "f", "cannot fail"),
+        ("print('ok' if f(1) == 1 else 'wrong')", "f", "cannot fail"),
+        ("results = [f(1) == 1]\nprint(results)", "f", "cannot fail"),
+        ("try:\n    assert f(1) == 1\nexcept AssertionError:\n    print('bad')", "f", "cannot fail"),
+        ("import unittest\nclass T(unittest.TestCase):\n    def test_a(self):\n        f(1)", "f", "cannot fail"),
+        ("assert 1 == 1", None, "without a call"),
+        ("assert 1 == 1", "f", "without a call"),
+        ("def helper():\n    assert f(1) == 1", "f", "without a call"),
+        ("def helper():\n    assert f(1) == 1", None, "without a call"),
+        ("raise RuntimeError('x')", "f", "RuntimeError: x"),
+        ("raise RuntimeError('x')", None, "RuntimeError: x"),
+        ("import no_such_library\nassert f(1) == 1", "f", "no_such_library"),
+        ("def test_a():\n    import no_such_library\n    assert f(1) == 1", None, "no_such_library"),
+        ("def test_a(database):\n    assert f(1) == 1", "f", r"test_a \(line 1\) asks for the fixture 'database'"),
+        (
+            "import pytest\n@pytest.fixture\ndef a(b): return 1\ndef test_a(a):\n    assert f(a) == 1",
+            None,
+            "fixture 'b'",
+        ),
+        ("import pytest\ndef test_a():\n    with pytest.warns(UserWarning):\n        f(1)", "f", "warnings"),
+        (
+            "import pytest\n@pytest.mark.parametrize('a,b', [(1,)])\ndef test_a(a, b):\n    assert f(a) == b",
+            "f",
+            "row 0",
+        ),
+        ("from unittest.mock import patch\nwith patch('os.getcwd'):\n    assert f(1) == 1", "f", "patch os.getcwd"),
+    ],
+)
+@pytest.mark.parametrize("source", ["def f(x): return x", "def f(x): return None", "", "def f(x): raise ValueError"])
+def test_tests_that_cannot_judge_are_at_fault_whatever_the_completion_is(
+    sandbox: Sandbox, tests: str, entry_point: str | None, words: str, source: str
+) -> None:
+    """Tests that cannot fail, never call the code, or want what is not there are an error of the caller."""
+    if not source and entry_point:  # it lacks the entry point, which is its own fault, unless the text shows the tests'
+        source = "def f(x, y): pass"
+    with pytest.raises(CheckError, match=words):
+        check_asserts(sandbox, source, tests, entry_point=entry_point)
 
 
 def test_a_failed_check_does_not_stop_the_tests(sandbox: Sandbox) -> None:
@@ -289,7 +331,7 @@ def test_tests_that_stop_early_are_not_passed(sandbox: Sandbox, act: str, status
         ("raise ValueError('no')", "ValueError: no"),
         ("import os; os._exit(0)", "while it was loaded"),
         ("x" * (MAX_SOURCE_BYTES + 1), "bytes"),
-        ("def f(x): return (n for n in [1])", "generator is not plain"),
+        ("def f(x): return (n for n in [1])", "f(1) gave <generator>"),
         ("def f(x): raise KeyboardInterrupt", "KeyboardInterrupt"),
         ("import sys\ndef f(x): sys.exit(0)", "SystemExit"),
     ],
@@ -325,9 +367,9 @@ def test_tests_at_fault_are_an_error_of_the_caller(
 
 
 def test_an_argument_that_cannot_enter_a_jail_is_the_tests_fault(sandbox: Sandbox) -> None:
-    """Tests that pass a function cannot be judged, and say so rather than fail every completion."""
-    with pytest.raises(CheckError, match="a value of type function is not plain"):
-        check_asserts(sandbox, "def f(x): return x", "assert f(lambda: 1) == 1")
+    """Tests that pass a module cannot be judged, and say so rather than fail every completion."""
+    with pytest.raises(CheckError, match="a value of type module is not plain"):
+        check_asserts(sandbox, "def f(x): return x", "import math\nassert f(math) == 1")
 
 
 def test_types_can_be_arguments_and_results(sandbox: Sandbox) -> None:
@@ -485,7 +527,7 @@ def test_reasons_can_be_written_anywhere(sandbox: Sandbox) -> None:
         for report in (
             check_functions(sandbox, source, "f", [FunctionCheck([1], 1)]),
             check_asserts(sandbox, source, "assert f(1) == 1", entry_point="f"),
-            check_asserts(sandbox, source, "f(1)", entry_point="f"),
+            check_asserts(sandbox, source, "if f(1) != 1:\n    raise ValueError", entry_point="f"),
         ):
             assert "ValueError: \\ud800" in report.checks[0].reason, report
             assert report.checks[0].reason.encode("utf-8")
