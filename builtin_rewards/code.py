@@ -24,6 +24,7 @@ from rewardkit import InfrastructureError, Reward, Score, reward
 from sandbox import (
     FOREIGN_NAMES,
     CheckReport,
+    CheckResult,
     CheckStatus,
     ExecutionResult,
     FunctionCheck,
@@ -43,6 +44,7 @@ from sandbox import (
 from sandbox.errors import CheckError, NotPlainError
 
 LIMITS = Limits(timeout_s=10.0)  # What one completion may use, all its checks together
+MAX_NAMES = 10  # Names of tests that passed, and of those that did not, in the reason
 FLOAT_TOLERANCE = 1e-9  # How far a float may be off that a function returns, absolutely or relatively: by rounding
 DEADLINE_S = 60.0  # Seconds of one call; above the jail's own limit, which ends slow code
 _MARKS = ("python", "py", "python3")
@@ -123,7 +125,19 @@ def _score(reports: Sequence[CheckReport], *, all_or_nothing: bool) -> Score:
     detail = "".join(f"; {check.status}: {check.label}: {check.reason}" for check in failures[:1])
     score = float(not failures) if all_or_nothing else share
     metrics = {"passed": float(passes), "checks": float(len(checks))}
-    return Score(score, reason=f"{passes} of {len(checks)} checks passed{detail}", metrics=metrics)
+    reason = f"{passes} of {len(checks)} checks passed{_test_names(checks)}{detail}"
+    return Score(score, reason=reason, metrics=metrics)
+
+
+def _test_names(checks: Sequence[CheckResult]) -> str:
+    """Return the names of the tests that passed and of those that did not, where checks are tests with names."""
+    tests = [check for check in checks if check.is_test]
+    parts = []
+    for title, passed in (("passed", True), ("not passed", False)):
+        labels = [check.label for check in tests if (check.status is CheckStatus.PASSED) is passed]
+        more = f" and {len(labels) - MAX_NAMES} more" if len(labels) > MAX_NAMES else ""
+        parts += [f"; {title}: {', '.join(labels[:MAX_NAMES])}{more}"] if labels else []
+    return "".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +249,9 @@ def code_tests(
 
         Formula: checks passed / checks. What the columns may hold:
 
-        - ``tests``: assert-style text (HumanEval's ``check(candidate)``, or asserts that call functions by name),
-          or a JSON list of asserts (MBPP). ``setup`` is code that runs before it, on the tests' side.
+        - ``tests``: test text: asserts that call functions by name, HumanEval's ``check(candidate)``, functions and
+          classes as pytest collects them, classes of ``unittest``, sessions of ``doctest``; or a list of asserts
+          (MBPP). ``setup`` is code that runs before it, on the tests' side.
         - ``inputs`` and ``outputs``: lists of equal length. With an ``entry_point``, each input is a call's arguments,
           a list or an object, and each output the value expected, compared strictly by type; without a ``tolerance``
           a float may be off by 1e-9, absolutely or relatively. Without an ``entry_point``, each pair is a program's
@@ -264,18 +279,22 @@ def code_tests(
         the unmarked ones, the last that defines what is tested, with those that define what it uses; other blocks are
         not run. An answer without any fence is code as it stands. Where it lacks an import or helper that the prefix
         has, the prefix comes before it. Where no block defines the entry point, and the prefix ends in it without a
-        body, the last block is that body. Other names that the tests call are the tests' or the prefix's, never the
-        completion's.
+        body, the last block is that body. A block that the prompt opened goes on in the completion. With an
+        ``entry_point``, other names that the tests call are the tests' or the prefix's; the usual ones that they leave
+        unbound, such as ``math`` and ``Counter``, are never the completion's.
 
         Each call gets copies of its arguments. Assert-style tests see what a call changed in them only where it
         returned ``None``, as functions that work in place do.
 
-        0.0 where the completion holds no code, or code that is marked as another language or plainly is of one: it has
-        a sign of that language, and does not read as Python or uses a name such as ``console`` that nothing binds. A
-        value that is not plain, such as a generator or a coroutine, passes no check.
+        Objects of the code's own, such as instances and iterators, are used by the tests where they are; none of them
+        equals a plain value.
 
-        ``None`` where the row has no tests, or tests that cannot be run, such as those that use a name which nothing on
-        their side defines, or a ``language`` that the jail does not run, whatever the completion is.
+        0.0 where the completion holds no code, or code that is marked as another language or plainly is of one: it has
+        a sign of that language, and does not read as Python or uses a name such as ``console`` that nothing binds.
+
+        ``None`` where the row has no tests, or tests that are at fault: that cannot be run, cannot fail, end without a
+        call of the code, or use a name, library or fixture that is not there; or a ``language`` that the jail does not
+        run, whatever the completion is.
         """
         if reason := why_not_run(language):
             return Score(None, reason=reason)

@@ -11,8 +11,8 @@ A verdict counts only when the tests ran to their end: a run of tests that stopp
 
 Not covered: a completion that has learnt the answers by heart, or reads them off its arguments; tests that are
 passed by wrong answers; test text that runs what the completion returned (``eval``), which gives it the tester.
-Where test text judges, the completion is called through a proxy that lets plain values through: results that are
-not (generators, objects of its own classes) raise, and functions cannot be arguments, though Python's own types can.
+Where test text judges, objects of the completion's own stay in its process, and the tests act on them by number: two of
+them are equal if their class says so. None of them equals a plain value.
 """
 
 from __future__ import annotations
@@ -108,14 +108,18 @@ def check_asserts(
     helpers: str = "",
     limits: Limits | None = None,
 ) -> CheckReport:
-    """Run test text in a jail of its own, where the functions under test are proxies into the completion's.
+    """Run test text in a jail of its own, where the code under test is called through a channel into the completion's.
+
+    The text may hold asserts, HumanEval's ``check``, pytest functions and classes, classes of :mod:`unittest`, sessions
+    of :mod:`doctest`; ``docs/how-to/reward-code.md`` lists the forms. A test that the text leaves to a runner is one
+    check by its name, passed if it ends without an exception.
 
     Each ``assert`` that is reached is a check, passed if it held each time; asserts inside ``try`` or ``with``
     are one check together with it, and ``assert True`` is no check. A failed check does not stop the tests. If
     something else does (an exception outside the checks, the end of the completion's process, the time limit),
     the checks that were not reached, and those that might have run again, are not passed; if all others passed, the
     tests' end itself counts as a check that was not reached. Tests that can only fail by raising count as one check.
-    Tests that never call the completion are not passed.
+    Tests that never call the completion, or that cannot fail, are at fault.
 
     The completion gets copies of the arguments. Where a call returns ``None``, as functions that work in place do,
     the tests' own objects become what the call made of the copies; where it returns a value, they stay as they were.
@@ -124,7 +128,7 @@ def check_asserts(
         sandbox: Where both run.
         source: The completion's Python source.
         tests: Test text, or a list of lines of it. A function ``check`` in it is called with the candidate, as
-            HumanEval means it.
+            HumanEval means it. Usual names that it leaves unbound, such as ``math`` and ``Counter``, are its own.
         entry_point: The function under test, or ``"Class.method"``; the tests know it as ``candidate`` and by
             its own name. ``None``: the tests call functions by the names that the completion gives them, and
             each name that the tests and the setup leave unbound is looked up in the completion.
@@ -136,7 +140,8 @@ def check_asserts(
 
     Raises:
         CheckError: The tests are at fault, not the completion: they do not compile, the setup raises, an argument
-            cannot enter a jail, the list is empty, or with an entry point they use a name that nothing on their side
+            cannot enter a jail, the list is empty, they cannot fail or never call the code, they ask for a library or
+            fixture that is not there, or with an entry point they use a name that nothing on their side
             binds, which their text shows before the completion runs.
     """
     text = tests if isinstance(tests, str) else "\n".join(tests)

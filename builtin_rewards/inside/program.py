@@ -52,8 +52,12 @@ def assemble(blocks: list[str], entry_point: str | None, tests: str, prefix: str
 def _targets(block_names: list[_Names], entry_point: str | None, tests: str) -> list[str]:
     """Return the names that are tested: the entry point's, or the class it is a method of, or those the tests lack."""
     if not entry_point:
-        names = _names(tests)
-        return sorted(names.used - names.bound - _BUILTIN)
+        of_tests = _names(tests)
+        targets = of_tests.used - of_tests.bound - _BUILTIN
+        if not any(targets & names.bound for names in block_names):  # the tests import what they test
+            mentions = set(re.findall(r"\w+", tests)) - of_tests.defined
+            targets |= {name for name in mentions if any(name in names.defined for names in block_names)}
+        return sorted(targets)
     first = entry_point.split(".")[0]
     if not any(first in names.bound for names in block_names) and any(_CLASS in names.defined for names in block_names):
         return [_CLASS]

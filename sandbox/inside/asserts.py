@@ -18,7 +18,7 @@ from sandbox.inside.peer import MAX_LAST, Peer, names_of
 from sandbox.inside.runner import NO_MEMORY, TESTS_NAME, describe, emit, fresh_module, read_request
 from sandbox.inside.test_text import (
     SOLUTION,
-    Plan,
+    PlannedCheck,
     can_fail,
     instrument,
     redirect_imports,
@@ -75,7 +75,7 @@ def run(request: dict[str, Any]) -> int:
 class Check:
     """The context in which an ``assert`` runs; one that may run again is certain only at the end."""
 
-    def __init__(self, number: int, plan: Plan, tests: Tests) -> None:
+    def __init__(self, number: int, plan: PlannedCheck, tests: Tests) -> None:
         self._number = number
         self._plan = plan
         self._tests = tests
@@ -91,7 +91,7 @@ class Check:
             return False
         if self._tests.in_case:
             if error is not None and self._plan.swallowed:
-                self._tests.swallowed = self._tests.swallowed or _why(error)
+                self._tests.swallowed = self._tests.swallowed or _why(error) or "an assert that its try swallows"
             return False
         if error is not None and self._tests.is_fault(error):
             self._tests.peer.fault(str(error))
@@ -113,7 +113,7 @@ class Tests:
 
     def __init__(self, peer: Peer, request: dict[str, Any]) -> None:
         self.peer = peer
-        self.plan: list[Plan] = []
+        self.plan: list[PlannedCheck] = []
         self.in_case = False
         self.swallowed = ""
         self.ran: set[str] = set()  # functions and classes of the text whose asserts ran before any test was collected
@@ -142,12 +142,14 @@ class Tests:
         exec(compile(self._setup, "setup.py", "exec", dont_inherit=True), names)  # noqa: S102 - this is what the jail is for
         names |= {"__name__": "__main__", "__file__": TESTS_NAME}
         tree = self._tree()
-        redirect_imports(tree, self._entry)
-        self._lacking = unbound_names(tree, {**names, SOLUTION: None})
+        if "import" in self._text:
+            redirect_imports(tree, self._entry)
+        whole_tree = doctests.with_sessions(tree, self._text) if ">>> " in self._text else tree
+        self._lacking = unbound_names(whole_tree, {**names, SOLUTION: None})
         if self._entry is not None:
-            self._take_helpers(tree, self._entry)
+            self._take_helpers(whole_tree, self._entry)
         else:
-            usual = usual_names(tree, self._lacking, with_entry=False)
+            usual = usual_names(whole_tree, self._lacking, with_entry=False)
             names.update(usual)
             self._lacking = [name for name in self._lacking if name not in usual]
         is_judging = self._is_session or can_fail(tree, names)
@@ -181,7 +183,7 @@ class Tests:
         """
         own = ("candidate", entry.split(".")[0], entry.split(".")[-1])
         missing = [name for name in self._lacking if name not in own]
-        if not missing and not self._is_session:
+        if not missing:
             return
         try:
             code = compile(self._helpers, "helpers.py", "exec", dont_inherit=True)
@@ -189,8 +191,6 @@ class Tests:
             code = compile("", "helpers.py", "exec")
         self._helper_names = helper_names = fresh_module("helpers")
         exec(code, helper_names)  # noqa: S102 - this is what the jail is for
-        if self._is_session:
-            self._names |= {name: value for name, value in helper_names.items() if name[:2] != "__"}
         self._names.update((name, helper_names[name]) for name in missing if name in helper_names)
         undefined = [name for name in missing if name not in helper_names]
         usual = usual_names(tree, undefined, with_entry=True)
@@ -244,10 +244,7 @@ class Tests:
         """Bind the names of the code under test; return whether it has the entry point."""
         self._names[SOLUTION] = solution
         if self._entry is None:
-            names = list(self._lacking)
-            if self._is_session:
-                names = [name for name in solution.defined if name not in self._names]
-            self._names.update((name, solution.get(name)) for name in names if name != "*")
+            self._names.update((name, solution.get(name)) for name in self._lacking if name != "*")
             return True
         first, last = self._entry.split(".")[0], self._entry.split(".")[-1]
         if first not in solution.defined and ("." in self._entry or "Solution" not in solution.defined):
@@ -351,21 +348,23 @@ class Solution:
         self._errors: dict[str, Any] = errors if isinstance(errors, dict) else {}
 
     def __getattr__(self, name: str) -> Any:
+        if name[:2] == "__":
+            raise AttributeError(name)
         return self.get(name)
 
     def get(self, name: str) -> Any:
         """Return a function, class or value of the code; for a name that it lacks, what raises once it is used."""
-        if isinstance(self._errors.get(name), list):
-            return self._peer.error_class(self._errors[name], ["Exception"])
+        if isinstance(report := self._errors.get(name), dict):
+            return self._peer.error_class(report.get("own"), report.get("kinds"))
         if name in self.classes or name in self._values:
             return self._peer.act("name", name)
-        return self.function(name) if name in self.defined else Missing(self._peer, name)
+        return self.function(name) if name in self.defined else LackingName(self._peer, name)
 
     def function(self, path: str) -> Any:
         return _proxy(self._peer, path)
 
 
-class Missing:
+class LackingName:
     """A name that the code under test lacks: every use raises, as Python does for the name."""
 
     def __init__(self, peer: Peer, name: str) -> None:
@@ -380,6 +379,8 @@ class Missing:
         return self.use()
 
     def __getattr__(self, name: str) -> Any:
+        if name[:2] == "__":
+            raise AttributeError(name)
         return vars(self)["use"]()
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __contains__ = __call__

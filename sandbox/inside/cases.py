@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from sandbox.inside.pytest_stand_in import Case, FaultError, Fixture, Mark
+from sandbox.inside.pytest_stand_in import FaultError, Fixture, ParameterRow, TestMark
 from sandbox.inside.runner import TESTS_NAME
 
 
@@ -31,7 +31,7 @@ class Output(NamedTuple):
     err: str
 
 
-class Capture:
+class CapturedOutput:
     """The fixture ``capsys``: what the tests, and the code in its process, print."""
 
     def __init__(self) -> None:
@@ -59,32 +59,32 @@ class _Request(NamedTuple):
 
 def collect(names: dict[str, Any]) -> list[Collected]:
     """Return the tests of a text in the order of their lines, its fixtures bound; raise ``FaultError`` for others."""
-    found: list[Collected] = []
+    tests: list[Collected] = []
     module_marks = _as_marks(names.get("pytestmark", []))
     fixtures = {name: value for name, value in names.items() if isinstance(value, Fixture)}
     hooks = {name: names.get(name) for name in ("setup_function", "teardown_function")}
     for name, value in list(names.items()):
         if name.startswith("test") and is_of_the_text(value):
             around = [(hooks["setup_function"], hooks["teardown_function"])]
-            found += _expand(name, value, fixtures, [*module_marks, *_marks(value)], around)
+            tests += _expand(name, value, fixtures, [*module_marks, *_marks(value)], around)
         elif name.startswith("Test") and isinstance(value, type) and not hasattr(value, "assertEqual"):
-            found += _of_class(name, value, fixtures, module_marks)
-    return found
+            tests += _of_class(name, value, fixtures, module_marks)
+    return tests
 
 
 def is_of_the_text(value: Any) -> bool:
     return isinstance(value, types.FunctionType) and value.__code__.co_filename == TESTS_NAME
 
 
-def _marks(value: Any) -> list[Mark]:
+def _marks(value: Any) -> list[TestMark]:
     return list(getattr(value, "marks_of_test", ()))
 
 
-def _as_marks(value: Any) -> list[Mark]:
-    return [mark for mark in (value if isinstance(value, list) else [value]) if isinstance(mark, Mark)]
+def _as_marks(value: Any) -> list[TestMark]:
+    return [mark for mark in (value if isinstance(value, list) else [value]) if isinstance(mark, TestMark)]
 
 
-def _of_class(name: str, kind: type, fixtures: dict[str, Fixture], marks: list[Mark]) -> Iterator[Collected]:
+def _of_class(name: str, kind: type, fixtures: dict[str, Fixture], marks: list[TestMark]) -> Iterator[Collected]:
     """Yield the tests of a class, each with an object of its own."""
     members = {key: value for base in reversed(kind.__mro__) for key, value in vars(base).items()}
     if kind.__init__ is not object.__init__:  # type: ignore[misc]  # as pytest passes it over, too
@@ -112,7 +112,7 @@ def _expand(
     label: str,
     function: Any,
     fixtures: dict[str, Fixture],
-    marks: list[Mark],
+    marks: list[TestMark],
     around: Around,
 ) -> Iterator[Collected]:
     """Yield a test once for each set of its parameters."""
@@ -120,9 +120,11 @@ def _expand(
         return
     wanted = parameter_names(function)
     rows = [mark for mark in marks if mark.name == "parametrize"]
-    given = {name for mark in rows for name in _argument_names(mark)}
+    parametrized = {name for mark in rows for name in _argument_names(mark)}
     automatic = [name for name, fixture in fixtures.items() if fixture.is_automatic]
-    used = list(_closure([*automatic, *(name for name in wanted if name not in given)], fixtures, label, function))
+    used = list(
+        _closure([*automatic, *(name for name in wanted if name not in parametrized)], fixtures, label, function)
+    )
     several = [name for name in used if name in fixtures and fixtures[name].parameters]
     choices = [_rows(mark) for mark in reversed(rows)]
     choices += [[(str(index), {f"param:{name}": value}) for index, value in enumerate(fixtures[name].parameters)]
@@ -151,19 +153,21 @@ def parameter_names(function: Any) -> list[str]:
     return [*code.co_varnames[bound + mocks : positional], *required]
 
 
-def _argument_names(mark: Mark) -> list[str]:
+def _argument_names(mark: TestMark) -> list[str]:
     names = mark.arguments[0] if mark.arguments else mark.keywords["argnames"]
     return [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else list(names)
 
 
-def _rows(mark: Mark) -> list[tuple[str, dict[str, Any]]]:
+def _rows(mark: TestMark) -> list[tuple[str, dict[str, Any]]]:
     """Return the sets of parameters that a mark lists, each with its name."""
     names = _argument_names(mark)
     listed = list(mark.arguments[1] if len(mark.arguments) > 1 else mark.keywords["argvalues"])
     ids = mark.keywords.get("ids")
     rows = []
     for index, row in enumerate(listed):
-        case = row if isinstance(row, Case) else Case((row,) if len(names) == 1 else tuple(row), None, ())
+        case = (
+            row if isinstance(row, ParameterRow) else ParameterRow((row,) if len(names) == 1 else tuple(row), None, ())
+        )
         if any(mark.name == "skip" for mark in case.marks):
             continue
         if len(case.values) != len(names):
@@ -277,7 +281,7 @@ def _temporary_folder() -> tuple[Any, Callable[[], object]]:
 
 
 def _capture() -> tuple[Any, Callable[[], object]]:
-    capture = Capture()
+    capture = CapturedOutput()
     return capture, capture.close
 
 

@@ -7,12 +7,30 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from sandbox.inside.test_text import walk
+
 Report = Callable[[str, bool, str], None]
 
 
 def sessions(text: str) -> bool:
     """Return whether a text holds an example of a session."""
     return any(line.lstrip().startswith(">>> ") for line in text.split("\n"))
+
+
+def with_sessions(tree: Any, text: str) -> Any:
+    """Return a module's tree with the statements of its sessions behind its own; raise where they are not Python.
+
+    Sessions stand in its strings; a text that is one has a tree without statements.
+    """
+    import _ast
+    import doctest
+
+    strings = [node.value for node in walk(tree) if isinstance(node, _ast.Constant) and isinstance(node.value, str)]
+    texts = [string for string in strings if sessions(string)] if tree.body else [text]
+    parser = doctest.DocTestParser()
+    sources = [example.source for session in texts for example in parser.get_examples(session)]
+    examples: Any = compile("".join(sources), "tests.py", "exec", 0x400, dont_inherit=True)  # to a syntax tree
+    return _ast.Module([*tree.body, *examples.body], [])
 
 
 def run(text: str, names: dict[str, Any], begin: Callable[[], None], report: Report) -> None:

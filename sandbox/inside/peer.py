@@ -23,11 +23,10 @@ from sandbox.inside.runner import UNTOLD, describe, emit, frames, send
 from sandbox.inside.service import set_state, state_of
 
 MAX_LAST = 400
-_LENT = ("input", "print")
 _FUNCTIONS = (types.FunctionType, types.MethodType)
 _ITERATORS = (types.GeneratorType, map, filter, zip, enumerate, reversed, itertools.chain)
 _JUDGES = ("unittest", "doctest", "bdb", "test")  # whose exceptions would skip a test, or end it well
-_REAL = {name: getattr(builtins, name) for name in _LENT}
+_INPUT, _PRINT = builtins.input, builtins.print
 
 
 class Peer:
@@ -44,7 +43,7 @@ class Peer:
         self._raised: list[BaseException] = []
         self._received: list[Any] = []
         self._sent: list[Any] = []
-        self._places: dict[int, int] = {}
+        self._sent_numbers: dict[int, int] = {}
         self.shared_classes: dict[str, type] = {}
         self.classes_of_tests: Callable[[], dict[str, type]] | None = None
         self.last = ""
@@ -108,10 +107,10 @@ class Peer:
     ) -> Any:
         self.calls += 1
         if name:
-            shown = arguments if "function" in message else arguments[1:]
-            texts = [*map(short, shown), *(f"{name}={short(value)}" for name, value in keywords.items())]
+            visible = arguments if "function" in message else arguments[1:]
+            texts = [*map(short, visible), *(f"{name}={short(value)}" for name, value in keywords.items())]
             self.last = f"{name}({', '.join(texts)})"
-        self._sent, self._places = [], {}
+        self._sent, self._sent_numbers = [], {}
         if self.classes_of_tests is not None:
             self.shared_classes = self.classes_of_tests()
         try:
@@ -124,7 +123,13 @@ class Peer:
                 self.fault(str(error))
             raise error from None
         originals = self._sent
-        reply = self._exchange({**message, **self._surroundings()})
+        if sys.stdin is not self._stdin or builtins.input is not _INPUT or builtins.print is not _PRINT:
+            message |= self._lent()
+        if self.shared_classes:
+            message["shared_names"] = list(self.shared_classes)
+        if values.ARRAYS:
+            message["arrays"] = True
+        reply = self._exchange(message)
         if reply.get("end") is True and message.get("act") == "next":
             raise StopIteration
         if "raised" in reply:
@@ -140,6 +145,8 @@ class Peer:
     def _read_reply(
         self, reply: dict[str, Any], originals: list[Any], arguments: tuple[object, ...], keywords: dict[str, object]
     ) -> Any:
+        if reply["value"] is not None and "shared" not in reply:
+            return plain.decode(reply["value"])
         in_place = reply if reply["value"] is None else {}
         self._received = self._read_rows(reply.get("shared", []), originals if in_place else [])
         value = plain.decode(reply["value"])
@@ -153,8 +160,8 @@ class Peer:
     def _exchange(self, message: dict[str, Any]) -> dict[str, Any]:
         """Send a request and return its reply; meanwhile run functions of the tests that the code calls."""
         self._number += 1
-        number = self._number
-        self._send({"number": number, **message})
+        message["number"] = number = self._number
+        self._send(message)
         while True:
             reply: dict[str, Any] = self.hear()
             if "callback" in reply:
@@ -162,11 +169,17 @@ class Peer:
                 continue
             if reply.get("number") != number:
                 self.lost()
-            if type(reply.get("out")) is str:
-                sys.stdout.write(reply["out"])
-            if type(reply.get("read")) is int and isinstance(sys.stdin, io.StringIO):
-                sys.stdin.seek(sys.stdin.tell() + max(0, reply["read"]))
+            if "out" in reply or "read" in reply:
+                self._take_streams(reply)
             return reply
+
+    @staticmethod
+    def _take_streams(reply: dict[str, Any]) -> None:
+        """Write what the code printed where the tests now print, and pass over what it read of their input."""
+        if type(reply.get("out")) is str:
+            sys.stdout.write(reply["out"])
+        if type(reply.get("read")) is int and isinstance(sys.stdin, io.StringIO):
+            sys.stdin.seek(sys.stdin.tell() + max(0, reply["read"]))
 
     def _send(self, message: dict[str, Any]) -> None:
         try:
@@ -188,24 +201,21 @@ class Peer:
             return {"callback": True, "end": True}
         except Exception as error:
             return {"callback": True, "raised": describe(error)}
-        self._sent, self._places = [], {}
+        if function is builtins.print:
+            value = None  # a mock's is another mock
+        self._sent, self._sent_numbers = [], {}
         try:
             return {"callback": True, "value": plain.encode(value), **self._rows("shared")}
         except NotPlainError as error:
             return {"callback": True, "raised": describe(TypeError(str(error)))}
 
-    def _surroundings(self) -> dict[str, Any]:
+    def _lent(self) -> dict[str, Any]:
         """Return what the tests have put in the place of standard input, and of functions of Python's own."""
         message: dict[str, Any] = {}
         if sys.stdin is not self._stdin and isinstance(sys.stdin, io.StringIO):
             message["stdin"] = sys.stdin.getvalue()[sys.stdin.tell() :]
-        lent = {name: getattr(builtins, name) for name in _LENT if getattr(builtins, name) is not _REAL[name]}
-        if lent:
-            message["builtins"] = {name: self._function(function) for name, function in lent.items()}
-        if self.shared_classes:
-            message["shared_names"] = list(self.shared_classes)
-        if values.ARRAYS:
-            message["arrays"] = True
+        lent = (("input", builtins.input, _INPUT), ("print", builtins.print, _PRINT))
+        message["builtins"] = {name: self._function(value) for name, value, real in lent if value is not real}
         return message
 
     # Values.
@@ -221,13 +231,13 @@ class Peer:
         if self.shared_classes.get(kind.__name__) is kind:
             if hasattr(kind, "__members__"):
                 return {"member": [kind.__name__, value.name]}
-            if id(value) not in self._places:
-                self._places[id(value)] = len(self._sent)
+            if id(value) not in self._sent_numbers:
+                self._sent_numbers[id(value)] = len(self._sent)
                 self._sent.append(value)
-            return {"shared": self._places[id(value)]}
+            return {"shared": self._sent_numbers[id(value)]}
         if callable(value) and (tree := values.write_reference(value)) is not None:
             return tree
-        if isinstance(value, _FUNCTIONS) or type(value).__name__ == "partial":
+        if isinstance(value, _FUNCTIONS) or type(value).__name__ in ("partial", "builtin_function_or_method"):
             return {"callback": self._function(value)}
         if isinstance(value, _ITERATORS) or type(value).__name__.endswith("_iterator"):
             return {"iterator": self._function(lambda: next(value))}

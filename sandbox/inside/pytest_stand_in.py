@@ -37,15 +37,15 @@ class Fixture(NamedTuple):
     is_automatic: bool
 
 
-class Case(NamedTuple):
+class ParameterRow(NamedTuple):
     """A row of parameters: values, and a name or ``None``."""
 
     values: tuple[Any, ...]
     id: str | None
-    marks: tuple[Mark, ...]
+    marks: tuple[TestMark, ...]
 
 
-class Mark(NamedTuple):
+class TestMark(NamedTuple):
     """A mark of a test, such as ``parametrize`` with its arguments, and what decorates a test with it."""
 
     name: str
@@ -56,19 +56,21 @@ class Mark(NamedTuple):
         if len(arguments) == 1 and not keywords and hasattr(arguments[0], "__qualname__"):
             arguments[0].marks_of_test = [*getattr(arguments[0], "marks_of_test", ()), self]
             return arguments[0]
-        return Mark(self.name, arguments, keywords)
+        return TestMark(self.name, arguments, keywords)
 
 
-class _Marks:
-    def __getattr__(self, name: str) -> Mark:
-        return Mark(name)
+class _TestMarks:
+    def __getattr__(self, name: str) -> TestMark:
+        return TestMark(name)
 
 
-mark = _Marks()
+mark = _TestMarks()
 
 
-def param(*values: Any, id: str | None = None, marks: Any = ()) -> Case:
-    return Case(values, id, tuple(marks) if type(marks) is list else (marks,) if isinstance(marks, Mark) else ())
+def param(*values: Any, id: str | None = None, marks: Any = ()) -> ParameterRow:
+    return ParameterRow(
+        values, id, tuple(marks) if type(marks) is list else (marks,) if isinstance(marks, TestMark) else ()
+    )
 
 
 def fixture(

@@ -74,15 +74,17 @@ class Service:
         self._shared_names: frozenset[str] = frozenset()
         self._received: list[Any] = []
         self._sent: list[Any] = []
-        self._places: dict[int, int] = {}
-        self._depth = 0
+        self._sent_numbers: dict[int, int] = {}
+        self._written = 0
 
     def run(self, load_error: dict[str, Any] | None) -> None:
         public = {name: value for name, value in list(self._names.items()) if type(name) is str and name[:2] != "__"}
         classes = [name for name, value in public.items() if isinstance(value, type)]
         others = [name for name, value in public.items() if not callable(value)]
         hello = {"loaded": load_error is None, "raised": load_error, "names": sorted(public)}
-        errors = {name: _own_names(public[name]) for name in classes if issubclass(public[name], BaseException)}
+        errors = {name: _lineage(public[name]) for name in classes if issubclass(public[name], BaseException)}
+        with contextlib.suppress(OSError):
+            self._written = os.lseek(1, 0, os.SEEK_CUR)
         send({**hello, "classes": classes, "values": others, "errors": errors})
         readers = {
             "std": values.read,
@@ -127,26 +129,30 @@ class Service:
     def _reply(self, call: dict[str, Any]) -> dict[str, Any]:
         outer = self._received
         reply: dict[str, Any] = {"number": call["number"]}
-        start = os.lseek(1, 0, os.SEEK_CUR)
-        restore = self._lend(call)
+        restore = self._lend(call) if "stdin" in call or "builtins" in call else None
         try:
             if "shared_names" in call:
                 self._shared_names = frozenset(call["shared_names"])
             if "arrays" in call:
                 values.ARRAYS[:] = [True]
-            self._received = self._read_shared(call.get("shared", []))
+            self._received = self._read_shared(call["shared"]) if "shared" in call else []
             arguments, keywords = plain.decode(call["arguments"]), plain.decode(call["keywords"])
             reply.update(self._perform(call, arguments, keywords))
         except BaseException as error:
             reply = {"number": call["number"], "raised": self._describe(error)}
         if "stdin" in call:
             reply["read"] = sys.stdin.tell() if isinstance(sys.stdin, io.StringIO) else 0
-        restore()
+        if restore is not None:
+            restore()
         self._received = outer
         flush()
-        if (written := os.lseek(1, 0, os.SEEK_CUR) - start) > 0:
-            with contextlib.suppress(OSError):
-                reply["out"] = os.pread(1, min(written, self._room // 8), start).decode("utf-8", "replace")
+        try:
+            start, self._written = self._written, os.lseek(1, 0, os.SEEK_CUR)
+            if self._written > start:
+                size = min(self._written - start, self._room // 8)
+                reply["out"] = os.pread(1, size, start).decode("utf-8", "replace")
+        except OSError:  # the code has closed it
+            pass
         return reply
 
     def _lend(self, call: dict[str, Any]) -> Callable[[], object]:
@@ -187,7 +193,7 @@ class Service:
         return reply
 
     def _describe(self, error: BaseException) -> dict[str, Any]:
-        report = {**describe(error), "own": _own_names(type(error)), "module": type(error).__module__}
+        report = {**describe(error), **_lineage(type(error)), "module": type(error).__module__}
         with contextlib.suppress(Exception):
             report["args"] = plain.encode(list(error.args))
             if report["own"]:
@@ -202,25 +208,25 @@ class Service:
             return {"callback": value.number}
         if plain.is_known_type(value) or kind.__module__ == "numpy":
             return values.write(value, depth)
-        if id(value) in self._numbers:
-            return self._handle(value)
         if kind.__name__ in self._shared_names and not isinstance(value, type):
             if hasattr(kind, "__members__") and type(getattr(value, "name", None)) is str:
                 return {"member": [kind.__name__, value.name]}
-            if id(value) not in self._places:
-                self._places[id(value)] = len(self._sent)
+            if id(value) not in self._sent_numbers:
+                self._sent_numbers[id(value)] = len(self._sent)
                 self._sent.append(value)
-            return {"shared": self._places[id(value)]}
+            return {"shared": self._sent_numbers[id(value)]}
         if isinstance(value, tuple) and type(getattr(kind, "_fields", None)) is tuple:
             return {"named": [kind.__name__, list(kind._fields), [plain.encode(item, depth + 1) for item in value]]}
         if isinstance(value, _FIXED) and not hasattr(kind, "tolist"):
             return {"based": [plain.encode_base(value, depth), self._handle(value)]}
+        if id(value) in self._numbers:
+            return self._handle(value)
         if (tree := values.write(value, depth)) is not None or isinstance(value, _OWN_COPIES):
             return tree
         return self._handle(value)
 
     def _begin_message(self) -> None:
-        self._sent, self._places = [], {}
+        self._sent, self._sent_numbers = [], {}
 
     def _number(self, value: Any) -> int:
         if id(value) not in self._numbers:
@@ -275,9 +281,13 @@ def _is_own(value: Any) -> bool:
     return type(value).__module__ not in sys.stdlib_module_names and type(value).__module__ != "numpy"
 
 
-def _own_names(kind: type) -> list[str]:
-    """Return the names of an exception's class and of its bases, down to Python's own."""
-    return [base.__name__ for base in kind.__mro__ if getattr(builtins, base.__name__, None) is not base][:20]
+def _lineage(kind: type) -> dict[str, list[str]]:
+    """Return the names of an exception's class and of its bases: those of the code's own, and Python's own."""
+    names = [(base.__name__, getattr(builtins, base.__name__, None) is base) for base in kind.__mro__[:40]]
+    return {
+        "own": [name for name, is_built_in in names if not is_built_in],
+        "kinds": [name for name, is_built_in in names if is_built_in],
+    }
 
 
 def _exception(report: dict[str, Any]) -> BaseException:

@@ -40,7 +40,7 @@ _LOOK_LIKE_CODE = ("code", "test", "main", "__main__", "this", "types", "calenda
 SOLUTION = "__solution__"  # the name under which the tests find what they import of the code under test
 
 
-class Plan(NamedTuple):
+class PlannedCheck(NamedTuple):
     """A check of the plan."""
 
     text: str
@@ -95,7 +95,7 @@ def redirect_imports(tree: _ast.Module, entry: str | None) -> bool:
             body: Any = getattr(node, field, None)
             for index, item in enumerate(body if isinstance(body, list) else ()):
                 if (statements := _redirected(item, entry)) is not None:
-                    body[index : index + 1] = statements or [_ast.Pass(**_place(item))]
+                    body[index : index + 1] = statements or [_ast.Pass(**_span(item))]
                     redirected = True
     return redirected
 
@@ -119,8 +119,8 @@ def is_stand_in(module: str, names: list[str], entry: str | None) -> bool:
     """
     root = module.partition(".")[0]
     if root in sys.stdlib_module_names or root in ("__main__", "numpy", "pandas", "pytest"):
-        known = root != "__main__" and (not names or hasattr(__import__(root), names[0]))
-        return root in _LOOK_LIKE_CODE and not known
+        is_library = root != "__main__" and (not names or hasattr(__import__(root), names[0]))
+        return root in _LOOK_LIKE_CODE and not is_library
     if importlib.util.find_spec(root) is not None:
         return False
     targets = {name.lower().replace("_", "") for name in (*names, *(entry or "").split("."))}
@@ -129,26 +129,26 @@ def is_stand_in(module: str, names: list[str], entry: str | None) -> bool:
     return is_named_so or is_entry or any(word in module.lower() for word in _STAND_IN_WORDS)
 
 
-def _place(node: Any) -> dict[str, Any]:
+def _span(node: Any) -> dict[str, Any]:
     return {name: getattr(node, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")}
 
 
 def _load(at: Any, name: str) -> Any:
-    return _ast.Name(name, _ast.Load(), **_place(at))
+    return _ast.Name(name, _ast.Load(), **_span(at))
 
 
 def _attribute(at: Any, name: str) -> Any:
-    return _ast.Attribute(_load(at, SOLUTION), name, _ast.Load(), **_place(at))
+    return _ast.Attribute(_load(at, SOLUTION), name, _ast.Load(), **_span(at))
 
 
 def _assign(at: Any, name: str, value: Any) -> Any:
-    return _ast.Assign([_ast.Name(name, _ast.Store(), **_place(at))], value, None, **_place(at))
+    return _ast.Assign([_ast.Name(name, _ast.Store(), **_span(at))], value, None, **_span(at))
 
 
 # Checks.
 
 
-def instrument(tree: _ast.Module, source: str) -> list[Plan]:
+def instrument(tree: _ast.Module, source: str) -> list[PlannedCheck]:
     """Wrap, in the tree, each assert that can fail, or the ``try`` or ``with`` around it, and return the plan."""
     return _Instrumenter(tree, source).plan
 
@@ -157,7 +157,7 @@ class _Instrumenter:
     """Puts ``with __check__[number]:`` around the checks of a tree."""
 
     def __init__(self, tree: _ast.Module, source: str) -> None:
-        self.plan: list[Plan] = []
+        self.plan: list[PlannedCheck] = []
         self._lines = source_lines(source)
         self._tree = tree
         self._visit(tree, False, "")
@@ -165,8 +165,8 @@ class _Instrumenter:
     def _wrap(self, statement: Any, again: bool, owner: str, swallowed: bool = False) -> Any:
         number = len(self.plan)
         text = " ".join(line.strip() for line in self._lines[statement.lineno - 1 : statement.end_lineno])
-        self.plan.append(Plan(text[:_MAX_TEXT], again, owner, swallowed))
-        at, load = _place(statement), _ast.Load()
+        self.plan.append(PlannedCheck(text[:_MAX_TEXT], again, owner, swallowed))
+        at, load = _span(statement), _ast.Load()
         check = _ast.Subscript(_ast.Name("__check__", load, **at), _ast.Constant(number, **at), load, **at)
         return _ast.With([_ast.withitem(check)], [statement], None, **at)
 
@@ -246,12 +246,12 @@ def _children(node: Any) -> Iterator[Any]:
                 yield item
 
 
-def wrap_verdicts(tree: _ast.Module, source: str, number: int, tested: set[str]) -> list[Plan]:
+def wrap_verdicts(tree: _ast.Module, source: str, number: int, tested: set[str]) -> list[PlannedCheck]:
     """Make checks of comparisons with what the code gave, where tests only print or collect them; return their plan.
 
     Each becomes a call of ``__verdict__`` with the number of its check and the comparison's value.
     """
-    plan: list[Plan] = []
+    plan: list[PlannedCheck] = []
     lines = source_lines(source)
 
     def is_verdict(node: Any) -> bool:
@@ -265,9 +265,9 @@ def wrap_verdicts(tree: _ast.Module, source: str, number: int, tested: set[str])
             visit(node)
             return node
         text = " ".join(line.strip() for line in lines[node.lineno - 1 : node.end_lineno])
-        plan.append(Plan(text[:_MAX_TEXT], True))
-        index = _ast.Constant(number + len(plan) - 1, **_place(node))
-        return _ast.Call(_load(node, "__verdict__"), [index, node], [], **_place(node))
+        plan.append(PlannedCheck(text[:_MAX_TEXT], True))
+        index = _ast.Constant(number + len(plan) - 1, **_span(node))
+        return _ast.Call(_load(node, "__verdict__"), [index, node], [], **_span(node))
 
     def visit(node: Any) -> None:
         if isinstance(node, _ast.If | _ast.While):

@@ -45,6 +45,8 @@ def usual_names(tree: _ast.Module, unbound: list[str], *, with_entry: bool) -> d
     test is one of the names: where all the others would be usual ones too, those that are called within the arguments
     of another stay the code's, or all of them.
     """
+    if not any(name in _MEMBERS or name in _HOMONYMS or _module(name) for name in unbound):
+        return {}
     called, bases = _uses(tree)
     modules = {name for name in unbound if name in bases and name not in called and _module(name)}
     members = [name for name in unbound if name not in modules and (name in _MEMBERS or name in _HOMONYMS)]

@@ -230,6 +230,32 @@ def test_the_blocks_of_a_completion_are_one_program(sandbox: Sandbox, completion
     assert code_tests(completion=completion, sandbox=sandbox, **calls).value == score
 
 
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "from solution import add\nassert add(1, 2) == 3",
+        "import solution\ndef test_a():\n    assert solution.add(1, 2) == 3",
+        "from your_module import *\nclass TestAdd:\n    def test_a(self):\n        assert add(1, 2) == 3",
+        ">>> add(1, 2)\n3\n",
+    ],
+)  # fmt: skip
+def test_the_block_that_tests_import_counts(sandbox: Sandbox, tests: str) -> None:
+    """Usage behind it, in a block of its own, is not run, whatever form the tests have."""
+    usage = fenced("print(add(int(input()), 1))\n")
+    assert code_tests(completion=fenced(ADD) + usage, sandbox=sandbox, tests=tests).value == 1.0
+    assert code_tests(completion=fenced(WRONG) + usage, sandbox=sandbox, tests=tests).value == 0.0
+
+
+def test_the_reason_names_the_tests(sandbox: Sandbox) -> None:
+    """It has the names of those that passed and did not pass, and what the first failure came to."""
+    tests = "".join(f"def test_{n}():\n    assert add({n}, {n % 2}) == {n + n % 2}\n" for n in range(3))
+    score = code_tests(completion=WRONG, sandbox=sandbox, tests=tests)
+    start = "2 of 3 checks passed; passed: test_0, test_2; not passed: test_1; failed: test_1: add(1, 1) gave 0"
+    assert start == (score.reason or "")[: len(start)]
+    many = "".join(f"def test_{n}():\n    assert add({n}, 0) == {n}\n" for n in range(12))
+    assert "test_9 and 2 more" in (code_tests(completion=ADD, sandbox=sandbox, tests=many).reason or "")
+
+
 def test_programs_of_several_blocks(sandbox: Sandbox) -> None:
     """A program is the last block, with those before it that define what it lacks, and not two programs."""
     pairs = {"inputs": ["1\n", "4\n"], "outputs": ["2", "8"]}

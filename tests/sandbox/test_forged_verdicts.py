@@ -748,12 +748,12 @@ def check(candidate):
     assert all(map(lambda n: candidate(n) == {TOKEN!r}, range(10, 13)))
     assert isinstance(candidate(13), str) and str(candidate(13)) == {TOKEN!r}
     for n in range(3):
-        known = [{TOKEN!r}]
+        wanted = [{TOKEN!r}]
         try:
             found = candidate(n)
         except Exception:
             found = None
-        assert found == known[0]
+        assert found == wanted[0]
     assert repr(candidate(15)) == {TOKEN!r}.__repr__()
     assert colorsys.rgb_to_hls(*candidate(16)) == ({NUMBER!r}, 0, 0)
     try:

@@ -1,0 +1,27 @@
+"""Rows in the forms of KodCode, BigCodeBench, LeetCode and APPS: right solutions score 1.0 and wrong ones less."""
+
+from __future__ import annotations
+
+import pytest
+from code_rows import FORMS
+
+from builtin_rewards.code import code_tests
+from sandbox import Sandbox
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_of_data_sets_are_judged_in_their_form(form: str, full: bool) -> None:
+    """Of fifty rows each right solution passes every check, and each wrong one fails some, and none is skipped."""
+    rows = list(FORMS[form]())
+    assert 50 == len(rows)
+    odd = {}
+    with Sandbox(workers=1) as sandbox:
+        for row in rows if full else [*rows[:8], *rows[-10::2]]:
+            right, wrong = (
+                code_tests(completion=completion, sandbox=sandbox, **row.columns)
+                for completion in (row.right, row.wrong)
+            )
+            if right.value != 1.0 or wrong.value is None or wrong.value == 1.0:
+                odd[row.name] = (right, wrong)
+    assert {} == odd

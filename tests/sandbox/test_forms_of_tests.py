@@ -1,0 +1,128 @@
+"""Test text in the forms that data sets hold: each form passes right code, fails wrong code, and names its tests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sandbox import CheckStatus, Sandbox, check_asserts
+from sandbox.errors import CheckError
+
+ADD, WRONG = "def add(a, b):\n    return a + b\n", "def add(a, b):\n    return 0\n"
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(workers=1) as made:
+        yield made
+
+
+HELPERS = Path(__file__).parents[1] / "helpers"
+
+
+def _sections(name: str) -> dict[str, str]:
+    """Return the sections of a file of tests by their titles."""
+    parts = re.split(r"^### (.*)\n", (HELPERS / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+FORMS = _sections("forms_of_tests.txt")
+OBJECTS = _sections("objects_of_code.txt")
+
+
+@pytest.mark.parametrize("entry_point", ["add", None])
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_tells_right_from_wrong(sandbox: Sandbox, form: str, entry_point: str | None) -> None:
+    """With and without an entry point the right code passes all checks, and the wrong one not all."""
+    right, wrong = (check_asserts(sandbox, code, FORMS[form], entry_point=entry_point) for code in (ADD, WRONG))
+    assert right.all_passed, right.checks
+    assert not wrong.all_passed, wrong.checks
+    nothing = "def add(a, b):\n    pass\ndef test_a(): pass\nclass TestAdd:\n    def test_a(self): pass\n"
+    assert not check_asserts(sandbox, nothing, FORMS[form], entry_point=entry_point).all_passed
+
+
+@pytest.mark.parametrize(
+    "tests", ["print(add(1, 2) == 3)", "print('ok' if add(1, 2) == 3 else 'wrong')", "results = [add(1, 2) == 3]"]
+)
+def test_comparisons_are_checks_where_nothing_else_judges(sandbox: Sandbox, tests: str) -> None:
+    """Without an entry point a comparison that is printed or collected is the verdict of tests that have no other."""
+    assert check_asserts(sandbox, ADD, tests).all_passed
+    assert 0 == check_asserts(sandbox, WRONG, tests).passed
+
+
+@pytest.mark.parametrize(
+    ("tests", "labels"),
+    [
+        (FORMS["pytest functions"], {"test_a": False, "test_b": False}),
+        (FORMS["pytest class"], {"TestAdd.test_a": False}),
+        (FORMS["parametrize"], {"test_a[1-2-3]": False, "test_a[twos]": False}),
+        (FORMS["unittest"], {"TestAdd.test_a": False}),
+        (FORMS["unittest runner"], {"TestAdd.test_a": False}),
+        (FORMS["pytest functions"].replace("1, 2) == 3", "0, 0) == 0"), {"test_a": True, "test_b": False}),
+    ],
+)  # fmt: skip
+def test_checks_have_the_names_of_their_tests(sandbox: Sandbox, tests: str, labels: dict[str, bool]) -> None:
+    """A test is one check by its name, and what failed says which call gave what."""
+    report = check_asserts(sandbox, WRONG, tests)
+    assert labels == {check.label: check.status is CheckStatus.PASSED for check in report.checks}
+    assert all(check.is_test for check in report.checks)
+    assert all("gave 0" in check.reason for check in report.checks if check.status is not CheckStatus.PASSED)
+
+
+def test_a_process_that_ends_leaves_the_tests_behind_it_unreached(sandbox: Sandbox) -> None:
+    """Tests before it count, the test in which it ended has the reason, and later ones were not reached."""
+    source = "import os\ndef add(a, b):\n    if a == 2:\n        os._exit(0)\n    return a + b\n"
+    tests = "".join(f"def test_{n}():\n    assert add({n}, 0) == {n}\n" for n in (1, 2, 3))
+    report = check_asserts(sandbox, source, tests)
+    assert ["passed", "error", "not_reached"] == [check.status for check in report.checks]
+    assert "during add(2, 0)" in report.checks[1].reason
+
+
+@pytest.mark.parametrize("case", OBJECTS)
+def test_objects_of_the_code_stay_with_it_and_are_used_as_in_python(sandbox: Sandbox, case: str) -> None:
+    """Instances, iterators, functions, dates and output reach the tests as if both shared a process."""
+    source, tests = OBJECTS[case].split("---\n")
+    right, wrong = case.partition(" | ")[2].split(" => ")
+    assert right in source
+    report = check_asserts(sandbox, source, tests)
+    assert report.all_passed, report.checks
+    other = check_asserts(sandbox, source.replace(right, wrong), tests)
+    assert not other.all_passed, other.checks
+
+
+@pytest.mark.parametrize(
+    ("tests", "words"),
+    [
+        ("from requests import get\nassert get(add(1, 2))", "requests"),
+        ("import pandas as pd\nassert add(1, 2) == 3", "pandas"),
+        ("from sklearn.metrics import f1_score\nassert f1_score(add(1, 2)) == 3", "sklearn"),
+    ],
+)
+def test_modules_that_are_not_there_are_no_names_of_the_code(sandbox: Sandbox, tests: str, words: str) -> None:
+    """A library that the jail lacks is the tests' fault, and its names are never looked for in the completion."""
+    with pytest.raises(CheckError, match=words):
+        check_asserts(sandbox, ADD + "def get(x): return True\ndef f1_score(x): return 3\n", tests)
+
+
+FORGED_NAMES = (
+    "def isclose(*a, **k): return True\ndef Counter(x): return 0\nclass math:\n    isclose = staticmethod(isclose)\n"
+)
+
+
+@pytest.mark.parametrize("form", ["unbound math", "unbound isclose", "unbound Counter"])
+def test_usual_names_are_never_the_codes(sandbox: Sandbox, form: str) -> None:
+    """What a completion defines under the name of a module or of its function does not reach the tests."""
+    assert check_asserts(sandbox, FORGED_NAMES + ADD, FORMS[form]).all_passed
+    assert 0 == check_asserts(sandbox, FORGED_NAMES + WRONG, FORMS[form]).passed
+
+
+@pytest.mark.parametrize("name", ["gcd", "permutations", "sqrt", "product", "mean", "count"])
+def test_a_usual_name_that_is_all_that_is_tested_is_the_codes(sandbox: Sandbox, name: str) -> None:
+    """Tests whose only unbound name is a usual one test the completion's function of that name."""
+    tests = f"assert {name}(12, 18) == 'six'"
+    assert check_asserts(sandbox, f"def {name}(a, b): return 'six'", tests).all_passed
+    assert not check_asserts(sandbox, f"def {name}(a, b): return 6", tests).all_passed
+    assert not check_asserts(sandbox, "", tests).all_passed
