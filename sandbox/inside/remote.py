@@ -9,12 +9,20 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from sandbox.inside.peer import Peer
+from typing import Any, NoReturn, Protocol
 
 _FIELDS = ("_peer", "_number", "_beneath", "_made")
+
+
+class Actor(Protocol):
+    """What acts on objects of the code under test."""
+
+    def act(self, act: str, *arguments: object, **keywords: object) -> Any:
+        """Do something with objects of the code, by the name of what is done."""
+
+    @staticmethod
+    def fault(message: str) -> NoReturn:
+        """End the tests, which are at fault."""
 
 
 class Remote:
@@ -22,12 +30,12 @@ class Remote:
 
     __slots__ = _FIELDS
 
-    _peer: Peer
+    _peer: Actor
     _number: int
     _beneath: str  # "class", "plain" where a plain value lies beneath, a type of Python's own, or an empty text
     _made: bool  # whether the tests made it, by a call of its class
 
-    def __init__(self, peer: Peer, number: int, beneath: str) -> None:
+    def __init__(self, peer: Actor, number: int, beneath: str) -> None:
         for name, value in zip(_FIELDS, (peer, number, beneath, False), strict=True):
             object.__setattr__(self, name, value)
 
