@@ -160,12 +160,12 @@ def _members(rewards: object, default: float, size: int | None, options: _SwiftO
 
 def _same_in_groups(columns: Mapping[str, Sequence[Any]], groups: Sequence[Any]) -> dict[str, Sequence[Any]]:
     """Return the columns that all completions of a prompt share; what ms-swift adds to each would part its group."""
-    first: dict[Any, int] = {}
-    firsts = [first.setdefault(group, row) for row, group in enumerate(groups)]
+    leader_of: dict[Any, int] = {}  # the first row of each group
+    leaders = [leader_of.setdefault(group, row) for row, group in enumerate(groups)]
     shared = {}
     for name, values in columns.items():
         contents = [Frozen.of(value).content for value in values]  # values that are not comparable by == too
-        if all(contents[row] == contents[leader] for row, leader in enumerate(firsts)):
+        if all(contents[row] == contents[leader] for row, leader in enumerate(leaders)):
             shared[name] = values
     return shared
 

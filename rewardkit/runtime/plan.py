@@ -204,6 +204,23 @@ def _with_ticket(rollout: Rollout) -> Rollout:
     return replace(rollout, example={**rollout.example, column: LiveObject.of(rollout.example[column])})
 
 
+def _check_rollout(rollout: object, index: int) -> None:
+    """Raise ``DataError`` for anything but a rollout with an example, a prompt and a completion."""
+    if not isinstance(rollout, Rollout):
+        raise DataError(
+            f"row {index}: expected a Rollout, got {type(rollout).__name__}; "
+            "Rollout(prompt, completion, {'answer': '4'}) is one"
+        )
+    if not isinstance(rollout.example, Mapping):
+        raise DataError(f"row {index}: expected a dict as example, got {type(rollout.example).__name__}")
+    for part, text in (("prompt", rollout.prompt), ("completion", rollout.completion)):
+        if not isinstance(text, str | list | tuple):
+            raise DataError(f"row {index}: expected a string or messages as {part}, got {type(text).__name__}")
+        flaw = why_no_text(text)
+        if flaw is not None:
+            raise DataError(f"row {index}: {part}: {flaw}")
+
+
 def check_rollouts(
     rewards: Iterable[Reward[..., Any]], rollouts: Sequence[Rollout], *, whose: str | None = None
 ) -> None:
@@ -226,19 +243,7 @@ def check_rollouts(
             and type(rollout.completion) is str
         ):
             continue  # the usual case: isinstance of abstract types is slow
-        if not isinstance(rollout, Rollout):
-            raise DataError(
-                f"row {index}: expected a Rollout, got {type(rollout).__name__}; "
-                "Rollout(prompt, completion, {'answer': '4'}) is one"
-            )
-        if not isinstance(rollout.example, Mapping):
-            raise DataError(f"row {index}: expected a dict as example, got {type(rollout.example).__name__}")
-        for part, text in (("prompt", rollout.prompt), ("completion", rollout.completion)):
-            if not isinstance(text, str | list | tuple):
-                raise DataError(f"row {index}: expected a string or messages as {part}, got {type(text).__name__}")
-            flaw = why_no_text(text)
-            if flaw is not None:
-                raise DataError(f"row {index}: {part}: {flaw}")
+        _check_rollout(rollout, index)
     for reward in rewards:
         for column in reward.spec.required_columns:
             for index, rollout in enumerate(rollouts):

@@ -97,7 +97,7 @@ class Dispatch:
         """Run the calls during which wardens were lost one by one, with nothing else in flight, to find the cause."""
         if any(slot.sent for slot in self._slots):
             return
-        if self._apart_runs:
+        if self._apart_runs:  # the first has ended, because nothing is in flight
             self._apart.popleft()
             self._apart_runs = False
         self._apart = deque((job, call) for job, call in self._apart if not job.ended.is_set())

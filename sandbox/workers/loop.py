@@ -120,11 +120,12 @@ class _Selector(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Wait for events, and count by how much the loop was late before and woke late after it."""
         lane, began = self._lane, Steady.monotonic()
-        late = began - self._woke - (lane.steps_s - self._steps_s)
+        steps_s = lane.steps_s - self._steps_s
+        late = began - self._woke - steps_s  # what the loop took since it woke, but for the steps, which count apart
         events = super().select(timeout)
         self._woke, self._steps_s = Steady.monotonic(), lane.steps_s
         overslept = 0.0 if timeout is None else self._woke - began - max(0.0, timeout)
-        lane.stolen_s += (late if late > LAG_S else 0.0) + (overslept if overslept > LAG_S else 0.0)
+        lane.stolen_s += sum(lag for lag in (late, overslept) if lag > LAG_S)
         return events
 
 

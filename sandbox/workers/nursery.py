@@ -170,6 +170,7 @@ class _Traces(NamedTuple):
 
     @classmethod
     def now(cls) -> _Traces:
+        """Return the traces of this process, once the children that have ended are reaped."""
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass

@@ -195,7 +195,7 @@ class Warden:
                 self._lose_nursery(nursery, for_good=True)
             elif nursery.idle(now):
                 self._lose_nursery(nursery)
-                self._nurseries_lost.clear()
+                self._nurseries_lost.clear()  # it was no loss, and one that serves so long shows that nurseries work
 
     def _lose_nursery(self, nursery: Nursery, *, for_good: bool = False) -> None:
         """End a nursery, and fork from here what it was to fork."""

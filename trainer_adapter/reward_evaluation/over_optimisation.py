@@ -212,7 +212,12 @@ def _means(run: Run, name: str) -> dict[int, float | None]:
             f"{run.name}: no reward {name!r}; it has {', '.join(map(repr, names))}. Score it with another: "
             f"rewardkit rescore {shlex.quote(run.path.label)} --reward gold.py:{name}"
         )
-    table, scored = run.table(), run.pass_columns(passes[-1].id)
+    return _means_of_pass(run, passes[-1].id)
+
+
+def _means_of_pass(run: Run, number: int) -> dict[int, float | None]:
+    """Return the mean at each step of the scores that a rescoring has given."""
+    table, scored = run.table(), run.pass_columns(number)
     step_of = dict(zip(table.ids.tolist(), table.steps.tolist(), strict=True))
     by_step: dict[int, list[float]] = {}
     for completion, score, status in zip(scored.ids.tolist(), scored.scores.tolist(), scored.status, strict=True):
@@ -304,21 +309,22 @@ def _flag_of_prompts(
     n = len(rates)
     if best == n - 1 or n < 2:
         return None
-    moves = []
-    for proxy_scores, scores in zip(proxy, gold, strict=True):
-        if sum(p is not None and g is not None for p, g in zip(proxy_scores, scores, strict=True)) >= n:
-            curve = best_of_n_curve([scores], n, chosen_by=[proxy_scores]).expected
-            moves.append((curve[-1].rate or 0.0) - (curve[best].rate or 0.0))
-    moved = mean_interval(moves)
-    if moved.rate is None or moved.of < 2:
+    changes = []  # of the gold from its best n to n, one a prompt that has n completions with both scores
+    for proxy_scores, gold_scores in zip(proxy, gold, strict=True):
+        both = [pair for pair in zip(proxy_scores, gold_scores, strict=True) if None not in pair]
+        if len(both) >= n:
+            curve = best_of_n_curve([gold_scores], n, chosen_by=[proxy_scores]).expected
+            changes.append((curve[-1].rate or 0.0) - (curve[best].rate or 0.0))
+    change = mean_interval(changes)
+    if change.rate is None or change.of < 2:
         return None
-    error = (moved.high - moved.rate) / NormalDist().inv_cdf(0.975)  # back from the 95 % interval
-    allowed = _quantile(_RISK / (n - 1), moved.of - 1) * error
+    error = (change.high - change.rate) / NormalDist().inv_cdf(0.975)  # back from the 95 % interval
+    allowed = _quantile(_RISK / (n - 1), change.of - 1) * error
     rise = (proxies[-1].rate or 0.0) - (proxies[best].rate or 0.0)
-    if -moved.rate <= allowed or rise <= 0:
+    if -change.rate <= allowed or rise <= 0:
         return None
     where = f"from the best of {best + 1} to that of {n}"
-    return _fall_flag(best + 1, n, -allowed, -moved.rate, rise, where, _SMALLER_N)
+    return _fall_flag(best + 1, n, -allowed, -change.rate, rise, where, _SMALLER_N)
 
 
 def _fall_flag(first: int, last: int, threshold: float, fall: float, rise: float, where: str, action: str) -> Flag:

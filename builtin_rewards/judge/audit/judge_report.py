@@ -24,8 +24,9 @@ def print_audit(audit: JudgeAudit, limits: Mapping[str, float], console: Console
         text = f"{audit.untried:,} verdicts were not asked for; below is what the others say"
         print_labelled(console, "broken off", text, "bold yellow")
     if audit.rate("bare", "right_accepted") == 0:
-        refuses = "a judge that refuses everything is talked into nothing, so nothing below says much"
-        text = "but wrong ones are: it judges the wrong way round" if audit.rate("bare", "wrong_accepted") else refuses
+        text = "a judge that refuses everything is talked into nothing, so nothing below says much"
+        if audit.rate("bare", "wrong_accepted"):
+            text = "but wrong ones are: it judges the wrong way round"
         print_labelled(console, "no right answer is accepted as it is", text, "bold red")
     scale = f"a score of {audit.record.accept:g} or more, on a scale from 0 to 1"
     legend = (

@@ -139,7 +139,8 @@ async def send(server: Server, path: str, body: Mapping[str, Any] | None = None)
         headers={"Authorization": f"Bearer {server.key()}", **_HEADERS},  # no local: tracebacks may show those
         content=None if body is None else json.dumps(body).encode("ascii"),
     )
-    idle, raw = (await anext(of_this_loop("connections", _connections)))[server], bytearray()
+    connections = await anext(of_this_loop("connections", _connections))
+    idle, raw = connections[server], bytearray()
     transport = idle.pop() if idle else _transport(server)
     try:
         response = await transport.handle_async_request(request)
@@ -224,7 +225,7 @@ def _transport(server: Server) -> httpx2.AsyncHTTPTransport:
         proxy = f"http://{proxy}"
     with suppress(ValueError, ImportError, httpx2.InvalidURL):
         return httpx2.AsyncHTTPTransport(verify=_tls(), proxy=proxy, limits=httpx2.Limits(keepalive_expiry=30.0))
-    del proxy
+    del proxy  # tracebacks may show locals
     raise JudgeSetupError(
         f"{server.base_url}: the proxy that http_proxy, https_proxy or all_proxy names in the environment cannot be "
         "used; write it as http://host:port, name the server in no_proxy, or for socks5:// install socksio"
