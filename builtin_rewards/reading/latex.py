@@ -72,7 +72,7 @@ _THEREFORE = re.compile(
 )
 _ALIGNED = re.compile(r"\\begin\s*\{((?:align(?:ed)?|gather(?:ed)?|split|equation)\*?)\}([\s\S]*?)\\end\s*\{\1\}")
 _REPEATED = re.compile(  # `0.333...`, `0.(3)`, `0.3 repeating`
-    r"(?<![\w.])(\d*)\.(?:(\d*?)(\d{1,12}?)\3+(?:\.{3,}|\s?\\[lc]?dots(?![A-Za-z]))|(\d*)\((\d{1,12})\)(?![\w(])"
+    r"(?<![\w.])(\d{0,40})\.(?:(\d{0,20}?)(\d{1,12}?)\3{1,60}(?:\.{3,}|\s?\\[lc]?dots(?![A-Za-z]))|(\d{0,40})\((\d{1,12})\)(?![\w(])"
     r"|(\d{1,12})\s(?:repeating|recurring)\b)(?:\.{3})?"
 )
 

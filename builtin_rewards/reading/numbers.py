@@ -153,7 +153,13 @@ def _with_unit(quantity: Quantity, rest: str, attached: bool) -> Quantity | None
         rest = f" per {rest[1:]}"
     unit, rest = read_unit(rest, attached=attached)
     whole_unit = unit or quantity.unit
-    if whole_unit and whole_unit.factors and not is_percent and (joint := _MORE.match(rest)) is not None:
+    if (
+        whole_unit
+        and whole_unit.factors
+        and not is_percent
+        and len(rest) <= _LONGEST_PART
+        and (joint := _MORE.match(rest)) is not None
+    ):
         return _joined(quantity, whole_unit, _MINUTES.sub("min", rest[joint.end() :]))
     if unit is None and (
         (rest[:1].isalpha() and rest[:1].isascii()) or rest.strip() == ")" or _MINUS.match(rest) or _is_factor(rest)
@@ -197,6 +203,7 @@ _FIRST_WORD = re.compile(r"[\s(]*([A-Za-z]+)(?![A-Za-z])(.*)", re.DOTALL)
 _MINUS = re.compile(r"[-\u2014]|\s+-+(?:\s*$|[A-Za-z(]|\s+[A-Za-z]{1,2}\s*$)")
 # The text between the parts of a quantity in two units: `3 hours and 30 minutes`; `m` is a minute behind hours.
 _MORE = re.compile(r"\.?(?:,? and|,)?\s*(?=\d)")
+_LONGEST_PART = 60  # characters of the second part
 _MINUTES = re.compile(r"(?<=\d)\s?m$")
 _FOREIGN = r"\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0400-\u04ff\u0590-\u1cff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _HARM = re.compile(  # what makes more than words of the text behind a number

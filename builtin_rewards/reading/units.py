@@ -45,6 +45,7 @@ _NAME = re.compile(
     r"(?:\s*(?:(?:\^|\*\*)\s*\{?\s*(?P<power>-?\d)(?!\d)\s*\}?|(?P<behind>squared|cubed)\b)|(?<=m)(?P<plain>[23])(?!\w))?",
     re.ASCII,
 )
+_MOST_BRACKETS = 20  # the reader recurses
 _TIMES = re.compile(r"\s*(?:\\cdot(?![A-Za-z])|\*)\s*|\s+(?=[A-Za-z\\])|(?=\\mu)")
 _PER = re.compile(r"\s*(?:/|\bper\b|\ban?\b(?=\s))\s*")  # also `dollars a day`
 _INVERSE = re.compile(r"\s*1\s*(?=/)")
@@ -63,7 +64,7 @@ def _product(parts: Iterable[tuple[_Factors, int]]) -> _Factors:
 
 def read_unit(text: str, *, attached: bool = False) -> tuple[Unit | None, str]:
     """Return the unit at the start of a text (also ``m/s^2`` or a noun of no table), and the rest."""
-    factors, rest = _read_factors(text, attached)
+    factors, rest = _read_factors(text, attached) if text.count("(") <= _MOST_BRACKETS else ((), text)
     if factors:
         return Unit(factors), rest
     unit, rest = _read_noun(text)

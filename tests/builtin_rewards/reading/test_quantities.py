@@ -240,3 +240,23 @@ def test_units_that_pint_reads_otherwise_are_read_as_people_do() -> None:
         text: quantity.unit for text in ("5 amps", "5 a", "5 in", "5 in total") if (quantity := read_quantity(text))
     }
     assert ["amp", "in"] == [unit.factors[0][0] for unit in units.values() if unit]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"0.{'1' * 3900}(",
+        f"0.{'12' * 1900} ing",
+        "5 " + "(" * 1500 + "m",
+        "5 " + "h 5 " * 900,
+        "5 " + "m " * 1900,
+        "5 m" + "/s" * 1500,
+        "5 " + r"\frac{m}{" * 400,
+        r"\begin{aligned}" * 250,
+    ],
+    ids=["repeating", "period", "brackets", "two units", "product", "quotient", "fractions", "aligned"],
+)
+def test_hostile_quantities_are_read_in_bounds(answer: str) -> None:
+    """None of them raises, and no pattern goes over one again for each of its characters."""
+    for mark in MARKS:
+        assert 0.0 == math_answer.function(mark % answer, "7 m").value
