@@ -6,6 +6,7 @@ from random import Random
 
 from rewardkit.renderings.closed_forms import MultipleOfPi, RootNumber
 from rewardkit.renderings.collections import NumberMatrix, NumberSet, Point
+from rewardkit.renderings.functions import FunctionTerm, LineQuotient
 from rewardkit.renderings.intervals import NumberRange
 from rewardkit.renderings.moments import Angle, CalendarDay, ClockTime
 from rewardkit.renderings.numbers import PlainNumber
@@ -28,6 +29,8 @@ KINDS: tuple[type[Value], ...] = (
     NumberSet,
     NumberMatrix,
     LineEquation,
+    FunctionTerm,
+    LineQuotient,
     ChoiceLetter,
     TruthWord,
     Polynomial,

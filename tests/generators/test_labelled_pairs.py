@@ -28,7 +28,6 @@ from rewardkit.renderings.intervals import NumberRange
 from rewardkit.renderings.kinds import KINDS, read_value
 from rewardkit.renderings.numbers import PlainNumber
 from rewardkit.renderings.phrases import ChoiceLetter, Phrase, PhraseList, TruthWord
-from rewardkit.renderings.quantities import Money
 from rewardkit.renderings.writing import Value, Writing
 
 PAIRS, PAIRS_IN_FULL = 300, 5_000
@@ -44,7 +43,7 @@ _BRACKETS = {
 # Terms are looked for as they stand, whatever else a completion says.
 _LITERAL = frozenset(("words", name) for name in ("with a second answer", "in text", "in bold", "with a full stop"))
 # Several answers, and what is joined with "or", are no consistent answer.
-_ONE_ANSWER = tuple(kind for kind in KINDS if kind not in (NumberSet, NumberRange, Money, PhraseList))
+_ONE_ANSWER = tuple(kind for kind in KINDS if kind not in (NumberSet, NumberRange, PhraseList))
 
 _close = numeric_close(rel=1e-9)
 _ordered_list = numeric_list(ordered=True)
@@ -75,7 +74,7 @@ CASES = [
     Case(
         "math_answer",
         lambda text, gold: _is_full(math_answer(completion=text, answer=gold).value),
-        [kind for kind in KINDS if kind not in (Money, PhraseList)],
+        [kind for kind in KINDS if kind not in (PhraseList,)],
     ),
     # In a sentence, words behind a comma end an answer.
     Case(
