@@ -88,7 +88,7 @@ def extract_answer(completion: str) -> Extraction:
     text = _THOUSANDS_MARK.sub(",", text) if "\\" in text or "{,}" in text else text
     marks = _marked_answers(text, MARKED)
     if marks is None:
-        return _stated_answer(text) or _whole_answer(text) or _last_number_answer(text)
+        return _listed_solutions(text) or _stated_answer(text) or _whole_answer(text) or _last_number_answer(text)
     answers, rule, problem = marks
     if answers and len(answers[-1]) > MAX_ANSWER_CHARS:
         return Extraction(None, rule, (), f"the answer is longer than {MAX_ANSWER_CHARS} characters")
@@ -167,6 +167,30 @@ def _phrased_answers(content: str) -> list[str]:
     """Return the answers that phrases in a tag announce, if the last one stands, else the tag's content."""
     statements = stated_answers(content) if len(content) <= MAX_ANSWER_CHARS else []
     return _unopposed(statements) if statements and not statements[-1].problem else [content]
+
+
+_SOLUTIONS = re.compile(
+    r"\b(?:solutions|roots|zeros|zeroes)(?: (?:of|to) [^.:\n]{1,60})?\s?(?:are:?|:)\s", re.IGNORECASE
+)
+_SOLUTION_GAP = re.compile(r"\s*(?:\n\s*(?:(?:[-*\u2022]|\(?\d{1,2}[.)])\s+)?|;\s*|,\s+(?:and\s+)?|\s+and\s+)")
+_SOLUTION = re.compile(r"\$?(?:(?P<name>[A-Za-z])(?:_\{?\d\}?)?\s*=)?\s*(?P<value>[^$=]{1,40}?)\$?")
+
+
+def _listed_solutions(text: str) -> Extraction | None:
+    """Return the numbers that a text lists at its end as solutions: ``The roots are x = 3 and x = -3.``"""
+    head = next(reversed([*_SOLUTIONS.finditer(text, max(0, len(text) - MAX_ANSWER_CHARS))]), None)
+    if head is None:
+        return None
+    parts = map(_SOLUTION.fullmatch, _SOLUTION_GAP.split("\n" + text[head.end() :].strip(" \t\n.$"))[1:])
+    items = [(part["name"], part["value"].strip()) if part else ("", "") for part in parts]
+    if (
+        len(items) < 2
+        or len({name for name, _ in items}) > 1
+        or not all(read_quantity(clean(item)) for _, item in items)
+    ):
+        return None
+    answer = ", ".join(item for _, item in items)
+    return _extraction([answer], AnswerRule.PHRASE, objection(text, head.end(), len(text), since=head.start()))
 
 
 _CLOSING_MARK = re.compile(r"^[ *_]{0,4}####[ \t]*([^\d\n]{1,100})\s*\Z", re.MULTILINE)

@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 
+from builtin_rewards.math import math_answer
 from builtin_rewards.reading.answer import (
     AnswerRule,
     Extraction,
@@ -366,3 +367,24 @@ def test_repeated_phrases_are_read_in_a_bounded_number_of_passes(mark: str) -> N
     text = mark * (100_000 // len(mark))
     assert extract_answer(text).rule in AnswerRule
     assert len(final_answer(text)) <= len(text)
+
+
+@pytest.mark.parametrize(
+    ("completion", "gold", "score"),
+    [
+        ("The solutions are:\n- x = 3\n- x = -3", "3, -3", 1.0),
+        ("The solutions are x = 3 and x = -3.", "-3, 3", 1.0),
+        ("The roots are:\n1. 3\n2. -3", "3, -3", 1.0),
+        ("The solutions to the equation are $x_1 = 3$ and $x_2 = -3$.", "3, -3", 1.0),
+        ("The zeros are 1, 2, and 3.", "1, 2, 3", 1.0),
+        ("The roots are 2 and 3, so the sum is 5.", "5", 1.0),
+        ("The solutions are x = 3 and x = -3.", "3", 0.0),
+        ("The solutions are x = 3 and x = 4.", "3, -3", 0.0),
+        ("The solutions are:\n- x = 3\n- x = -3\n- x = 5", "3, -3", 0.0),
+        ("The solutions are x = 3 and y = -3.", "3, -3", 0.0),
+        ("It is false that the solutions are 3 and -3.", "3, -3", 0.0),
+    ],
+)
+def test_solutions_listed_at_the_end_are_one_answer(completion: str, gold: str, score: float) -> None:
+    """They stand in a sentence or in the lines of a list, all for one variable."""
+    assert score == math_answer(completion=completion, answer=gold).value
