@@ -25,8 +25,8 @@ from rewardkit.cli.render import NONE, count_or_none, duration, fold, group_by_k
 from rewardkit.cli.rewards import Leaves, load_rewards
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
+from rewardkit.examinations.catalogue import EXAMINATIONS
 from rewardkit.examinations.examination import ExaminationResult, examine, rows_to_examine
-from rewardkit.examinations.table import EXAMINATIONS
 from rewardkit.rows import read_rows, trainer_warnings
 from rewardkit.rows.files import unit_of
 from rewardkit.rows.reader import Row
