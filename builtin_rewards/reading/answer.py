@@ -289,6 +289,8 @@ def _last_number_answer(text: str) -> Extraction:
     label = label_at(text, last)
     if label is not None and not _JOINED.search(text[max(0, label[0] - 20) : label[0]]):
         return _number_answer(text, *label)
+    if (quantity := _quantity_with_power(text, last)) is not None:
+        return _number_answer(text, *quantity)
     token = next((match for match in _TOKEN.finditer(text, low, high) if match.start() <= last < match.end()), None)
     if token is None or (low and token.start() == low):
         return Extraction(None, AnswerRule.LAST_NUMBER, (), "the last number is too long")
@@ -302,6 +304,25 @@ def _last_number_answer(text: str) -> Extraction:
         run = _RUN.search(text[max(0, start - 120) : start])
         ahead = joined["words"] or joined["sign"] or (run[0].lstrip() if run else "")
     return _number_answer(text, start, end, ahead, behind[0].rstrip() if behind else "")
+
+
+_POWER_OF_UNIT = re.compile(  # `5 kg m^2/s^2`, up to its last power
+    rf"(?<![\w.,^/*+-])-?{NUMBER}(?:\s?(?:x|\\times|\*)\s?10\^\{{?-?\d{{1,3}}\}}?)?\s?"
+    r"(?:[A-Za-z]{1,6}(?:\^[{(]?-?\d[})]?)?[ */]{0,3}){1,6}$"
+)
+
+
+def _quantity_with_power(text: str, last: int) -> tuple[int, int] | None:
+    """Return where the quantity stands whose unit has the last digit as its power, if it has one."""
+    if re.search(r"\^[{(]?-?$", text[max(0, last - 3) : last]) is None:
+        return None
+    end = last + 1 + (text[last + 1 : last + 2] in ("}", ")"))
+    low = max(0, last - 60)
+    match = _POWER_OF_UNIT.search(text[low:end])
+    if match is None or _JOINED.search(text[max(0, low + match.start() - 20) : low + match.start()]):
+        return None
+    quantity = read_quantity(clean(match[0]))
+    return (low + match.start(), end) if quantity and quantity.unit and quantity.unit.factors else None
 
 
 _FORMULA = r"\$\$?([^$\n]{1,200})\$\$?|\\\(([^\n]{1,200}?)\\\)|\\\[(.{1,200}?)\\\]|(?<!\S)(\u03c0)"

@@ -42,7 +42,7 @@ _NAME = re.compile(
     r"(?:(?P<sign>(?:[TGMkmunp]\s*)?\\(?:Omega|AA)(?![A-Za-z]))"
     r"|(?P<degrees>degrees?\s*(?=(?:(?i:celsius|fahrenheit)|C|F)\b))?"
     r"(?P<name>(?:(?i:light[ -]?|nautical |fl(?:uid|\.)? ))?(?:[A-Za-z]{2,}|[A-Za-z](?!-[A-Za-z]))))(?:\.(?=[ ,/]|$))?"
-    r"(?:\s*(?:(?:\^|\*\*)\s*\{?\s*(?P<power>-?\d)(?!\d)\s*\}?|(?P<behind>squared|cubed)\b)|(?<=m)(?P<plain>[23])(?!\w))?",
+    r"(?:\s*(?:(?:\^|\*\*)\s*\{?\s*(?P<power>-?\d)(?!\d)(?:\s*\})?|(?P<behind>squared|cubed)\b)|(?<=m)(?P<plain>[23])(?!\w))?",
     re.ASCII,
 )
 _MOST_BRACKETS = 20  # the reader recurses

@@ -260,3 +260,19 @@ def test_hostile_quantities_are_read_in_bounds(answer: str) -> None:
     """None of them raises, and no pattern goes over one again for each of its characters."""
     for mark in MARKS:
         assert 0.0 == math_answer.function(mark % answer, "7 m").value
+
+
+@pytest.mark.parametrize(
+    ("gold", "completion", "expected"),
+    [
+        ("5", "The area is 5 cm^2.", 1.0),
+        ("5", "Its energy is 5 kg m^2/s^2.", 1.0),
+        ("0.5", "So the rate is 0.5 mol L^-1 s^-1.", 1.0),
+        ("5000", "The density is 5 x 10^3 kg/m^3.", 1.0),
+        ("5", "The area is 3 m^2 + 5 m^2", 0.0),
+        ("5", "The polynomial is 5 x^2.", 0.0),
+        ("2", "The area is 5 cm^2.", 0.0),
+    ],
+)
+def test_the_power_of_a_unit_is_not_the_last_number(gold: str, completion: str, expected: float) -> None:
+    assert expected == math_answer.function(completion, gold).value
