@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from sandbox import plain
 from sandbox.errors import NotPlainError
 from sandbox.inside import values
-from sandbox.inside.remote import KNOWN, Remote, RemoteClass, based_kind, remote_kind
+from sandbox.inside.remote import KNOWN, Remote, based_kind, class_kind, remote_kind
 from sandbox.inside.runner import UNTOLD, describe, emit, frames, send
 from sandbox.inside.service import set_state, state_of
 
@@ -273,7 +273,7 @@ class Peer:
             if beneath == "coroutine":
                 remote: Any = _coroutine(self, number)
             elif beneath == "class":
-                remote = RemoteClass(self, number, beneath)
+                remote = class_kind(name)(self, number, beneath)
             else:
                 key = (name, tuple(has))
                 self._kinds.setdefault(key, remote_kind(name, has))

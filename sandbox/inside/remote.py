@@ -11,6 +11,8 @@ import types
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, NoReturn, Protocol
 
+from sandbox import plain
+
 _FIELDS = ("_peer", "_number", "_beneath", "_made")
 
 
@@ -164,6 +166,12 @@ def _contains(self: Remote, item: object) -> bool:
     return any(item is other or item == other for other in iter(self._peer.act("iter", self)))
 
 
+def _exit(self: Remote, kind: type[BaseException] | None, error: object, trace: object) -> bool:
+    """Leave a context there, with the nearest of Python's own exceptions if there was one."""
+    bases = [base for base in kind.__mro__ if plain.is_known_type(base)] if kind is not None else []
+    return self._peer.act("exit", self, *bases[:1], *([str(error)] if bases else [])) is True
+
+
 def _await(self: Remote) -> Generator[Any, None, Any]:
     return self._peer.act("await", self)
     yield
@@ -173,10 +181,11 @@ METHODS: dict[str, Callable[..., Any]] = {
     "__call__": _call,
     "__contains__": _contains,
     "__await__": _await,
+    "__exit__": _exit,
     **{f"__{name}__": _order(name) for name in ("lt", "le", "gt", "ge")},
     **{f"__{name}__": _operation(name) for name in (
         "iter", "next", "reversed", "len", "getitem", "setitem", "delitem", "neg", "pos", "abs", "invert", "int",
-        "float", "index", "round", "enter", "exit",
+        "float", "index", "round", "enter",
     )},
     **{f"__{name}__": _arithmetic(name) for name in (
         "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "xor", "lshift", "rshift",
@@ -198,6 +207,11 @@ KNOWN: dict[str, type] = {
 def remote_kind(name: str, has: list[str]) -> type[Remote]:
     """Return a class of remote objects that has some of :data:`METHODS`."""
     return type(name, (Remote,), {"__slots__": (), **{method: METHODS[method] for method in has if method in METHODS}})
+
+
+def class_kind(name: str) -> type[RemoteClass]:
+    """Return a class of remote classes by their name."""
+    return type(name, (RemoteClass,), {"__slots__": ()})
 
 
 def based_kind(name: str, base: type) -> type:

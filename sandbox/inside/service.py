@@ -309,6 +309,12 @@ def _await(service: Service, value: Any) -> Any:
     return asyncio.run(main())
 
 
+def _exit(service: Service, value: Any, *reason: Any) -> bool:
+    """Leave a context, with an exception of a class and a message if there was one."""
+    error = (reason[0], reason[0](*reason[1:]), None) if reason else (None, None, None)
+    return bool(type(value).__exit__(value, *error))
+
+
 def _plain(service: Service, value: Any) -> Any:
     return plain.decode(plain.encode_base(value))
 
@@ -323,7 +329,7 @@ ACTS: dict[str, Callable[..., Any]] = {
     "plain": _plain,
     "call": lambda service, function, *arguments, **keywords: function(*arguments, **keywords),
     "enter": lambda service, value: type(value).__enter__(value),
-    "exit": lambda service, value, *reason: type(value).__exit__(value, *reason),
+    "exit": _exit,
     "get": _act(getattr), "set": _act(setattr), "delete": _act(delattr), "iter": _act(iter), "reversed": _act(reversed),
     "bool": _act(bool), "str": _act(str), "repr": _act(repr), "hash": _act(hash), "format": _act(format),
     "len": _act(len), "int": _act(int), "float": _act(float), "index": _act(operator.index), "round": _act(round),
