@@ -218,6 +218,7 @@ class WorkerPool:
         due = min(due, self._warden.due, self._ledger.due)
         ready = self._selector.select(None if due == math.inf else max(0.0, due - now))
         control = self._warden.control
+        ready.sort(key=_is_no_worker)  # a worker's last message comes before the warden's that it has ended
         for key, _ in ready:
             if self._warden.control is not control:
                 break  # the warden was lost: what else was ready has been closed
@@ -273,3 +274,7 @@ def _payload(targets: Sequence[Target], slot: Slot) -> Payload:
     """Return what a slot's workers load: the setup of one of its targets, which is that of all, and the targets."""
     numbers = sorted(slot.targets)
     return Payload(targets[numbers[0]].setup, {i: (targets[i].name, targets[i].payload) for i in numbers})
+
+
+def _is_no_worker(event: tuple[selectors.SelectorKey, int]) -> bool:
+    return event[0].data is None
