@@ -127,11 +127,15 @@ class _WordsByScript:
 
     def __init__(self, use_stemmer: bool) -> None:
         self._ascii = extra("rouge_score.tokenizers").DefaultTokenizer(use_stemmer)
+        self._use_stemmer = use_stemmer
 
     def tokenize(self, text: str) -> list[str]:
         if text.isascii():
             return list(self._ascii.tokenize(text))
-        stems = (self._ascii.tokenize(word) if word.isascii() else [word] for word in split_words(text))
+        tokens = split_words(text)
+        if not self._use_stemmer:
+            return tokens
+        stems = (self._ascii.tokenize(word) if word.isascii() else [word] for word in tokens)
         return list(itertools.chain.from_iterable(stems))
 
 

@@ -174,8 +174,10 @@ def uses(text: str, term: str, *, whole_words: bool, negated: bool) -> bool:
     ``whole_words``: no letter or digit is next to it, and it is no part of a longer number; scripts without blanks
     between words have no such borders. ``negated``: an occurrence just after a negation counts too.
     """
-    if not all(word in text or "," in word or (word.isdigit() and "," in text) for word in term.split()):
-        return False
+    if not all(map(text.__contains__, term.split())):
+        bare = text.replace(",", "")  # a number may stand with commas between its thousands, or without
+        if not all(word.replace(",", "") in bare for word in term.split()):
+            return False
     return any(
         negated or not _NEGATED.search(text[max(0, match.start() - _NEAR_CHARS) : match.start()])
         for match in _occurrences(term, whole_words).finditer(text)
