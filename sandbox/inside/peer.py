@@ -46,6 +46,7 @@ class Peer:
         self._sent_numbers: dict[int, int] = {}
         self.shared_classes: dict[str, type] = {}
         self.classes_of_tests: Callable[[], dict[str, type]] | None = None
+        self.reads_output = False  # whether the tests may look at what the code prints
         self.last = ""
         self.calls = 0
         readers = {
@@ -129,6 +130,8 @@ class Peer:
             message["shared_names"] = list(self.shared_classes)
         if values.ARRAYS:
             message["arrays"] = True
+        if self.reads_output:
+            message["reads_output"] = True
         reply = self._exchange(message)
         if reply.get("end") is True and message.get("act") == "next":
             raise StopIteration

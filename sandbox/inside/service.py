@@ -75,7 +75,6 @@ class Service:
         self._received: list[Any] = []
         self._sent: list[Any] = []
         self._sent_numbers: dict[int, int] = {}
-        self._written = 0
 
     def run(self, load_error: dict[str, Any] | None) -> None:
         public = {name: value for name, value in list(self._names.items()) if type(name) is str and name[:2] != "__"}
@@ -83,8 +82,6 @@ class Service:
         others = [name for name, value in public.items() if not callable(value)]
         hello = {"loaded": load_error is None, "raised": load_error, "names": sorted(public)}
         errors = {name: _lineage(public[name]) for name in classes if issubclass(public[name], BaseException)}
-        with contextlib.suppress(OSError):
-            self._written = os.lseek(1, 0, os.SEEK_CUR)
         send({**hello, "classes": classes, "values": others, "errors": errors})
         readers = {
             "std": values.read,
@@ -130,6 +127,7 @@ class Service:
         outer = self._received
         reply: dict[str, Any] = {"number": call["number"]}
         restore = self._lend(call) if "stdin" in call or "builtins" in call else None
+        start = _position() if "reads_output" in call else None
         try:
             if "shared_names" in call:
                 self._shared_names = frozenset(call["shared_names"])
@@ -146,13 +144,8 @@ class Service:
             restore()
         self._received = outer
         flush()
-        try:
-            start, self._written = self._written, os.lseek(1, 0, os.SEEK_CUR)
-            if self._written > start:
-                size = min(self._written - start, self._room // 8)
-                reply["out"] = os.pread(1, size, start).decode("utf-8", "replace")
-        except OSError:  # the code has closed it
-            pass
+        if start is not None and (size := (_position() or 0) - start) > 0:
+            reply["out"] = os.pread(1, min(size, self._room // 8), start).decode("utf-8", "replace")
         return reply
 
     def _lend(self, call: dict[str, Any]) -> Callable[[], object]:
@@ -263,6 +256,14 @@ class Service:
         if isinstance(self._names.get(name), type):
             return self._names[name]  # type: ignore[no-any-return]
         return self._stand_ins.setdefault(name, type(name, (), {}))
+
+
+def _position() -> int | None:
+    """Return how much the code has written to its standard output; ``None`` where it has closed that."""
+    try:
+        return os.lseek(1, 0, os.SEEK_CUR)
+    except OSError:
+        return None
 
 
 def state_of(value: Any) -> dict[str, Any]:

@@ -126,3 +126,38 @@ def test_a_usual_name_that_is_all_that_is_tested_is_the_codes(sandbox: Sandbox, 
     assert check_asserts(sandbox, f"def {name}(a, b): return 'six'", tests).all_passed
     assert not check_asserts(sandbox, f"def {name}(a, b): return 6", tests).all_passed
     assert not check_asserts(sandbox, "", tests).all_passed
+
+
+ARRAYS = """import numpy as np
+def f(n):
+    return np.arange(n) * 2.5
+"""
+OF_ARRAYS = """import numpy as np
+def test_a():
+    assert f(3).shape == (3,) and isinstance(f(1), np.ndarray)
+def test_b():
+    np.testing.assert_allclose(f(3), [0, 2.5, 5])
+def test_c():
+    assert (f(2) == np.array([0, 2.5])).all()
+"""
+LYING_ARRAY = """import numpy as np
+class Liar:
+    shape = (3,)
+    def __eq__(self, other): return np.array([True])
+    def __array__(self, *a, **k): return np.array([0, 2.5, 5])
+    def __len__(self): return 3
+    def __getitem__(self, place): return Liar()
+    def __float__(self): return 0.0
+    def all(self): return True
+def f(n): return Liar()
+"""
+
+
+def test_arrays_travel_where_the_tests_import_numpy() -> None:
+    """They compare as numpy compares them, and as lists elsewhere; an object that says it is one is none."""
+    pytest.importorskip("numpy")
+    with Sandbox(profile="numpy", workers=1) as sandbox:
+        assert check_asserts(sandbox, ARRAYS, OF_ARRAYS).all_passed
+        assert check_asserts(sandbox, ARRAYS, "assert f(2) == [0, 2.5]").all_passed
+        assert 0 == check_asserts(sandbox, ARRAYS.replace("2.5", "2"), OF_ARRAYS).passed - 1
+        assert 0 == check_asserts(sandbox, LYING_ARRAY, OF_ARRAYS).passed
