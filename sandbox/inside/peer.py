@@ -37,6 +37,7 @@ class Peer:
         self._number = 0
         self._stdin = sys.stdin
         self._remotes: dict[int, Any] = {}
+        self._coroutines: dict[int, int] = {}
         self._kinds: dict[Any, Any] = {}
         self._errors: dict[tuple[str, ...], type[Exception]] = {}
         self._functions: dict[int, Any] = {}
@@ -111,16 +112,16 @@ class Peer:
             visible = arguments if "function" in message else arguments[1:]
             texts = [*map(short, visible), *(f"{name}={short(value)}" for name, value in keywords.items())]
             self.last = f"{name}({', '.join(texts)})"
-        self._sent, self._sent_numbers = [], {}
         if self.classes_of_tests is not None:
+            self._sent, self._sent_numbers = [], {}
             self.shared_classes = self.classes_of_tests()
         try:
-            message |= {"arguments": plain.encode(list(arguments)), "keywords": plain.encode(keywords)}
-            message |= self._rows("shared") if self.shared_classes else {}
+            message["arguments"], message["keywords"] = plain.encode(list(arguments)), plain.encode(keywords)
+            if self._sent:
+                message |= self._rows("shared")
         except NotPlainError as fault:
             error = TypeError(f"{self.last} cannot be called in a jail: {fault}")
-            theirs = any(isinstance(value, BaseException) for value in (*arguments, *keywords.values()))
-            if not theirs and not str(fault).startswith("nested"):  # else the completion may have made the value
+            if not str(fault).startswith("nested"):  # else the completion may have made the value
                 self.fault(str(error))
             raise error from None
         originals = self._sent
@@ -231,6 +232,10 @@ class Peer:
             return None
         if (remote := getattr(value, "__dict__", {}).get("remote")) is not None:
             return {"object": remote._number}
+        if kind is types.CoroutineType and id(value) in self._coroutines:
+            return {"object": self._coroutines[id(value)]}
+        if isinstance(value, BaseException):  # one of the code's, perhaps
+            raise NotPlainError("nested in the arguments is an exception")
         if self.shared_classes.get(kind.__name__) is kind:
             if hasattr(kind, "__members__"):
                 return {"member": [kind.__name__, value.name]}
@@ -275,6 +280,7 @@ class Peer:
         if number not in self._remotes:
             if beneath == "coroutine":
                 remote: Any = _coroutine(self, number)
+                self._coroutines[id(remote)] = number
             elif beneath == "class":
                 remote = class_kind(name)(self, number, beneath)
             else:

@@ -173,7 +173,8 @@ class Service:
                 return {"end": True}
         else:
             value = ACTS[call["act"]](self, *arguments, **keywords)
-        self._begin_message()
+        if self._sent:
+            self._begin_message()
         is_new = call.get("act") == "call" and isinstance(arguments[0], type) and type(value) is arguments[0]
         reply: dict[str, Any] = {"value": self._handle(value) if is_new and _is_own(value) else plain.encode(value)}
         in_place = (("arguments", arguments), ("keywords", keywords)) if reply["value"] is None else ()

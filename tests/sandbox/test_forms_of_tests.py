@@ -161,3 +161,24 @@ def test_arrays_travel_where_the_tests_import_numpy() -> None:
         assert check_asserts(sandbox, ARRAYS, "assert f(2) == [0, 2.5]").all_passed
         assert 0 == check_asserts(sandbox, ARRAYS.replace("2.5", "2"), OF_ARRAYS).passed - 1
         assert 0 == check_asserts(sandbox, LYING_ARRAY, OF_ARRAYS).passed
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "async def f(x): return x\n",
+        "def f(x): return lambda: x\n",
+        "def f(x): return (x for x in [x])\n",
+        "def f(x): raise ValueError(x)\n",
+        "class Own: pass\ndef f(x): return Own()\n",
+        "def f(x): return f\n",
+        "def f(x): return open('x', 'w')\n",
+        "import sys\ndef f(x): return sys\n",
+    ],
+)
+def test_what_the_code_gives_is_no_fault_of_tests_that_pass_it_on(sandbox: Sandbox, source: str) -> None:
+    """Whatever a completion returns or raises, tests that hand it back to the code fail it, and do not skip the row."""
+    tests = "results = []\ntry:\n    results.append(f(1))\nexcept Exception as error:\n    results.append(error)\n"
+    for check in ("assert f(results) == 2", "assert f(results[0]) == 2", "assert f({'a': results}) == 2"):
+        report = check_asserts(sandbox, source, tests + check, entry_point="f")
+        assert 0 == report.passed < report.total
