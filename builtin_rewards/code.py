@@ -61,12 +61,16 @@ def _prefix(prompt: str) -> str:
     return code[first_line.start() :] if first_line else ""
 
 
-def _blocks(completion: str, prompt: str) -> list[str]:
-    """Return the blocks of Python code in a completion, which may begin inside a block that the prompt opened."""
+def _blocks(completion: str, prompt: str, context: str = "") -> list[str]:
+    """Return the blocks of Python code in a completion, which may begin inside a block that the prompt opened.
+
+    The first one then has the ``context``, which is the prompt's part of it, where it begins with an indented line.
+    """
     text = final_answer(completion, (AnswerRule.TAG,))
     mark = open_mark(prompt) if "```" in prompt or "~~~" in prompt else None
     if begins_in_block(text, mark is not None):
-        text = f"```{mark or _MARKS[0]}\n{text}"
+        is_body = mark is not None and context and text.lstrip("\n")[:1] in (" ", "\t")
+        text = f"```{mark or _MARKS[0]}\n{context.rstrip() if is_body else ''}\n{text}"
     return [block.lstrip("\ufeff\u200b") for block in code_blocks(text, _MARKS)]
 
 
@@ -307,7 +311,8 @@ def code_tests(
         text, setup = _join_asserts(tests or ""), setup or ""
         context = _prefix(prompt) if prefix is None else prefix
         entry_point = entry_point.replace("()", "") if entry_point else None
-        code = _program(_blocks(completion, prompt), sandbox, entry_point, f"{setup}\n{text}", context)
+        blocks = _blocks(completion, prompt, "" if entry_point else context)
+        code = _program(blocks, sandbox, entry_point, f"{setup}\n{text}", context)
         if code is None:
             return Score(0.0, reason=no_code_reason(completion))
         if reason := _other_language(code, sandbox):

@@ -88,8 +88,7 @@ def test_a_fence_may_be_the_prompts_or_stand_behind_code(
     """The block that the prompt opened goes on in the completion, and one ends where its fence ends a line."""
     columns = {"tests": "assert add(1, 2) == 3", "entry_point": "add", "prompt": prompt}
     assert score == code_tests(completion=completion, sandbox=sandbox, **columns).value
-    if '"""' not in prompt:
-        assert score == code_tests(completion=completion, sandbox=sandbox, **{**columns, "entry_point": None}).value
+    assert score == code_tests(completion=completion, sandbox=sandbox, **{**columns, "entry_point": None}).value
 
 
 SOLUTION = "class Solution:\n    total = 0\n    def add(self, a: {}, b: int = 0) -> int:\n        return a + b\n"
