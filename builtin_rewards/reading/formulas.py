@@ -135,16 +135,28 @@ def _pair(shape: Shape) -> Shape:
 
 
 def _same_relation(gold: Shape, answer: Shape) -> bool:
-    gold, answer = (
-        replace(shape, parts=(shape.parts[0], shape.parts[-1]), signs=("=",)) if _assigns(shape, is_named) else shape
-        for shape in (gold, answer)
-    )
-    if gold.signs != answer.signs:
-        return False
-    mirror = answer.parts[::-1] if {*answer.signs} <= {"=", "\\ne"} else answer.parts
+    """Return whether two relations are the same.
+
+    They are side by side, or mirrored, or, unless the gold is solved for its only name, where one is a multiple of the
+    other. A chain that gives a name's value counts as that one equation.
+    """
+    gold, answer = _without_steps(gold), _without_steps(answer)
+    if gold.signs == answer.signs and _all_same(gold.parts, answer.parts):
+        return True
+    is_symmetric = {*answer.signs} <= {"=", "\\ne"}
+    if is_symmetric and gold.signs == answer.signs[::-1] and _all_same(gold.parts, answer.parts[::-1]):
+        return True
     is_solved = any(is_named(part.tokens) for part in gold.parts) and len(names_in(gold.tokens)) == 1
-    is_same = _all_same(gold.parts, answer.parts) or _all_same(gold.parts, mirror)
-    return is_same or (not is_solved and len(gold.signs) == 1 and _proportional(gold, answer))
+    if is_solved or gold.signs != answer.signs or len(gold.signs) != 1:
+        return False
+    return _proportional(gold, answer)
+
+
+def _without_steps(relation: Shape) -> Shape:
+    """Return ``x = 3`` for ``x = 1 + 2 = 3``; other relations as they are."""
+    if not _assigns(relation, is_named):
+        return relation
+    return replace(relation, parts=(relation.parts[0], relation.parts[-1]), signs=("=",))
 
 
 def _proportional(gold: Shape, answer: Shape) -> bool:

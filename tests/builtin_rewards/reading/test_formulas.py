@@ -230,6 +230,8 @@ DIFFERENT = [
     ("x+1", "2x+2"),
     ("x+1=0", "x+1"),
     ("y=2x", "x=2y"),
+    ("a = b \\ne c", "c = b \\ne a"),
+    ("a \\ne b = c", "c \\ne b = a"),
     ("y=2x", "y<2x"),
     ("y<2x", "y>2x"),
     ("y<2x", "-y<-2x"),
@@ -340,6 +342,8 @@ SAME = [
     ("\\theta+1", "theta + 1"),
     ("x \\le 2", "x <= 2"),
     ("x \\ne 2", "x != 2"),
+    ("a = b \\ne c", "c \\ne b = a"),
+    ("a \\ne b \\ne c", "c \\ne b \\ne a"),
     ("\\pi r^2", "\\pi R^2"),
     # expressions
     ("(x+1)^2", "x^2+2x+1"),
