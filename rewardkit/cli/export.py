@@ -46,7 +46,7 @@ def export_command(
     if write is None:
         raise ConfigError(f"--to {to}: expected a name that ends with {', '.join(_WRITERS)}")
     if to.suffix.lower() == ".parquet":
-        _pyarrow()
+        _pyarrow()  # before the run is opened: it may be missing
     with RunReader(run_path(run)) as opened:
         check_new(to, opened.path.files, "--to", force=force)
         last = opened.last_id

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from rewardkit.health.evidence import CLIPPED, Evidence, by_step, lengths
 from rewardkit.health.flag import Detection
@@ -15,6 +18,9 @@ from rewardkit.health.measures import (
     lower_share,
     without_nan,
 )
+from rewardkit.record.table import Floats
+
+_LEAST_SHARES = 5  # Groups, or entries of TRL's log
 
 
 def length_drift(window: Evidence, baseline: Evidence) -> Detection | None:
@@ -84,32 +90,50 @@ def length_reward(window: Evidence, baseline: Evidence | None) -> Detection | No
 
 
 def clipped(window: Evidence, baseline: Evidence | None) -> Detection | None:
-    """Completions are truncated at the most tokens allowed.
+    """Completions are truncated at the token limit.
 
     Formula: truncated completions over those where it is known (else the mean of TRL's
     ``completions/clipped_ratio``). Flagged at once above 0.5 by its lower bound, because then most answers never come;
     above 0.2 where it is also above the baseline's by bounds that do not meet.
 
     Source: TRL's metric; DAPO (arXiv 2503.14476) on what truncated completions do to a reward.
-    Limits: without the record's mark or TRL's metric nothing is known.
+    Limits: needs five groups or log entries; without the record's mark or TRL's metric nothing is known.
     """
-    cut = by_group(window.table.truncated, window.table.groups)
-    size = float(cut.counts.mean()) if len(cut.counts) else 1.0
-    shares, is_cut = cut.means, window.table.truncated == 1
-    if not len(without_nan(shares)):
-        shares = np.array(window.metrics.get(CLIPPED, ()), dtype=float)
-        size = len(window.table) / max(len(shares), 1)
-        is_cut = np.zeros(len(window.table), dtype=bool)
-    if len(without_nan(shares)) < 5:
+    truncation = _truncation(window)
+    if len(without_nan(truncation.shares)) < _LEAST_SHARES:
         return None
-    low, before = lower_share(shares, size), None
-    if baseline is not None and len(without_nan(baseline.table.truncated)):
-        parts = by_group(baseline.table.truncated, baseline.table.groups)
-        before = BaselineShare(float(np.nanmean(parts.means)), parts.high)
+    low = lower_share(truncation.shares, truncation.size)
+    before = None if baseline is None else _baseline_share(baseline)
     bound = 0.2 if before is not None and low > before.high else 0.5
     if not low > bound:
         return None
-    share = float(np.nanmean(shares))
-    message = f"{share:.0%} of completions are truncated at the most tokens allowed"
+    share = float(np.nanmean(truncation.shares))
+    message = f"{share:.0%} of completions are truncated at the token limit"
     action = "Raise max_completion_length, or punish length softly; truncated completions have no answer to score."
-    return Detection(share, bound, message, action, baseline=None if before is None else before.share, rows=is_cut)
+    before_share = None if before is None else before.share
+    return Detection(share, bound, message, action, baseline=before_share, rows=truncation.rows)
+
+
+class _Truncation(NamedTuple):
+    """How much of a window is truncated."""
+
+    shares: Floats  # Of each group, or of each entry of TRL's log where no completion has the mark
+    size: float  # Completions behind a share
+    rows: NDArray[np.bool_]  # Which completions are truncated; none where only TRL's log tells
+
+
+def _truncation(window: Evidence) -> _Truncation:
+    """Return the shares of truncated completions, by the completions' marks or else by TRL's metric."""
+    groups = by_group(window.table.truncated, window.table.groups)
+    if len(without_nan(groups.means)):
+        return _Truncation(groups.means, float(groups.counts.mean()), window.table.truncated == 1)
+    shares = np.array(window.metrics.get(CLIPPED, ()), dtype=float)
+    return _Truncation(shares, len(window.table) / max(len(shares), 1), np.zeros(len(window.table), dtype=bool))
+
+
+def _baseline_share(baseline: Evidence) -> BaselineShare | None:
+    """Return the baseline's share of truncated completions; ``None`` where no completion has the mark."""
+    if not len(without_nan(baseline.table.truncated)):
+        return None
+    groups = by_group(baseline.table.truncated, baseline.table.groups)
+    return BaselineShare(float(np.nanmean(groups.means)), groups.high)

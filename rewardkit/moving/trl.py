@@ -31,8 +31,8 @@ from rewardkit.moving.function import (
 from rewardkit.own_columns import ENVIRONMENTS_COLUMN
 
 _LISTS = ("prompts", "completions", "completion_ids")
-_OWN = ("trainer_state", "log_extra", "log_metric")  # What TRL 1.16 passes beside lists
-_OURS = ("messages", "example", "step", "epoch")
+_TRL_HELPERS = ("trainer_state", "log_extra", "log_metric")  # What TRL 1.16 passes beside lists
+_KIT_NAMES = ("messages", "example", "step", "epoch")
 """Columns of these names are TRL's as any other, while to a reward of ours they mean something else."""
 
 
@@ -66,16 +66,23 @@ class TrlFunction(MovedFunction):
 
     @cached_property
     def __signature__(self) -> inspect.Signature:
-        """The columns that a call takes of ours: what the author's function needs, and what TRL would pass besides."""
-        parameters = self.parameters.items()
-        own = {name: parameter for name, parameter in parameters if names_column(name) and name not in _OWN}
-        required = [name for name, parameter in own.items() if parameter.default is parameter.empty]
-        optional = [name for name in own if name not in required]
+        """The signature by which the kit calls the function.
+
+        It has the columns that the author's function names, and the kit's own columns, of which TRL's other arguments
+        are made.
+        """
+        columns = {
+            name: parameter
+            for name, parameter in self.parameters.items()
+            if names_column(name) and name not in _TRL_HELPERS
+        }
+        required = [name for name, parameter in columns.items() if parameter.default is parameter.empty]
         trl_names = {"prompt": "prompts", "completion_ids": "completion_ids"}
-        columns = [keyword for keyword, trl_name in trl_names.items() if self._wants(trl_name)]
-        needs_row = ["example"] if any(map(self._wants, _OURS)) else []
+        from_kit = [kit_name for kit_name, trl_name in trl_names.items() if self._wants(trl_name)]
+        if any(map(self._wants, _KIT_NAMES)):
+            from_kit.append("example")  # they are read from the row
         completion = "completions" if self.in_groups else "completion"
-        optional = [*columns, *needs_row, "step", "epoch", *optional]
+        optional = [*from_kit, "step", "epoch", *(name for name in columns if name not in required)]
         return signature_of(optional, [completion, *required], rest=self.takes_all)
 
     @property
@@ -91,7 +98,7 @@ class TrlFunction(MovedFunction):
         columns, log = dict(columns), _Log()
         prompt, step, epoch = (columns.pop(name, None) for name in ("prompt", "step", "epoch"))
         ids, row = columns.pop("completion_ids", None), columns.pop("example", None) or {}
-        columns |= {name: row[name] for name in _OURS if name in row}
+        columns |= {name: row[name] for name in _KIT_NAMES if name in row}
         completions = list(columns.pop("completions")) if self.in_groups else [columns.pop("completion")]
         count = len(completions)
 

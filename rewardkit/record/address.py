@@ -91,8 +91,7 @@ def run_address(text: str) -> RunAddress:
     """Return the address of one run; RecordError where the text is not an address, or names no run."""
     address = address_of(text)
     if address.name is None:
-        joint = "&" if "?" in address.label else "?"
-        raise RecordError(f"{address}: names no run; expected {address}{joint}run=NAME")
+        raise RecordError(f"{address}: names no run; expected {_with_run(address.label, 'NAME')}")
     return address
 
 

@@ -104,7 +104,7 @@ class BatchRows:
     columns: Sequence[str]  # The rows' columns as JSON
     completions: Sequence[str]  # The completions as text
     tokens: Sequence[int | None]  # Lengths of the completions in tokens
-    truncated: Sequence[bool | None]  # Whether each was cut at the most tokens allowed
+    truncated: Sequence[bool | None]  # Whether each was cut at the token limit
     groups: Sequence[int]
     totals: Sequence[float | None]
     weighted: Sequence[float | None]  # Weighted sums, as TRL's `reward`

@@ -22,7 +22,7 @@ class CompletionTable:
     """Completions in the order of recording; every array has one entry a completion, shape (n,).
 
     Attributes:
-        truncated: 1 where the completion was cut at the most tokens allowed, 0 where not, ``nan`` where that is not
+        truncated: 1 where the completion was cut at the token limit, 0 where not, ``nan`` where that is not
             known.
         status: By reward, ``s`` for scored, ``k`` for skipped, ``f`` for failed, and empty where it was not asked.
     """

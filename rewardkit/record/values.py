@@ -101,7 +101,7 @@ class BatchSums(NamedTuple):
     tokens: float | None  # The mean length
     shortest: int | None  # The shortest
     longest: int | None  # The longest
-    endings: int  # Of how many it is known whether they were cut at the most tokens allowed
+    endings: int  # Of how many it is known whether they were cut at the token limit
     truncated: float | None  # The share of these that were cut
     scored: int  # Calls with a score, of the rewards that weigh anything
 
@@ -148,7 +148,7 @@ class Completion:
     columns: Mapping[str, Any] = field(repr=False)  # The row's columns
     completion: Text | None  # What the model produced; `None` where the text was left out
     tokens: int | None  # Its length in tokens; `None` where that is not known
-    truncated: bool | None  # Whether it was cut at the most tokens allowed
+    truncated: bool | None  # Whether it was cut at the token limit
     outcomes: Mapping[str, Outcome] = field(repr=False)  # What each reward said, by name
     versions: Mapping[str, int]  # The number of each reward's version, by name
     total: float | None  # The plain sum of the scores of the rewards that weigh anything

@@ -148,7 +148,7 @@ def of_run(
         if limit is not None:
             mask &= np.isin(stored.table.groups, stored.table.groups[mask][:limit])
         calls = sum(side.start(mask, stack, lane) for side in sides)
-        _read(run, sides, stored, stored.table.ids[mask], both, left_out, Count(tick, calls))
+        _add_outcomes(run, sides, stored, stored.table.ids[mask], both, left_out, Count(tick, calls))
     if not both.ids:
         raise RecordError(f"{run.name}: nothing to compare: {'; '.join(left_out) or 'no completions'}")
     compared = stored.of(np.array(both.ids, np.int64))
@@ -220,34 +220,39 @@ def _unscored_notes(sides: Sequence[_VersionSide]) -> dict[str, int]:
     return {f"{side.subject.label} {reason}": count for side in absent}
 
 
-def _read(
+def _add_outcomes(
     run: RunReader,
     sides: Sequence[_VersionSide],
     stored: Stored,
-    wanted: Whole,
+    ids: Whole,
     both: Both,
     left_out: Counter[str],
     count: Count,
 ) -> None:
-    """Add both versions' outcomes of the wanted completions, recorded or scored now, to ``both``."""
-    scorers = [side.scorer for side in sides if side.scorer is not None]
-    all_needs = [needs_of(scorer.reward) for scorer in scorers]
-    needs = Needs(any(need.position for need in all_needs), any(need.groups for need in all_needs))
-    chosen = with_their_groups(stored, wanted) if needs.groups else stored.of(wanted)
-    wanted_ids = set(wanted.tolist())
-    for read in portions(run, chosen, needs, left_out):
-        old, new = (side.outcomes(run, read, count) for side in sides)
-        rows = [
-            (completion, rollout, before, after)
-            for completion, rollout, before, after in zip(
-                read.completions, read.portion.rollouts, old, new, strict=True
-            )
-            if completion.id in wanted_ids and before is not None and after is not None
-        ]
-        if rows:
-            completions, rollouts, befores, afters = zip(*rows, strict=True)
-            portion = Portion([completion.id for completion in completions], rollouts)
-            both.add(portion, befores, afters, [completion.step for completion in completions])
+    """Add both versions' outcomes of the completions with these ids, recorded or scored now, to ``both``.
+
+    Counts in ``left_out`` the completions that cannot be scored, and tells ``count`` of each new outcome.
+    """
+    needs = _needs_of_all(sides)
+    compared_ids = set(ids.tolist())
+    to_read = with_their_groups(stored, ids) if needs.groups else stored.of(ids)
+    for portion_read in portions(run, to_read, needs, left_out):
+        old, new = (side.outcomes(run, portion_read, count) for side in sides)
+        pairs = {
+            index: (before, after)
+            for index, (completion, before, after) in enumerate(zip(portion_read.completions, old, new, strict=True))
+            if completion.id in compared_ids and before is not None and after is not None
+        }
+        if pairs:
+            befores, afters = zip(*pairs.values(), strict=True)
+            steps = [portion_read.completions[index].step for index in pairs]
+            both.add(_part(portion_read, list(pairs)), befores, afters, steps)
+
+
+def _needs_of_all(sides: Sequence[_VersionSide]) -> Needs:
+    """Return what scoring both sides needs; nothing for a side that is recorded."""
+    needs = [needs_of(side.scorer.reward) for side in sides if side.scorer is not None]
+    return Needs(any(need.position for need in needs), any(need.groups for need in needs))
 
 
 def _setting(stored: Stored, compared: Stored, name: str, weight: float | None) -> tuple[Setting, list[str]]:

@@ -152,13 +152,14 @@ def _of_score(options: RewardOptions, score: Score) -> CallFinding:
             return _bad(f"returned metric {name!r}={text}; expected a finite number")
         metrics[_clean(str(name), _MAX_ERROR_CHARS)] = number
     reason = None if score.reason is None else _clean(str(score.reason), _MAX_REASON_CHARS)
-    return CallFinding(finding.score, reason, metrics, tuple(map(_record, score.unanswered)))
+    return CallFinding(finding.score, reason, metrics, tuple(map(_clean_unanswered, score.unanswered)))
 
 
-def _record(record: Unanswered) -> Unanswered:
-    """Return the record in texts that any file takes and a whole number, whatever the reward's author put in it."""
-    name, kind, message = (_clean(str(text), _MAX_ERROR_CHARS) for text in (record.name, record.kind, record.message))
-    return Unanswered(name, kind, message, int(record.requests))
+def _clean_unanswered(unanswered: Unanswered) -> Unanswered:
+    """Return it with its texts cleaned and shortened and its count an int: the reward's author may put anything in."""
+    texts = (unanswered.name, unanswered.kind, unanswered.message)
+    name, kind, message = (_clean(str(text), _MAX_ERROR_CHARS) for text in texts)
+    return Unanswered(name, kind, message, int(unanswered.requests))
 
 
 def _group(options: RewardOptions, value: object, rollouts: int) -> CallFinding:

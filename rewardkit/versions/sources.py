@@ -22,6 +22,7 @@ from rewardkit.versions.meanings import PLAIN, Normaliser, Sourced, code_meaning
 from rewardkit.versions.own_modules import Module, home_of, is_own, read, read_cell
 
 _CONTAINERS = (list, tuple, dict, set, frozenset)
+_READ = "read"  # What is read stands in a fingerprint by this and the index of its first entry
 
 
 class SourceReader:
@@ -62,7 +63,7 @@ class SourceReader:
         if module is None or node is None:
             return self._compiled(function)
         first_entry = len(self._dependencies.entries)
-        return "read", first_entry, self._current_values(function, self._dependencies.start(module, node))
+        return _READ, first_entry, self._current_values(function, self._dependencies.start(module, node))
 
     def _compiled(self, function: types.FunctionType) -> object:
         """Return what the compiled code says, where there is no source."""
@@ -76,19 +77,29 @@ class SourceReader:
         return [(name, self._normaliser.meaning(_undecorated(space[name]))) for name in names]
 
     def _class(self, cls: type) -> object:
-        """Return where a class's entries begin; what it holds if it has no source, and its name if it is another's."""
-        module = sys.modules.get(cls.__module__)
-        file = file_of(module)
+        """Return what stands for a class.
+
+        - Where its source is found: ``_READ`` and the index of its first entry.
+        - Where it has no source, as one of a notebook or one that a run makes: what it holds.
+        - Where it belongs to an installed package, or to Python: its name.
+        """
+        file = file_of(sys.modules.get(cls.__module__))
         if file is None and cls.__module__ not in sys.builtin_module_names:
             return self._members(cls)
-        source = read(file, self._sources) if file is not None and self._is_own(file) else None
-        nodes = [] if source is None else source.classes(cls.__name__, _line_within(cls))
-        if source is None or not nodes:  # a cell may define it, though a script began the process
-            return self._members(cls) if cls.__module__ == "__main__" else reference(cls)
+        definitions = [] if file is None else self._own_definitions(cls, file)
+        if not definitions and cls.__module__ == "__main__":
+            return self._members(cls)  # a cell may define it, though a script began the process
+        if not definitions:
+            return reference(cls)
         first_entry = len(self._dependencies.entries)
-        for node in nodes:
-            self._dependencies.start(source, node)
-        return "read", first_entry
+        for module, node in definitions:
+            self._dependencies.start(module, node)
+        return _READ, first_entry
+
+    def _own_definitions(self, cls: type, file: Path) -> list[tuple[Module, ast.ClassDef]]:
+        """Return what may define a class in its module's file, each with the module; none where it is another's."""
+        module = read(file, self._sources) if self._is_own(file) else None
+        return [] if module is None else [(module, node) for node in module.classes(cls.__name__, _line_within(cls))]
 
     def _members(self, cls: type) -> object:
         """Return the meanings of what a class holds, for one without source."""
@@ -102,7 +113,7 @@ class SourceReader:
             return reference(module)
         first_entry = len(self._dependencies.entries)
         self._dependencies.start_module(source)
-        return "read", first_entry
+        return _READ, first_entry
 
     def _is_own(self, file: Path) -> bool:
         return is_own(file, self._home)

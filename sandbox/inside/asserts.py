@@ -157,7 +157,7 @@ class Tests:
         if not is_judging and self._entry is None:
             self.plan += wrap_verdicts(tree, self._text, len(self.plan), set(self._lacking) | {SOLUTION})
         if "numpy" in whole and "numpy" in sys.modules:
-            values.ARRAYS[:] = [True]
+            values.send_arrays()
         self._code = compile(tree, TESTS_NAME, "exec", dont_inherit=True)
         if not is_judging and (self._entry is not None or not self.plan):
             raise ValueError(

@@ -129,7 +129,7 @@ class Peer:
             message |= self._lent()
         if self.shared_classes:
             message["shared_names"] = list(self.shared_classes)
-        if values.ARRAYS:
+        if values.sends_arrays():
             message["arrays"] = True
         if self.reads_output:
             message["reads_output"] = True

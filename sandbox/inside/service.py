@@ -132,7 +132,7 @@ class Service:
             if "shared_names" in call:
                 self._shared_names = frozenset(call["shared_names"])
             if "arrays" in call:
-                values.ARRAYS[:] = [True]
+                values.send_arrays()
             self._received = self._read_shared(call["shared"]) if "shared" in call else []
             arguments, keywords = plain.decode(call["arguments"]), plain.decode(call["keywords"])
             reply.update(self._perform(call, arguments, keywords))

@@ -13,7 +13,20 @@ from typing import Any
 
 from sandbox import plain
 
-_MAX_ARRAY = 1 << 20
+_MAX_ITEMS = 1 << 20  # of an array
+
+_sends_arrays = False
+
+
+def send_arrays() -> None:
+    """Let arrays travel as arrays from now on, because the tests have imported numpy; otherwise they are lists."""
+    global _sends_arrays
+    _sends_arrays = True
+
+
+def sends_arrays() -> bool:
+    """Return whether arrays travel as arrays."""
+    return _sends_arrays
 
 
 def write(value: Any, depth: int) -> Any:
@@ -79,10 +92,13 @@ def _write_factory(value: Any) -> Any:
 
 
 def _write_array(value: Any) -> Any:
-    """Return an array's type, shape and items; ``None`` where it holds objects, or the tests have no numpy."""
-    if "numpy" not in sys.modules or not ARRAYS or value.size > _MAX_ARRAY or value.dtype.hasobject:
+    """Return an array's type, shape and items; ``None``, by which it travels as a list or not at all, for some.
+
+    These are arrays of tests that have not imported numpy, arrays of objects, and those of more than 2**20 items.
+    """
+    if not _sends_arrays or value.size > _MAX_ITEMS or value.dtype.hasobject:
         return None
-    items = value.astype(str) if value.dtype.kind in "mM" else value
+    items = value.astype(str) if value.dtype.kind in "mM" else value  # dates and durations travel as text
     return (value.dtype.str, list(value.shape), items.ravel().tolist())
 
 
@@ -91,9 +107,6 @@ def _make_array(dtype: str, shape: list[int], items: list[Any]) -> Any:
 
     return numpy.array(items, dtype=dtype).reshape(shape)
 
-
-ARRAYS: list[bool] = []
-"""Whether arrays travel as arrays: not empty where the tests have imported numpy. Otherwise they are lists."""
 
 _Writer = tuple[str, Callable[[Any], Any]]
 _WRITERS: dict[tuple[str, str], _Writer] = {

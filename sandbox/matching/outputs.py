@@ -34,12 +34,13 @@ class OutputMatch(StrEnum):
 
 
 def output_matcher(match: str, tolerance: float | None = None) -> Callable[[str, str], bool]:
-    """Return the function of an output and the expected one that says whether they are the same.
+    """Return a function ``(output, expected) -> bool`` that compares by a rule.
 
     Args:
         match: A rule of :class:`OutputMatch`, by its name.
-        tolerance: How far a number may be off, absolutely or relative to the expected one: 0 or more, below 1.
-            ``None`` for :data:`DEFAULT_TOLERANCE`; for ``lines``, whose text is compared unless there is one, for none.
+        tolerance: How far a number may be off, absolutely or relative to the expected one; 0 or more, below 1. By
+            default :data:`DEFAULT_TOLERANCE`; the rule ``lines`` by default compares text, and numbers only if a
+            tolerance is given.
 
     Raises:
         CheckError: There is no such rule, or the tolerance makes no sense.

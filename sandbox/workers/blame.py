@@ -38,29 +38,40 @@ class End(NamedTuple):
     out_of_memory: bool = False  # whether the kernel has killed for want of memory since the last worker's end
 
 
-def ended(end: End, suspects: Mapping[int, bool], sent: Mapping[int, Call], first: int) -> dict[int, Fate]:
+def fates_after_end(
+    end: End, suspects: Mapping[int, bool], sent: Mapping[int, Call], first_alone: int
+) -> dict[int, Fate]:
     """Return the fates of the calls that may have brought a worker down; calls that are not named are innocent.
 
-    ``suspects`` are the calls that ran then, and whether each had left-over threads beside it; ``sent`` are all that it
-    had not answered; ``first`` is the first call that this worker was sent, where none can have run beside it, else 0.
-    Another call may be the cause of any other one's end, also one that was answered and left a thread.
+    Args:
+        end: How the worker ended.
+        suspects: The calls that ran then, and whether each had left-over threads beside it. Where the worker was cut
+            off and no call ran, all that it had not answered are suspects.
+        sent: All that it had not answered.
+        first_alone: The ticket of the worker's first call if nothing can have run beside it, else 0. Any other suspect
+            may owe its end to another call, even to one that was answered and left a thread.
     """
-    if end.cut_off:
-        message = describe_end(end.code) if end.code == BROKEN else f"the call {end.malformed or _CLOSED}"
-        suspects = suspects or dict.fromkeys(sent, False)
-    elif not killed_from_outside(end.code):
-        message = describe_end(end.code)
-    elif end.out_of_memory:
-        message = "the machine ran out of memory and the kernel killed the worker"
-    else:
-        message = f"{describe_end(end.code)} from outside"
-        return {ticket: lost(sent[ticket], message) for ticket in suspects}
-    report = f"{message}\n{end.console}" if end.console else message
-    planned = list(suspects) != [first]
+    if not end.cut_off and killed_from_outside(end.code) and not end.out_of_memory:
+        reason = f"{describe_end(end.code)} from outside"
+        return {ticket: lost(sent[ticket], reason) for ticket in suspects}
+    if end.cut_off and not suspects:
+        suspects = dict.fromkeys(sent, False)
+    cause = _cause(end)
+    report = f"{cause}\n{end.console}" if end.console else cause
+    is_only_first = list(suspects) == [first_alone]  # no call ran before or beside it that can have prepared this
     return {
-        ticket: _crashed(sent[ticket], report, shared=end.cut_off or tainted, planned=planned)
+        ticket: _crashed(sent[ticket], report, shared=end.cut_off or tainted, planned=not is_only_first)
         for ticket, tainted in suspects.items()
     }
+
+
+def _cause(end: End) -> str:
+    """Return why a worker ended, as the call that is blamed reports it."""
+    if end.cut_off and end.code != BROKEN:
+        return f"the call {end.malformed or _CLOSED}"
+    if not end.cut_off and killed_from_outside(end.code):  # and memory had run out: the others are lost
+        return "the machine ran out of memory and the kernel killed the worker"
+    return describe_end(end.code)
 
 
 def _crashed(call: Call, report: str, *, shared: bool, planned: bool) -> Fate:

@@ -46,21 +46,23 @@ class Prints:
 
 
 class PrintWriter:
-    """Writes a call's output as it comes, in the place of the last call's; a process that it forks writes none."""
+    """Writes a call's output as it comes, in the place of the last call's; a process that it forks writes none.
+
+    Order of writing, for a reader that takes no lock: ``_begin`` sets the ticket to 0, clears the counts, then sets the
+    new ticket; ``add`` writes the text before its length. A reader that finds the same ticket before and after reading
+    has text of that call alone; the count of dropped characters may be one print behind.
+    """
 
     def __init__(self, memory: mmap.mmap, integers: memoryview, at: int, here: Here) -> None:
         self._map, self._integers, self._word, self._forked = memory, integers, at // _WORD, here.forked
         self._text_at = self._end = at + _TEXT_AT
-        self._most = self._text_at + _MOST_BYTES
+        self._text_limit = self._text_at + _MOST_BYTES
         self._ticket = 0
         # Protects the end of the text among the call's threads; a signal's handler may print while its thread writes.
         self._lock = threading.RLock()
 
     def add(self, ticket: int, text: str, dropped: int) -> None:
-        """Add text of the call with this ticket; ``dropped`` characters of it have been left out so far.
-
-        The ticket is cleared first and the length is written last: a reader that sees it twice has that call's text.
-        """
+        """Add a call's text; ``dropped`` is how many characters of the call's output are left out so far."""
         if self._forked():
             return
         data = text.encode("utf-8", "backslashreplace")
@@ -68,7 +70,7 @@ class PrintWriter:
             if ticket != self._ticket:
                 self._begin(ticket)
             start, end = self._end, self._end + len(data)
-            if end > self._most:  # threads of a call may count past each other
+            if end > self._text_limit:  # two threads may both have had room by CallLog's count
                 return
             self._end = end  # before the text: what a signal's handler prints now comes after it
             self._map[start:end] = data

@@ -119,7 +119,7 @@ class Replacement:
             killed = not cut_off and blame.killed_from_outside(code)
             end = End(code, console, cut_off, slot.malformed, killed and self._ran_out_of_memory())
             sent = {ticket: call for ticket, (_, call) in slot.sent.items()}
-            self._ledger.answer_for(slot, blame.ended(end, unfinished, sent, slot.first_alone))
+            self._ledger.answer_for(slot, blame.fates_after_end(end, unfinished, sent, slot.first_alone))
         self._ledger.send_again(slot, list(slot.sent))
         self._fill(slot)
 

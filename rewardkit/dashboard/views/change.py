@@ -64,7 +64,7 @@ def view(opened: OpenRun, query: Query) -> Answer:
         "steps": [steps[0], steps[-1], len(steps)] if steps else None,
         "most_tried": MOST_TRIED,
         "changes": [_change(change, step) for change in run.changes[-MOST_CHANGES:]][::-1],
-        "texts": {label: _text(run, label) for label in labels},
+        "texts": {label: _version_source(run, label) for label in labels},
         "job": job_state,
     }
 
@@ -197,21 +197,27 @@ def _version(version: Version, *, shadow: bool) -> Answer:
     return row | {"shadow": shadow, "has_source": has_source}
 
 
-def _text(run: Run, label: str) -> Answer:
-    """Return the text of a version: its whole file where that is known, else its function with nothing around it."""
+def _version_source(run: Run, label: str) -> Answer:
+    """Return a version's source as the page shows it.
+
+    It is the version's whole file, or its function alone where the file is not recorded; then which function it is, its
+    own lines in that text, and the function's source.
+    """
     try:
         version = version_of(run, label)
-    except RecordError as absent:
-        raise NotThere(str(absent)) from None
+    except RecordError as error:
+        raise NotThere(str(error)) from None
     is_file = version.module is not None
     text = version.module if is_file else version.source
-    name = version.reference.rpartition(":")[2] if version.reference is not None else None
-    function = name or _only_function(text)
+    function = _function_name(version, text)
     lines = own_lines(text, function) if text is not None and function is not None else None
     return {"text": text, "whole": is_file, "function": function, "source": version.source, "own_lines": lines}
 
 
-def _only_function(text: str | None) -> str | None:
+def _function_name(version: Version, text: str | None) -> str | None:
+    """Return the name of a version's function: the one in its reference, else that of the text's only function."""
+    if version.reference is not None and (name := version.reference.rpartition(":")[2]):
+        return name
     try:
         return None if text is None else function_of(text, "")
     except RewardError:

@@ -56,7 +56,7 @@ _ABOUT = {
         "The mean length of a completion in tokens, with a band from the shortest to the longest of the step.",
     ),
     "truncated": _About(
-        "truncated", "training", "share", "The share of completions that end at the most tokens allowed:"
+        "truncated", "training", "share", "The share of completions that end at the token limit:"
         " TRL's completions/clipped_ratio."
     ),
 }  # fmt: skip

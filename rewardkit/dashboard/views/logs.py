@@ -131,18 +131,20 @@ def _completion(completion: Completion) -> dict[str, Any]:
 
 
 def _counts(opened: OpenRun, query: Query) -> dict[str, Any]:
-    """Return, by version and cause, how many calls failed or were skipped, where, and the last error of each."""
+    """Return, by version and cause, how many calls failed or were skipped, where, and the last error of each.
+
+    Each version also has bars over the whole run.
+    """
     run, filters = opened.run, filters_of(opened.run, query)
-    split = query.choice("split", SPLITS)
-    rows = [row for name in ([split] if split else SPLITS) for row in summaries(opened, name)]
+    rows = [row for split in ([filters.split] if filters.split else SPLITS) for row in summaries(opened, split)]
     steps = [row.step for row in rows if row.step is not None]
     span = (min(steps), max(steps)) if steps else None
-    inside = [row for row in rows if _is_in(row, filters)]
+    rows_in_steps = [row for row in rows if _is_in(row, filters)]
     return {
         "steps": span,
         "width": _width(span),
-        "rewards": [_strip(name, number, rows, inside, span) for name, number in _versions(rows)],
-        "faults": _faults(run, inside, filters),
+        "rewards": [_strip(name, number, rows, rows_in_steps, span) for name, number in _versions(rows)],
+        "faults": _faults(run, rows_in_steps, filters),
     }
 
 

@@ -26,7 +26,7 @@ def call(terms: Terms = USUAL) -> Call:
 
 def fate_of(end: End, terms: Terms, *, tainted: bool = False, is_first: bool = True) -> Fate:
     """Return the fate of call 7, which ran as its worker ended."""
-    (fate,) = blame.ended(end, {7: tainted}, {7: call(terms)}, 7 if is_first else 3).values()
+    (fate,) = blame.fates_after_end(end, {7: tainted}, {7: call(terms)}, 7 if is_first else 3).values()
     return fate
 
 
@@ -68,19 +68,19 @@ def test_the_end_of_a_worker_is_held_against_a_call_only_where_nobody_else_can_h
 def test_of_several_that_ran_each_goes_alone() -> None:
     """Where several calls ran as a process ended, none is blamed before it has run by itself."""
     sent = {1: call(), 2: call(), 3: call()}
-    fates = blame.ended(End(SEGFAULT), {1: False, 2: False}, sent, 1)
+    fates = blame.fates_after_end(End(SEGFAULT), {1: False, 2: False}, sent, 1)
     assert fates == {1: Fate(ALONE), 2: Fate(ALONE)}
 
 
 def test_a_worker_cut_off_while_nothing_ran_doubts_all_that_it_was_sent() -> None:
     """Whatever closed its descriptors is among the calls that it has not answered."""
-    fates = blame.ended(End(KILLED, cut_off=True), {}, {1: call(), 2: call()}, 1)
+    fates = blame.fates_after_end(End(KILLED, cut_off=True), {}, {1: call(), 2: call()}, 1)
     assert fates == {1: Fate(ALONE), 2: Fate(ALONE)}
 
 
 def test_who_did_not_run_is_innocent() -> None:
     """A worker that ends while no call runs costs no call anything."""
-    assert blame.ended(End(SEGFAULT), {}, {1: call(), 2: call()}, 1) == {}
+    assert blame.fates_after_end(End(SEGFAULT), {}, {1: call(), 2: call()}, 1) == {}
 
 
 @pytest.mark.parametrize(
