@@ -23,7 +23,7 @@ def _sections(name: str) -> dict[str, str]:
 
 
 ATTACKS = _sections("forging_completions.txt")
-FORMS = _sections("tests_of_a_token.txt")
+FORMS = _sections("token_tests.txt")
 
 
 @pytest.fixture(scope="module")
