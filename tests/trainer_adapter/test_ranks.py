@@ -74,7 +74,7 @@ def as_ranks(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[Callable[[Ra
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(WAIT_S)
+            thread.join(3 * WAIT_S)  # a rank that waits in vain says so before
         assert not any(thread.is_alive() for thread in threads)
         return ended
 
