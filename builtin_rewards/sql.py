@@ -45,7 +45,9 @@ _ABSOLUTE = 1e-9  # absolute difference up to which two numbers are equal, for t
 _SHOWN_CHARS = 200
 _LIMIT = re.compile(r"(?i)(?:limit\s+(?:(?P<before>\d+)\s*,\s*)?\d+(?:\s+offset\s+(?P<offset>\d+))?\s*)?")
 _HIDDEN = re.compile(r"""--[^\n]*+|/\*(?>[^*]|\*(?!/))*+(?:\*/)?|'[^']*+'?|"[^"]*+"?|`[^`]*+`?|\[[^\]]*+\]?""")
-_INLINE_QUERY = re.compile(r"(?i)(?<!`)`\s*((?:select|with|values)\b[^`]+)`(?!`)")
+_QUERY_START = r"\s*(?:select|with|values)\b"
+_IS_QUERY = re.compile(rf"(?i){_QUERY_START}")
+_INLINE_QUERY = re.compile(rf"(?i)(?<!`)`({_QUERY_START}[^`]+)`(?!`)")
 _INNER = re.compile(r"\([^()]*\)")  # removed from the inside out
 _Value = tuple[int, Any]
 _Row = tuple[_Value, ...]  # a row, each value behind the number of its kind
@@ -124,7 +126,7 @@ def sql_result(
                 return Score(None, reason="the gold query returns no rows: any query that finds nothing would match")
             query = _query_in(final_answer(completion, (AnswerRule.TAG,)))
             try:
-                result = run(query or "")
+                result = run(query)
             except _QueryError as error:
                 return Score(0.0, reason=str(error) if query else "no query in the completion")
         difference = _difference(gold, result, *expectation, tolerance, any_column_order)
@@ -137,7 +139,7 @@ def sql_result(
 def _query_in(answer: str) -> str:
     """Return the last fenced query of an answer, else the last one in backticks, else all of it, without its end."""
     code = last_code(answer, _MARKS) or ""
-    inline = _INLINE_QUERY.findall(code) if code == answer else []
+    inline = _INLINE_QUERY.findall(code) if code == answer and not _IS_QUERY.match(answer) else []
     return (inline[-1] if inline else code).rstrip("; \t\r\n")
 
 

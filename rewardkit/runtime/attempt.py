@@ -66,7 +66,7 @@ def attempt(
 
 async def attempt_async(
     spec: RewardSpec, rollouts: Sequence[Rollout | Arrived], context: CallContext, places: Sequence[int]
-) -> CallFinding | float:
+) -> CallFinding:
     """Run an ``async def`` reward once, as :func:`attempt` does a plain one.
 
     Raises:
@@ -80,8 +80,6 @@ async def attempt_async(
         raise
     except BaseException as error:
         return _with_hint(spec, failure_of(error))
-    if type(value) is float and spec.any_finite_score and value - value == 0.0:
-        return value
     return finding_of(spec, value, len(rollouts))
 
 

@@ -39,6 +39,7 @@ quick = sql_result(timeout_s=0.3)
         ("SELECT name FROM city", "`SELECT name FROM city`", 1.0),
         ("SELECT name FROM city", "Not `SELECT 1`, but `SELECT name FROM city;`.", 1.0),
         ("SELECT name FROM city", "SELECT `name` FROM `city`", 1.0),
+        ("SELECT name FROM city", "select name as `with tax` from city", 1.0),
         ("SELECT name FROM city", "<think>hm</think><answer>SELECT name FROM city</answer>", 1.0),
         ("SELECT name FROM city", "SELECT name FROM city;<|im_end|>", 1.0),
         ("SELECT name FROM city", "<answer>SELECT name FROM city</answer><answer>SELECT 1</answer>", 0.0),
