@@ -11,11 +11,11 @@ import os
 import sys
 from typing import Any
 
+from sandbox.inside.peer import short
 from sandbox.inside.runner import PEER, TESTS_NAME, UNTOLD, describe, emit, fresh_module, run_programs
 
 _PIECE = 1 << 16
 _HELLO = b"+"  # what the program's process sends before the program runs
-_MAX_PREVIEW = 80
 
 
 def converse(request: dict[str, Any]) -> int:
@@ -88,7 +88,7 @@ def interact(request: dict[str, Any]) -> int:
         exec(compile(request["interactor"], TESTS_NAME, "exec", dont_inherit=True), names)  # noqa: S102 - the row's
         value = names["interact"](request["input"], request["expected"], line.read, line.write)
         is_share = isinstance(value, bool | int | float) and 0 <= value <= 1
-        emit({"share": float(value)} if is_share else {"odd": repr(value)[:_MAX_PREVIEW]})
+        emit({"share": float(value)} if is_share else {"odd": short(value)})
     except BaseException as error:
         emit({"raised": describe(error)})
     return 0

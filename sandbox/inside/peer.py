@@ -394,6 +394,7 @@ def names_of(hello: dict[str, Any], part: str) -> Iterator[str]:
 
 
 def short(value: object) -> str:
+    """Return a value as a report shows it."""
     try:
         text = f"<{type(value).__name__}>" if issubclass(type(value), Remote) else repr(value)
     except Exception:  # an integer of very many digits, or a value of a class of the tests

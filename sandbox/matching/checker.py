@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from sandbox.errors import CheckError
+from sandbox.reports import preview
 from sandbox.results import ExecutionResult, ExecutionStatus
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ _FUNCTION = re.compile(r"^def[ \t]+check[ \t]*\(", re.MULTILINE)
 _FILES = ("input.txt", "expected.txt", "output.txt")  # arguments of a checker that is a program, in this order
 _WORDS = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
 _MAX_PROVED = 4_096
-_PREVIEW_CHARS = 80
 _NO_TIME = "no time was left for it"
 _proved: set[bytes] = set()  # digests of checkers with the expected outputs that they could judge
 
@@ -138,4 +138,4 @@ def _share(value: object) -> CheckerAnswer:
 
 
 def _nonsense(verb: str, value: object) -> CheckerAnswer:
-    return CheckerAnswer(None, f"it {verb} {repr(value)[:_PREVIEW_CHARS]}: expected yes, no or a share from 0 to 1")
+    return CheckerAnswer(None, f"it {verb} {preview(value)}: expected yes, no or a share from 0 to 1")

@@ -112,6 +112,10 @@ def test_an_interactor_may_speak_first(sandbox: Sandbox, program: str, is_right:
         ("def interact(input, expected, read, write):\n    while True: pass", "not done within"),
         ("def interact(input, expected, read, write):\n    return 'well'", "it returned 'well': expected a bool"),
         ("def interact(input, expected, read, write):\n    read()\n    return 7", "it returned 7: expected a bool"),
+        (
+            "def interact(input, expected, read, write):\n    read()\n    return 10 ** 5_000",
+            "it returned a very long int: expected a bool",
+        ),
         ("import os; os._exit(0)", "it ended without an answer"),
     ],
 )

@@ -63,6 +63,7 @@ def test_a_checker_says_yes_no_or_a_share(
         ("def check(input, output, expected):\n    return 2", "it returned 2: expected"),
         ("def check(input, output, expected):\n    return float('nan')", "it returned nan: expected"),
         ("def check(input, output, expected):\n    return None", "it returned None: expected"),
+        ("def check(input, output, expected):\n    return 10 ** 5_000", "it returned a very long int: expected"),
         ("def check(output):\n    return True", "TypeError"),
         ("def check(input, output, expected):\n    return input == '5'\nimport os; os._exit(0)", "check 0"),
         ("def check(input, output, expected):\n    while True: pass", "not done within"),
@@ -93,11 +94,12 @@ def check(input, output, expected):
         import os
         os._exit(0)
     if output == "nonsense": return output
+    if output == "long": return 10 ** 5_000
     return output == expected
 """
 
 
-@pytest.mark.parametrize("output", ["raise", "hang", "end", "nonsense"])
+@pytest.mark.parametrize("output", ["raise", "hang", "end", "nonsense", "long"])
 def test_an_output_that_a_sound_checker_cannot_judge_is_wrong(sandbox: Sandbox, output: str) -> None:
     """The other outputs are judged all the same."""
     checks = [ProgramCheck(text, "right") for text in ("right", output, "right")]
