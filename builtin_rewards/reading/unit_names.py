@@ -7,8 +7,6 @@ worth is pint's to say.
 
 from __future__ import annotations
 
-import re
-
 from builtin_rewards.reading.expressions import FUNCTION_NAMES, GREEK
 
 # Symbols count in their own case, those of the first line with each prefix; `pm` is a time of day.
@@ -35,6 +33,8 @@ _OTHER_NAMES_TEXT = """
 radian=rad feet=foot inches=inch lbs=lb kilo=kilogram kmh=kph rev=turn revolution=turn deg=degree degc=degC degf=degF
 celsius=degC fahrenheit=degF centigrade=degC centuries=century henries=henry
 lightyear=light_year au=astronomical_unit
+"""
+_CURRENCIES_TEXT = """
 usd=dollar buck=dollar cent=us_cent penny=us_cent pennies=us_cent eur=euro jpy=yen inr=rupee cny=yuan rmb=yuan
 renminbi=yuan krw=won chf=franc rub=ruble rouble=ruble pln=zloty thb=baht ngn=naira vnd=dong try=lira php=peso mxn=peso
 gbp=sterling sek=krone nok=krone dkk=krone czk=koruna brl=real cad=cad aud=aud nzd=nzd sgd=sgd hkd=hkd twd=twd zar=zar
@@ -51,13 +51,14 @@ def _pairs(text: str) -> dict[str, str]:
     return dict(pair.split("=") for pair in text.split())
 
 
-_OTHER_NAMES, _MONEY_SIGNS = _pairs(_OTHER_NAMES_TEXT), _pairs(_MONEY_SIGNS_TEXT)
+_CURRENCIES, _MONEY_SIGNS = _pairs(_CURRENCIES_TEXT), _pairs(_MONEY_SIGNS_TEXT)
+_OTHER_NAMES = _pairs(_OTHER_NAMES_TEXT) | _CURRENCIES
 _ROUBLES = "\u0440\u0443\u0431"
-_CODE = "|".join(re.findall(r"\b([a-z]{3})=", _OTHER_NAMES_TEXT.partition("lightyear")[2])).upper()
+_CODE = "|".join(name.upper() for name in _CURRENCIES if len(name) == 3)
 # Patterns of the signs and codes before a number, and behind it.
 MONEY = rf"(?:(?:(?<![A-Za-z])[A-Z]{{1,3}})?\$|[€£¥₹¢฿\u20a0-\u20cf]|\bRs\b\.?|\b(?:{_CODE})\b)"
 MONEY_BEHIND = rf"[$€£¥₹¢฿\u20a0-\u20cf元円원]|zł\b|Kč\b|kr\b|{_ROUBLES}\w{{0,3}}\b\.?"
-_NAMES_OF_MONEY = {*_MONEY_SIGNS.values(), *re.findall(r"=(\w+)", _OTHER_NAMES_TEXT.partition("lightyear")[2])}
+_NAMES_OF_MONEY = {*_MONEY_SIGNS.values(), *_CURRENCIES.values()}
 # A sign may be that of several currencies.
 _ALIKE = {"dollar": {"aud", "cad", "hkd", "twd", "nzd", "sgd"}, "yen_sign": {"yen", "yuan"}, "sterling": {"pound"}}
 
@@ -67,7 +68,7 @@ def money_of(sign: str) -> str:
     name = sign.strip(". ")
     if name.startswith(_ROUBLES):
         return "ruble"
-    return _MONEY_SIGNS.get(name) or _OTHER_NAMES.get(name.lower()) or ("dollar" if name.endswith("$") else name)
+    return _MONEY_SIGNS.get(name) or _CURRENCIES.get(name.lower()) or ("dollar" if name.endswith("$") else name)
 
 
 def is_money(name: str) -> bool:

@@ -60,6 +60,7 @@ CASES = (
     Case((" hours", " h", " hrs", r"\text{ h}", " hour"), (("60", "minutes"), ("3600", "s")), (" days", " meters")),
     Case((" rad/s", r"\text{ rad/s}"), (), (" rad", " m/s")),
     Case((" Hz", " hertz", r"\text{ Hz}"), (("0.001", "kHz"),), (" N",)),
+    Case((" light years", " light-years", " lightyears"), (), (" light years per year", " hours")),
     Case((" dollars", " USD", r"\text{ dollars}", "$"), (("100", "cents"),), (" €", " yen", " miles")),
     Case((" €", "€", " euros", " EUR", r"\text{ €}"), (), (" £", " dollars", " kg")),
     Case(
