@@ -165,14 +165,13 @@ def _read_span(text: str) -> RealSpan | None:
     match = _BRACKETS.fullmatch(text.strip())
     if match is None:
         return None
-    ends = [None if _INFINITE.fullmatch(end) else read_rational(end) for end in match.group(2, 3)]
-    is_number = [end is not None for end in ends]
-    is_infinite = [bool(_INFINITE.fullmatch(end)) for end in match.group(2, 3)]
-    if not all(map(bool.__or__, is_number, is_infinite)) or (is_infinite[0] and match[2][0] != "-"):
+    is_below = match[2].startswith("-") and _INFINITE.fullmatch(match[2]) is not None
+    is_above = not match[3].startswith("-") and _INFINITE.fullmatch(match[3]) is not None
+    span = RealSpan(read_rational(match[2]), read_rational(match[3]), match[1] == "[", match[4] == "]")
+    if (span.low is None) != is_below or (span.high is None) != is_above:
         return None
-    span = RealSpan(ends[0], ends[1], match[1] == "[", match[4] == "]")
     is_ordered = span.low is None or span.high is None or span.low < span.high
-    has_infinity = (span.low is None and span.has_low) or (span.high is None and span.has_high)
+    has_infinity = (is_below and span.has_low) or (is_above and span.has_high)
     return span if is_ordered and not has_infinity else None
 
 

@@ -61,6 +61,8 @@ class CalendarDay:
 
     def perturbations(self) -> Iterator[Writing]:
         for name, days in (("a day later", 1), ("a day earlier", -1), ("a month later", 31), ("a year earlier", -365)):
+            if not date.min.toordinal() <= self.day.toordinal() + days <= date.max.toordinal():
+                continue
             other = CalendarDay(self.day + timedelta(days=days))
             yield Writing(name, other.text)
             yield Writing(f"{name}, in words", f"{other._month} {other.day.day}, {other.day.year}")
@@ -144,7 +146,8 @@ class Angle:
         for name, degrees in (("another angle", self.degrees + 10), ("a degree less", self.degrees - 1)):
             yield Writing(name, Angle(degrees).text)
         yield Writing("with a minus", f"-{self.degrees}^\\circ")
-        yield Writing("the rest of a circle", Angle(361 - self.degrees).text)
+        if self.degrees != 180:
+            yield Writing("the rest of a circle", Angle(360 - self.degrees).text)
         yield Writing("with a power", f"{self.degrees}^2")
         yield Writing("with a second answer", f"{self.text} or {Angle(self.degrees + 20).text}")
         yield Writing("in meters", f"{self.degrees}\\text{{ meters}}")

@@ -198,5 +198,5 @@ class Money:
                 yield Writing("another currency", replace(self, currency=currency).text)
                 yield Writing("another currency's code", f"{self._digits} {currency.code}")
                 yield Writing("another currency in words", f"{self._digits} {currency.name}")
-        yield Writing("as a share", f"{self._digits.replace(',', '')}\\text{{ meters}}")
+        yield Writing("in meters", f"{self._digits.replace(',', '')}\\text{{ meters}}")
         yield Writing("with a second answer", f"{self.text} or {replace(self, amount=self.amount + 3).text}")

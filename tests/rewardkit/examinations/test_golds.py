@@ -58,7 +58,14 @@ def test_forms_that_a_reward_misses_are_named() -> None:
     assert {"not_recognised"} == kinds
 
 
-@pytest.mark.parametrize("golds", [["a long sentence that is no answer of a kind, but a text"], [""]])
+@pytest.mark.parametrize("gold", ["0001-01-01", "9999-12-31"])
+def test_days_at_the_ends_of_the_calendar_are_examined(gold: str) -> None:
+    assert 1 == _examined(exact_match, [gold]).rows
+
+
+@pytest.mark.parametrize(
+    "golds", [["a long sentence that is no answer of a kind, but a text"], [""], ["(2, -\\infty)"], ["(\\infty, 2)"]]
+)
 def test_golds_of_no_known_kind_are_passed_over(golds: list[str]) -> None:
     assert 0 == _examined(math_answer, golds).rows
 
