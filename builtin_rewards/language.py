@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import re
-from typing import Any
 
 from builtin_rewards.adjustable import adjustable, require
-from builtin_rewards.extras import extra
+from builtin_rewards.reading.likely_languages import language_shares
 from builtin_rewards.reading.markdown import split_fences, without_code
 from builtin_rewards.reading.normalisation import fold
 from builtin_rewards.reading.thoughts import after_thinking
@@ -28,7 +26,6 @@ _CHINESE = {"zh-cn": ("gb2312", "big5"), "zh-tw": ("big5", "gb2312")}
 _NO_LANGUAGE = "zxx"  # the code of ISO 639-2 for no linguistic content
 _LEAST, _DOUBT, _SURE, _SURE_LATIN = 0.25, 0.2, 0.5, 0.6
 _PIECES = 12
-_PIECE_CHARS = 1_000  # the detector's time grows with the text
 _PIECE_LETTERS = 40  # fewer tell the detector too little
 _LINE_CHARS = 240
 _NO_WORDS = re.compile(r"https?://\S+|\\[A-Za-z]+|[0-9=+*/<>^{}$\\|#%_~-]+")
@@ -40,12 +37,6 @@ _LATIN = re.compile("[A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\
 _NOT_LATIN = re.compile("[^\x00-\u036f\u1e00-\u206f]+")
 # The marks of fenced blocks that hold text and no code.
 _PROSE = ("", "text", "txt", "plaintext", "plain", "markdown", "md", "json")
-
-
-@functools.cache
-def _detector() -> Any:
-    module = extra("py3langid.langid")
-    return module.LanguageIdentifier.from_model_file(module.MODEL_FILE, norm_probs=True)
 
 
 def _code(language: str) -> str | None:
@@ -117,7 +108,7 @@ def _count_letters(piece: str, code: str) -> tuple[int, int]:
 
 def _is_in_language(text: str, code: str, *, alone: bool) -> bool | None:
     """Whether a text is in the language, ``None`` where unknown; Latin names stand in texts of every language."""
-    shares = dict(_detector().rank(text[:_PIECE_CHARS]))
+    shares = language_shares(text)
     language = code.partition("-")[0]
     share = sum(shares.pop(variety) for variety in (language, *_VARIETIES.get(language, ())))
     likeliest = max(shares, key=shares.__getitem__)

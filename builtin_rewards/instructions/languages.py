@@ -6,10 +6,10 @@ import functools
 from typing import Any
 
 from builtin_rewards.extras import extra
+from builtin_rewards.reading.likely_languages import language_shares
 
 _SEED = 0  # langdetect draws at random
 _LOOKED_AT = 20_000  # characters; more do not change the language
-_RANKED_CHARS = 1_000  # of those, what py3langid is asked about: its time grows with the text
 _FEW_LETTERS = 20
 _RULED_OUT = 0.15  # a language of a short text is ruled out where another one is likelier by more than 1 / 0.15
 
@@ -19,12 +19,6 @@ def _detectors() -> Any:
     factory = extra("langdetect.detector_factory")
     factory.init_factory()
     return factory._factory
-
-
-@functools.cache
-def _ranker() -> Any:
-    module = extra("py3langid.langid")
-    return module.LanguageIdentifier.from_model_file(module.MODEL_FILE, norm_probs=True)
 
 
 def known_languages() -> frozenset[str]:
@@ -54,6 +48,6 @@ def is_in_language(text: str, language: str) -> bool:
     is_told = letters > 0 and text_language(text) == language
     if is_told or not letters or "-" in language:  # py3langid does not tell zh-cn from zh-tw
         return is_told
-    likelihoods = {code: float(share) for code, share in _ranker().rank(text[:_RANKED_CHARS])}
+    likelihoods = language_shares(text)
     share, highest = likelihoods.get(language, 0.0), max(likelihoods.values())
     return share == highest or (letters < _FEW_LETTERS and share > _RULED_OUT * highest)

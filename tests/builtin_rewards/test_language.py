@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from builtin_rewards import language
+from builtin_rewards.extras import extra
 from builtin_rewards.language import language_is
+from builtin_rewards.reading import likely_languages
 
 TEXTS = Path(__file__).parents[1] / "benchmarks" / "data" / "languages.jsonl"
 ENGLISH = "The committee met on Thursday to discuss whether the old bridge should be repaired or replaced."
@@ -136,17 +138,17 @@ def test_language_by_setting() -> None:
 
 def test_the_languages_are_the_detectors() -> None:
     """Each code that is taken is one that it can give."""
-    known = set(language._detector().labels)
+    known = set(likely_languages.detector().labels)
     assert known - {language._NO_LANGUAGE} == language._LANGUAGES
     assert known.issuperset(part for parts in language._VARIETIES.values() for part in parts)
     assert {code.partition("-")[0] for code in language._ALIASES.values()} <= known
 
 
 def test_without_the_detector_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is needed by this reward alone."""
+    """It is loaded at its first use."""
     monkeypatch.setitem(sys.modules, "py3langid.langid", None)
-    language._detector.cache_clear()
-    language.extra.cache_clear()
+    likely_languages.detector.cache_clear()
+    extra.cache_clear()
     with pytest.raises(ImportError, match=r"needs py3langid\.langid: pip install py3langid$"):
         language_is.function(ENGLISH)
 
@@ -160,7 +162,7 @@ def test_a_missing_module_names_the_package_that_brings_it(
     """And that only: no index knows the module's name."""
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=f"pip install {package}$"):
-        language.extra.__wrapped__(module)
+        extra.__wrapped__(module)
 
 
 @pytest.mark.parametrize(("settings", "words"), [({"language": "xx"}, "language"), ({"min_letters": 0}, "min_letters")])
