@@ -108,9 +108,10 @@ class ExceptionInfo:
 
 
 class _Raises(contextlib.AbstractContextManager[Any]):
-    def __init__(self, kinds: Any, pattern: Any) -> None:
+    def __init__(self, kinds: Any, pattern: Any, check: Any) -> None:
         self._kinds = kinds
         self._pattern = pattern
+        self._check = check
         self._info = ExceptionInfo()
 
     def __enter__(self) -> ExceptionInfo:
@@ -123,11 +124,15 @@ class _Raises(contextlib.AbstractContextManager[Any]):
         if not isinstance(error, self._kinds):
             return False
         self._info.value = error
-        return self._pattern is None or self._info.match(self._pattern)
+        if self._pattern is not None:
+            self._info.match(self._pattern)
+        if self._check is not None and not self._check(error):
+            raise Failed(f"the check of {error!r} did not return True")
+        return True
 
 
 def raises(expected_exception: Any, *arguments: Any, match: Any = None, check: Any = None, **keywords: Any) -> Any:
-    manager = _Raises(expected_exception, match)
+    manager = _Raises(expected_exception, match, check)
     if not arguments:
         return manager
     with manager as info:
