@@ -305,7 +305,7 @@ class Tests:
         try:
             case.run()
         except pytest_stand_in.Skipped:
-            self.in_case = False
+            self.report_case(case.label, None, "")
         except (Exception, SystemExit) as error:
             if self.is_fault(error):
                 self.peer.fault(f"{case.label}: {type(error).__name__}: {error}")
@@ -318,10 +318,12 @@ class Tests:
         self.swallowed = ""
         self.peer.last = ""
 
-    def report_case(self, label: str, passed: bool, why: str) -> None:
-        """Report a test that has run, and leave it."""
+    def report_case(self, label: str, passed: bool | None, why: str) -> None:
+        """Report a test that has ended, and leave it; one that was skipped (``None``) counts neither way."""
         self.in_case = False
         self._reported.add(label)
+        if passed is None:
+            return
         if not passed or self.swallowed:
             last = self.peer.last[:MAX_LAST]
             emit({"case": label, "passed": False, "why": (why or self.swallowed)[:200], "last": last})

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-Report = Callable[[str, bool, str], None]
-"""Is told of a test that has run: its name, whether it passed, and why not."""
+Report = Callable[[str, bool | None, str], None]
+"""Is told of a test that has ended: its name, whether it passed (``None`` where it was skipped), and why not."""
 _TAKEN_ALONG = {("sys", "stdout"), ("sys", "stderr"), ("sys", "stdin"), ("builtins", "input"), ("builtins", "print")}
 
 
@@ -29,8 +29,8 @@ def prepare(begin: Callable[[], None], report: Report) -> None:
         problems = [*own.failures, *own.errors]
         if own.unexpectedSuccesses or problems:
             report(_name(test), False, _last_line(problems[0][1]) if problems else "it passed, which was not expected")
-        elif not own.skipped:
-            report(_name(test), True, "")
+        else:
+            report(_name(test), None if own.skipped else True, "")
         if result is not None:
             result.testsRun += 1
             result.failures += own.failures
