@@ -10,7 +10,7 @@ from math import isqrt
 from random import Random
 from typing import ClassVar, Self
 
-from rewardkit.renderings.numerals import latex, plain, read_rational, rounded
+from rewardkit.renderings.numerals import coefficient, latex, plain, read_rational, rounded, signed
 from rewardkit.renderings.writing import Writing
 
 _SQUARE_FREE = (2, 3, 5, 6, 7, 10, 11, 13, 14, 15)
@@ -26,15 +26,6 @@ _MULTIPLE_OF_PI = re.compile(
     rf"{_SIGN}(?:\\[dt]?frac\s*\{{\s*(?P<factor>\d{{0,6}})\s*\\pi\s*\}}\s*\{{\s*(?P<divisor>\d{{1,6}})\s*\}}"
     r"|(?P<number>\\[dt]?frac\{\d{1,6}\}\{\d{1,6}\}|\d{0,6}(?:\.\d{1,6})?)\s*(?:\\pi|\u03c0|pi\b)(?:\s*/\s*(?P<under>\d{1,6}))?)"
 )
-
-
-def _signed(sign: str, value: Fraction) -> Fraction:
-    return -value if sign in ("-", "\u2212") and sign else value
-
-
-def _coefficient(value: Fraction) -> str:
-    """Return a factor before a sign as it is written: nothing for 1, a minus for -1."""
-    return "-" * (value < 0) if abs(value) == 1 else latex(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +50,14 @@ class RootNumber:
             return None
         groups = match.groupdict()
         under = int(groups.get("under") or groups.get("u1") or groups["u2"] or 0)
-        factor = int(_signed(match["sign"], Fraction(match["factor"] or 1)))
+        factor = signed(match["sign"], int(match["factor"] or 1))
         square = next((n for n in range(isqrt(under), 0, -1) if under % n**2 == 0), 1)
         under //= square**2
         return cls(factor * square, under, int(groups.get("whole") or 0)) if under > 1 and factor else None
 
     @property
     def text(self) -> str:
-        term = f"{_coefficient(Fraction(self.factor))}\\sqrt{{{self.under}}}"
+        term = f"{coefficient(self.factor)}\\sqrt{{{self.under}}}"
         return self._add(term)
 
     def _add(self, term: str) -> str:
@@ -132,7 +123,7 @@ class MultipleOfPi:
             return None
         number = read_rational(match["number"] or match["factor"] or "1")
         divisor = int(match["divisor"] or match["under"] or 1)
-        return cls(_signed(match["sign"], number / divisor)) if number and divisor else None
+        return cls(signed(match["sign"], number / divisor)) if number and divisor else None
 
     @property
     def text(self) -> str:
@@ -161,7 +152,7 @@ class MultipleOfPi:
         yield Writing("a half more", MultipleOfPi(self.factor + Fraction(1, 2) * (1 if self.factor > 0 else -1)).text)
         yield Writing("upside down", f"\\frac{{{self.factor.denominator}}}{{{self.factor.numerator}\\pi}}")
         yield Writing("without pi", plain(self.factor))
-        yield Writing("pi squared", f"{_coefficient(self.factor)}\\pi^2")
+        yield Writing("pi squared", f"{coefficient(self.factor)}\\pi^2")
         yield Writing("a variable behind", f"{self.text} x")
         yield Writing("rounded", rounded(self.factor * _PI, 2))
         yield Writing("with a second answer", f"{self.text}, {MultipleOfPi(self.factor + 3).text}")

@@ -43,6 +43,22 @@ def _changed_numbers(numbers: Numbers) -> Iterator[tuple[str, Numbers]]:
     yield "a number added", (*numbers, numbers[-1] + 20)
 
 
+def _decimal_or_latex(number: Fraction) -> str:
+    return decimal(number) or latex(number)
+
+
+def _listing(numbers: Sequence[Fraction], comma: str = ", ", write: Callable[[Fraction], str] = latex) -> str:
+    return comma.join(map(write, numbers))
+
+
+def _braced(numbers: Sequence[Fraction], comma: str = ", ") -> str:
+    return f"\\{{{_listing(numbers, comma)}\\}}"
+
+
+def _point(numbers: Sequence[Fraction], comma: str = ", ", write: Callable[[Fraction], str] = latex) -> str:
+    return f"({_listing(numbers, comma, write)})"
+
+
 @dataclass(frozen=True, slots=True)
 class NumberSet:
     """Two or more different numbers without an order, in braces or not."""
@@ -71,21 +87,19 @@ class NumberSet:
     def text(self) -> str:
         return self._write(self.numbers)
 
-    def _write(self, numbers: Sequence[Fraction]) -> str:
-        listing = ", ".join(map(latex, numbers))
-        return f"\\{{{listing}\\}}" if self.has_braces else listing
+    def _write(self, numbers: Sequence[Fraction], comma: str = ", ") -> str:
+        return _braced(numbers, comma) if self.has_braces else _listing(numbers, comma)
 
     def renderings(self) -> Iterator[Writing]:
         numbers = self.numbers
         yield Writing("in another order", self._write(numbers[::-1]))
         yield Writing("beginning elsewhere", self._write((*numbers[1:], numbers[0])))
-        yield Writing("without blanks", ",".join(map(latex, numbers)) if not self.has_braces else _braced(numbers, ","))
-        yield Writing("in braces", _braced(numbers, ", "))
-        yield Writing("in growing braces", f"\\left\\{{{', '.join(map(latex, numbers))}\\right\\}}")
-        yield Writing("as a list", ", ".join(map(latex, numbers)))
-        yield Writing("with a name", f"x = {', '.join(map(latex, numbers))}")
-        *first, last = map(latex, numbers)
-        yield Writing("with a word before the last", f"{', '.join(first)} \\text{{ and }} {last}")
+        yield Writing("without blanks", self._write(numbers, ","))
+        yield Writing("in braces", _braced(numbers))
+        yield Writing("in growing braces", f"\\left\\{{{_listing(numbers)}\\right\\}}")
+        yield Writing("as a list", _listing(numbers))
+        yield Writing("with a name", f"x = {_listing(numbers)}")
+        yield Writing("with a word before the last", f"{_listing(numbers[:-1])} \\text{{ and }} {latex(numbers[-1])}")
         yield Writing("as equations", " \\text{ or } ".join(f"x = {latex(number)}" for number in numbers))
 
     def perturbations(self) -> Iterator[Writing]:
@@ -93,16 +107,12 @@ class NumberSet:
             if set(numbers) != set(self.numbers) and numbers:
                 yield Writing(name, self._write(numbers))
         if len(self.numbers) > 2:
-            yield Writing("a point", f"({', '.join(map(latex, self.numbers))})")
+            yield Writing("a point", _point(self.numbers))
         low, high = self.numbers[0], self.numbers[-1]
         yield Writing("an interval", f"[{latex(low)}, {latex(high)}]")
         total = sum(self.numbers, Fraction(0))
         if total not in self.numbers:
             yield Writing("its sum", plain(total))
-
-
-def _braced(numbers: Sequence[Fraction], comma: str) -> str:
-    return f"\\{{{comma.join(map(latex, numbers))}\\}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +138,16 @@ class Point:
         return _point(self.numbers)
 
     def renderings(self) -> Iterator[Writing]:
-        yield Writing("without blanks", f"({','.join(map(latex, self.numbers))})")
-        yield Writing("with growing brackets", f"\\left({', '.join(map(latex, self.numbers))}\\right)")
-        yield Writing("with big brackets", f"\\Big({', '.join(map(latex, self.numbers))}\\Big)")
-        yield Writing("in plain characters", f"({', '.join(map(plain, self.numbers))})")
-        decimals = [decimal(number) or latex(number) for number in self.numbers]
-        yield Writing("with decimals", f"({', '.join(decimals)})")
+        yield Writing("without blanks", _point(self.numbers, ","))
+        yield Writing("with growing brackets", f"\\left({_listing(self.numbers)}\\right)")
+        yield Writing("with big brackets", f"\\Big({_listing(self.numbers)}\\Big)")
+        yield Writing("in plain characters", _point(self.numbers, write=plain))
+        yield Writing("with decimals", _point(self.numbers, write=_decimal_or_latex))
         if names := _NAMES.get(len(self.numbers)):
             pairs = zip(names, self.numbers, strict=True)
             yield Writing("as equations", ", ".join(f"{name} = {latex(number)}" for name, number in pairs))
         yield Writing("as a column", _matrix([(number,) for number in self.numbers], "pmatrix"))
-        yield Writing("in angle brackets", f"\\langle {', '.join(map(latex, self.numbers))} \\rangle")
+        yield Writing("in angle brackets", f"\\langle {_listing(self.numbers)} \\rangle")
 
     def perturbations(self) -> Iterator[Writing]:
         numbers = self.numbers
@@ -147,15 +156,11 @@ class Point:
         for name, changed in _changed_numbers(numbers):
             if changed != numbers and len(changed) > 1:
                 yield Writing(name, _point(changed))
-        yield Writing("in square brackets", f"[{', '.join(map(latex, numbers))}]")
+        yield Writing("in square brackets", f"[{_listing(numbers)}]")
         yield Writing("its first number", latex(numbers[0]))
         yield Writing("with a second answer", f"{_point(numbers)}, {_point([number + 20 for number in numbers])}")
         if len(numbers) > 2:
-            yield Writing("in braces", _braced(numbers, ", "))
-
-
-def _point(numbers: Sequence[Fraction]) -> str:
-    return f"({', '.join(map(latex, numbers))})"
+            yield Writing("in braces", _braced(numbers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +205,7 @@ class NumberMatrix:
         yield Writing("with a name", f"A = {self.text}")
         yield Writing("without blanks", "".join(self.text.split()))
         yield Writing("with small fractions", _matrix(self.rows, "pmatrix", write=lambda cell: latex(cell, "tfrac")))
-        yield Writing("with decimals", _matrix(self.rows, "pmatrix", write=lambda cell: decimal(cell) or latex(cell)))
+        yield Writing("with decimals", _matrix(self.rows, "pmatrix", write=_decimal_or_latex))
 
     def perturbations(self) -> Iterator[Writing]:
         rows = self.rows

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import ClassVar, Self
 
+from rewardkit.renderings.numerals import coefficient, read_coefficient
 from rewardkit.renderings.polynomials import Term, write_sum
 from rewardkit.renderings.writing import Writing
 
@@ -17,16 +18,6 @@ _POWER = re.compile(r"(-?\d{0,4})\s*e\^\{(-?\d{0,4})x\}")
 _QUOTIENT = re.compile(
     r"\\[dt]?frac\s*\{\s*(-?\d{0,4})x\s*([-+]\s*\d{1,4})\s*\}\s*\{\s*(-?\d{0,4})x\s*([-+]\s*\d{1,4})\s*\}"
 )
-
-
-def _number(text: str) -> int:
-    """Return the whole number before a sign: 1 where nothing stands there."""
-    bare = text.replace(" ", "")
-    return int(f"{bare}1" if bare in ("", "-", "+") else bare)
-
-
-def _factor(number: int) -> str:
-    return {1: "", -1: "-"}.get(number, str(number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +37,25 @@ class FunctionTerm:
     @classmethod
     def read(cls, text: str) -> Self | None:
         if match := _POWER.fullmatch(text.strip()):
-            return cls(_number(match[1]), "exp", _number(match[2]))
+            return cls(read_coefficient(match[1]), "exp", read_coefficient(match[2]))
         match = _CALL.fullmatch(text.strip())
-        return cls(_number(match[1]), match[2], _number(match[3])) if match and match[3] != "0" else None
+        if match is None or match[3] == "0":
+            return None
+        return cls(read_coefficient(match[1]), match[2], read_coefficient(match[3]))
 
     @property
     def text(self) -> str:
         if self.name == "exp":
-            return f"{_factor(self.factor)}e^{{{_factor(self.inner)}x}}"
-        return f"{_factor(self.factor)}\\{self.name}({_factor(self.inner)}x)"
+            return f"{coefficient(self.factor)}e^{{{coefficient(self.inner)}x}}"
+        return f"{coefficient(self.factor)}{self._call}"
 
     @property
     def _call(self) -> str:
-        return f"\\{self.name}({_factor(self.inner)}x)"
+        return f"\\{self.name}({coefficient(self.inner)}x)"
 
     def renderings(self) -> Iterator[Writing]:
-        factor, inner = _factor(self.factor), _factor(self.inner)
-        yield Writing("with the function's name", f"{factor}\\{self.name}({inner}x)")
+        factor, inner = coefficient(self.factor), coefficient(self.inner)
+        yield Writing("with the function's name", f"{factor}{self._call}")
         yield Writing("with growing brackets", f"{factor}\\{self.name}\\left({inner}x\\right)")
         yield Writing("with a dot inside", f"{factor}\\{self.name}({self.inner} \\cdot x)")
         yield Writing("with the factor behind", f"{self._call} \\cdot ({self.factor})")
@@ -76,14 +69,12 @@ class FunctionTerm:
         for name in _NAMES:
             if name != self.name:
                 yield Writing("another function", replace(self, name=name).text)
-        yield Writing(
-            "another letter", self.text.replace("x", "t") if self.name != "exp" else self.text.replace("x", "y")
-        )
+        yield Writing("another letter", self.text.replace("x", "y" if self.name == "exp" else "t"))
         yield Writing("without the function", f"{self.factor * self.inner}x")
         yield Writing("squared", f"({self.text})^2")
         yield Writing("a term added", f"{self.text} + 1")
         if self.name == "ln":
-            yield Writing("of the size", f"{_factor(self.factor)}\\ln|{_factor(self.inner)}x|")
+            yield Writing("of the size", f"{coefficient(self.factor)}\\ln|{coefficient(self.inner)}x|")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +97,7 @@ class LineQuotient:
         match = _QUOTIENT.fullmatch(text.strip())
         if match is None:
             return None
-        a, b, c, d = map(_number, match.groups())
+        a, b, c, d = map(read_coefficient, match.groups())
         return cls((a, b), (c, d)) if a * b * c * d and a * d != b * c else None
 
     @property

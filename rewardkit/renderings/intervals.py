@@ -16,6 +16,7 @@ from rewardkit.renderings.writing import Writing
 _BRACKETS = re.compile(r"(?:\\left)?\s*([(\[])\s*([^,;()\[\]]+?)\s*,\s*([^,;()\[\]]+?)\s*(?:\\right)?\s*([)\]])")
 _UNION = re.compile(r"\s*(?:\\cup|\u222a)\s*")
 _INFINITE = re.compile(r"[-+]?\s*(?:\\infty|\u221e|\\infin|inf(?:inity)?|oo)")
+_AT_LEAST = {"\\le": "\\ge", "\\leq": "\\geq", "<=": ">="}  # by the sign of "at most" in the same style
 
 
 class RealSpan(NamedTuple):
@@ -35,13 +36,12 @@ class RealSpan(NamedTuple):
         low = "-\\infty" if self.low is None else latex(self.low)
         return f"{low}, {_high(self.high)}"
 
-    def inequality(self, name: str = "x", below: str = "<", at_most: str = "\\le") -> str:
-        """Return the interval as a chain of inequalities of a name."""
+    def inequality(self, at_most: str = "\\le") -> str:
+        """Return the interval as a chain of inequalities of x; ``at_most`` is a key of :data:`_AT_LEAST`."""
         if self.high is None and self.low is not None:
-            above = {"<": ">", "\\le": "\\ge", "\\leq": "\\geq", "<=": ">=", "\u2264": "\u2265"}
-            return f"{name} {above[at_most if self.has_low else below]} {latex(self.low)}"
-        left = "" if self.low is None else f"{latex(self.low)} {at_most if self.has_low else below} "
-        return f"{left}{name} {at_most if self.has_high else below} {_high(self.high)}"
+            return f"x {_AT_LEAST[at_most] if self.has_low else '>'} {latex(self.low)}"
+        left = "" if self.low is None else f"{latex(self.low)} {at_most if self.has_low else '<'} "
+        return f"{left}x {at_most if self.has_high else '<'} {_high(self.high)}"
 
 
 def _high(end: Fraction | None) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from typing import TypeVar
+
+Rational = TypeVar("Rational", int, Fraction)
 
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d{1,12})?|\d{1,15}(?:\.\d{1,12})?|\.\d{1,12}"
 _RATIONAL = re.compile(
@@ -23,8 +26,12 @@ def read_rational(text: str) -> Fraction | None:
     bottom = match["d1"] or match["d2"] or match["d3"] or "1"
     if not int(bottom):
         return None
-    value = Fraction(top.replace(",", "")) / int(bottom)
-    return -value if match["sign"] in ("-", "\u2212") and match["sign"] else value
+    return signed(match["sign"], Fraction(top.replace(",", "")) / int(bottom))
+
+
+def signed(sign: str, value: Rational) -> Rational:
+    """Return a number behind a sign, which may be a minus sign of typesetters, a plus or nothing."""
+    return -value if sign in ("-", "\u2212") else value
 
 
 def decimal(value: Fraction) -> str | None:
@@ -49,11 +56,22 @@ def plain(value: Fraction) -> str:
     return str(value)
 
 
-def latex(value: Fraction, command: str = "frac") -> str:
+def latex(value: Fraction | int, command: str = "frac") -> str:
     r"""Return a number in LaTeX: ``-3``, ``-\frac{3}{4}``."""
     if value.denominator == 1:
         return str(value)
     return f"{'-' * (value < 0)}\\{command}{{{abs(value.numerator)}}}{{{value.denominator}}}"
+
+
+def coefficient(value: Fraction | int) -> str:
+    """Return a factor in LaTeX as it stands before a letter, a root or a function: nothing for 1, a minus for -1."""
+    return "-" * (value < 0) if abs(value) == 1 else latex(value)
+
+
+def read_coefficient(text: str) -> int:
+    """Return the whole number that a factor before a letter is, the inverse of :func:`coefficient`."""
+    bare = text.replace(" ", "")
+    return int(f"{bare}1" if bare in ("", "-", "+") else bare)
 
 
 _ONES_TEXT = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"

@@ -27,7 +27,7 @@ class ChoiceLetter:
 
     kind: ClassVar[str] = "choice"
 
-    letter: str
+    text: str
 
     @classmethod
     def draw(cls, random: Random) -> Self:
@@ -38,25 +38,21 @@ class ChoiceLetter:
         match = re.fullmatch(r"\(?([A-E])[).]?|\\text(?:bf)?\{\s*\(?([A-E])\)?\s*\}", text.strip())
         return cls(match[1] or match[2]) if match else None
 
-    @property
-    def text(self) -> str:
-        return self.letter
-
     def renderings(self) -> Iterator[Writing]:
-        yield Writing("in brackets", f"({self.letter})")
-        yield Writing("with a bracket", f"{self.letter})")
-        yield Writing("in text", f"\\text{{{self.letter}}}")
-        yield Writing("in brackets in text", f"\\text{{({self.letter})}}")
-        yield Writing("in bold", f"\\textbf{{({self.letter})}}")
-        yield Writing("in bold type", f"\\mathbf{{{self.letter}}}")
+        yield Writing("in brackets", f"({self.text})")
+        yield Writing("with a bracket", f"{self.text})")
+        yield Writing("in text", f"\\text{{{self.text}}}")
+        yield Writing("in brackets in text", f"\\text{{({self.text})}}")
+        yield Writing("in bold", f"\\textbf{{({self.text})}}")
+        yield Writing("in bold type", f"\\mathbf{{{self.text}}}")
 
     def perturbations(self) -> Iterator[Writing]:
         for letter in _CHOICES:
-            if letter != self.letter:
+            if letter != self.text:
                 yield Writing("another letter", letter)
                 yield Writing("another letter in brackets", f"({letter})")
-                yield Writing("with a second answer", f"{self.letter} or {letter}")
-        yield Writing("denied", f"not {self.letter}")
+                yield Writing("with a second answer", f"{self.text} or {letter}")
+        yield Writing("denied", f"not {self.text}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +131,7 @@ class Phrase:
 
     kind: ClassVar[str] = "words"
 
-    phrase: str
+    text: str
 
     @classmethod
     def draw(cls, random: Random) -> Self:
@@ -147,23 +143,19 @@ class Phrase:
         bare = match[1] if match else text.strip()
         return cls(bare) if _WORDS.fullmatch(bare) and bare.lower() not in _OPPOSITES else None
 
-    @property
-    def text(self) -> str:
-        return self.phrase
-
     def renderings(self) -> Iterator[Writing]:
-        yield Writing("in small letters", self.phrase.lower())
-        yield Writing("in capitals", self.phrase.upper())
-        yield Writing("in text", f"\\text{{{self.phrase}}}")
-        yield Writing("with a full stop", f"{self.phrase}.")
-        yield Writing("in bold", f"\\textbf{{{self.phrase}}}")
+        yield Writing("in small letters", self.text.lower())
+        yield Writing("in capitals", self.text.upper())
+        yield Writing("in text", f"\\text{{{self.text}}}")
+        yield Writing("with a full stop", f"{self.text}.")
+        yield Writing("in bold", f"\\textbf{{{self.text}}}")
 
     def perturbations(self) -> Iterator[Writing]:
-        other = next(noun for noun in ("hyperbola", "zebra") if noun != self.phrase.lower())
+        other = next(noun for noun in ("hyperbola", "zebra") if noun != self.text.lower())
         yield Writing("other words", other)
-        yield Writing("denied", f"not {self.phrase}")
-        yield Writing("with a second answer", f"{self.phrase} or {other}")
-        yield Writing("a letter lost", self.phrase[:-1])
-        yield Writing("a letter changed", f"{self.phrase[:-1]}q")
-        yield Writing("its first letter", self.phrase[0])
-        yield Writing("part of a longer word", f"un{self.phrase.lower()}")
+        yield Writing("denied", f"not {self.text}")
+        yield Writing("with a second answer", f"{self.text} or {other}")
+        yield Writing("a letter lost", self.text[:-1])
+        yield Writing("a letter changed", f"{self.text[:-1]}q")
+        yield Writing("its first letter", self.text[0])
+        yield Writing("part of a longer word", f"un{self.text.lower()}")

@@ -9,6 +9,7 @@ from math import isqrt
 from random import Random
 from typing import ClassVar, Self
 
+from rewardkit.renderings.numerals import read_coefficient, signed
 from rewardkit.renderings.writing import Writing
 
 Powers = tuple[tuple[str, int], ...]  # the exponents of letters, in alphabetical order
@@ -91,7 +92,7 @@ class Polynomial:
             for letter, exponent in _LETTER.findall(match["letters"]):
                 exponents[letter] = exponents.get(letter, 0) + int(exponent or 1)
             powers = tuple(sorted(exponents.items()))
-            factor = int(match["factor"] or 1) * (-1 if match["sign"] in ("-", "\u2212") and match["sign"] else 1)
+            factor = signed(match["sign"], int(match["factor"] or 1))
             if powers in factors or not factor:
                 return None
             factors[powers], at = factor, match.end()
@@ -195,7 +196,7 @@ class LineEquation:
         match = re.fullmatch(r"\s*y\s*=\s*(-?\d{0,6})\s*x\s*([-+])\s*(\d{1,6})\s*", text)
         if match is None:
             return None
-        slope = int(match[1] + "1" if match[1] in ("", "-") else match[1])
+        slope = read_coefficient(match[1])
         height = int(match[2] + match[3])
         return cls(slope, height) if slope and height else None
 
@@ -223,7 +224,7 @@ class LineEquation:
         yield Writing("with the letters on the left", f"{moved} = {self.height}")
 
     def perturbations(self) -> Iterator[Writing]:
-        yield Writing("another slope", LineEquation(self.slope * -1, self.height).text)
+        yield Writing("another slope", LineEquation(-self.slope, self.height).text)
         yield Writing("another height", LineEquation(self.slope, -self.height).text)
         if self.slope != self.height:
             yield Writing("slope and height swapped", LineEquation(self.height, self.slope).text)
