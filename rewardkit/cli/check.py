@@ -112,8 +112,9 @@ def check_command(
     Rows of code are examined too: whether the reference passes their tests, and whether an empty program, functions
     that return None and changed references fail.
 
-    Exit code 1 means that a row failed. A warning, such as that a reward skipped every right answer or that TRL
-    refuses a column's name, does not change the exit code.
+    Exit code 1 means that a row failed, or that a row of code has tests that cannot run, cannot fail, or refuse its
+    reference. A warning, such as that a reward skipped every right answer or that TRL refuses a column's name, does not
+    change the exit code.
 
     Examples:
 
@@ -168,7 +169,7 @@ def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: R
         if rollouts:
             answers = outcomes_of("check", [*rollouts, *_silent_rollouts(leaf, rollouts)])
             _add_scores(check, scored, answers[: len(rollouts)])
-            _warn_of_silence(check, answers[len(rollouts) :])
+            _warn_of_silence(check, answers[: len(rollouts)], answers[len(rollouts) :])
         for examination, chosen in examined.items():
             if chosen:
                 score = functools.partial(outcomes_of, examination.name)
@@ -276,10 +277,15 @@ def _silent_rollouts(leaf: Reward[..., Any], rollouts: Sequence[Rollout]) -> lis
     ]
 
 
-def _warn_of_silence(check: RewardCheck, outcomes: Sequence[Outcome]) -> None:
-    """Add a warning to ``check`` where the reward skips an empty answer, though it scores the rows' right answers."""
-    skipped = [text for text, outcome in zip(cycle(BASE), outcomes) if outcome.status is Status.SKIPPED]
-    if skipped and any(score is not None for score in check.scores.values()):
+def _warn_of_silence(check: RewardCheck, right: Sequence[Outcome], silent: Sequence[Outcome]) -> None:
+    """Add a warning to ``check`` where the reward skips an empty answer on a row whose right answer it scores."""
+    right_answers = [outcome for outcome in right[:_SILENT_ROWS] for _ in BASE]
+    skipped = [
+        text
+        for text, answer, silence in zip(cycle(BASE), right_answers, silent)
+        if answer.status is Status.SCORED and silence.status is Status.SKIPPED
+    ]
+    if skipped:
         check.warnings.append(
             f"{skipped[0]!r} is skipped, and leaves the group's baseline: a model earns more by it than by a wrong "
             "answer; None says that a row has nothing to score by, return the worst score where the answer is missing"

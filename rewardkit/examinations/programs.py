@@ -130,7 +130,7 @@ def _language_flaw(reward: Reward[..., Any], row: AuditRow, source: str | None) 
     reads_language = any(parameter.name == "language" for parameter in reward.spec.parameters if parameter.column)
     named = row.columns.get("language") if reads_language else None
     language = language_name(str(named or "python"))
-    own = None if source is None else _language_of(source)
+    own = None if source is None else _language_of(source, language)
     if own is not None and own != language:
         return Flaw("reference_language", f"the row says {language}, and its reference is in {own}")
     if language not in JAIL_LANGUAGES:
@@ -138,10 +138,16 @@ def _language_flaw(reward: Reward[..., Any], row: AuditRow, source: str | None) 
     return None
 
 
-def _language_of(source: str) -> str | None:
-    """Return the language of a reference, as far as it shows: Python where it can be read as that."""
+def _language_of(source: str, expected: str) -> str | None:
+    """Return the language of a reference, as far as it shows: the expected one where it has signs of it, else Python.
+
+    A line such as ``console.log(1)`` can be read as Python too.
+    """
+    sign = signs_of(source)
+    if sign == expected:
+        return expected
     try:
         parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return signs_of(source)
+        return sign
     return "python"

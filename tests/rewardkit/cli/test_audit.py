@@ -285,6 +285,9 @@ def test_check_warns_where_silence_or_failing_pays(work: Path) -> None:
         "@reward(score_range=(-1, 1))\n"
         "def sound(completion: str, answer: int) -> float:\n"
         "    return 2.0 * (completion == str(answer)) - 1\n"
+        "@reward(score_range=(-1, 1))\n"
+        "def by_row(prompt: str, completion: str, answer: int) -> float | None:\n"
+        "    return None if answer == 42 else 2.0 * (completion == str(answer)) - 1\n"
     )
     code, out, _ = _run("check", "pays.py", "rows.jsonl", "--workers", "1")
     assert 0 == code
@@ -292,6 +295,7 @@ def test_check_warns_where_silence_or_failing_pays(work: Path) -> None:
     assert "paid: warning: default=0 is more than -1, the worst score of its score_range" in words
     assert "paid: warning: '' is skipped, and leaves the group's baseline" in words
     assert "sound: warning" not in words
+    assert "by_row: warning" not in words  # the row has nothing to score by, whatever the completion says
 
 
 def test_check_warns_of_a_reward_that_does_not_apply(work: Path) -> None:

@@ -37,6 +37,10 @@ ROWS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "weak tests": ({"solution": ADD, "tests": "assert add(0, 0) == 0"}, ["mutants_live"]),
     "reference in C++": ({"solution": CPP, **PAIRS}, ["reference_language"]),
     "row of C++": ({"solution": CPP, **PAIRS, "language": "C++"}, ["other_language"]),
+    "row of JavaScript that reads as Python": (
+        {"solution": "console.log(1)", **PAIRS, "language": "javascript"},
+        ["other_language"],
+    ),
     "Python in a row of C++": ({"solution": SUM, **PAIRS, "language": "C++17"}, ["reference_language"]),
     "no reference": ({"tests": TESTS}, ["no_reference"]),
     "no reference, and tests that cannot be run": ({"tests": "assert add(1, 2) =="}, ["cannot_run"]),
