@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import pickle
+import selectors
 import signal
 import subprocess
 import sys
@@ -503,8 +504,18 @@ def test_what_cannot_travel_is_named_with_its_remedy() -> None:
         assert [6.0] == runtime.score([Rollout("p", "c")]).totals
 
 
-def test_a_reward_that_loads_here_but_not_there_is_named(tmp_path: Path) -> None:
-    """A file that fails to import in a worker gives its own traceback, not a hang."""
+@pytest.mark.parametrize("pause_s", [0.0, 0.3], ids=["at once", "with the worker's end"])
+def test_a_reward_that_loads_here_but_not_there_is_named(
+    tmp_path: Path, pause_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that fails to import in a worker gives its own traceback, not a hang, whichever message is seen first."""
+    select = selectors.DefaultSelector.select
+
+    def select_late(selector: selectors.DefaultSelector, timeout: float | None = None) -> list[Any]:
+        time.sleep(pause_s)
+        return sorted(select(selector, timeout), key=lambda event: event[0].data is not None)  # the warden's first
+
+    monkeypatch.setattr(selectors.DefaultSelector, "select", select_late)
     file = tmp_path / "mine.py"
     file.write_text(
         "import os\nfrom rewardkit import reward\n"
