@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 import pytest
 from labelled_pairs import disagreements, draw_pairs, frame_answer, frame_marked
@@ -22,6 +23,7 @@ from builtin_rewards.matching import (
     token_f1,
 )
 from builtin_rewards.math import math_answer, numeric_close
+from rewardkit import Reward
 from rewardkit.renderings.closed_forms import MultipleOfPi, RootNumber
 from rewardkit.renderings.collections import NumberSet, Point
 from rewardkit.renderings.intervals import NumberRange
@@ -32,25 +34,27 @@ from rewardkit.renderings.writing import Value, Writing
 
 PAIRS, PAIRS_IN_FULL = 300, 5_000
 # What a mark behind a number means is left to mathematics: elsewhere `5!` is 5 with punctuation.
-_PUNCTUATION = ("number", "a factorial")
+_PUNCTUATION = frozenset({("number", "a factorial")})
 # Lists of numbers are compared without their brackets.
-_BRACKETS = {
-    ("set", "a point"),
-    ("set", "an interval"),
-    ("point", "in square brackets"),
-    ("point", "in braces"),
-}
+_BRACKETS = frozenset(
+    {("set", "a point"), ("set", "an interval"), ("point", "in square brackets"), ("point", "in braces")}
+)
 # Terms are looked for as they stand, whatever else a completion says.
 _LITERAL = frozenset(("words", name) for name in ("with a second answer", "in text", "in bold", "with a full stop"))
 # Several answers, and what is joined with "or", are no consistent answer.
 _ONE_ANSWER = tuple(kind for kind in KINDS if kind not in (NumberSet, NumberRange, PhraseList))
 
-_close = numeric_close(rel=1e-9)
-_ordered_list = numeric_list(ordered=True)
+Verdict = Callable[[str, str], bool | None]  # of a completion and a gold; None where the reward skips them
 
 
-def _is_full(score: float | None) -> bool | None:
-    return None if score is None else score == 1
+def _by(scored: Reward[..., Any]) -> Verdict:
+    """Return whether a reward pays a completion in full."""
+
+    def is_right(completion: str, gold: str) -> bool | None:
+        score = scored(completion=completion, answer=gold).value
+        return None if score is None else score == 1
+
+    return is_right
 
 
 def _consistent(completion: str, gold: str) -> bool:
@@ -63,7 +67,7 @@ class Case:
     """A reward with the kinds of values that it reads, and the writings that its page rules otherwise."""
 
     name: str
-    is_right: Callable[[str, str], bool | None]
+    is_right: Verdict
     kinds: Sequence[type[Value]]
     frame: Callable[[Writing, Random], str] = frame_answer
     left_out: frozenset[tuple[str, str]] = field(default=frozenset())
@@ -71,100 +75,41 @@ class Case:
 
 
 CASES = [
-    Case(
-        "math_answer",
-        lambda text, gold: _is_full(math_answer(completion=text, answer=gold).value),
-        [kind for kind in KINDS if kind not in (PhraseList,)],
-    ),
+    Case("math_answer", _by(math_answer), [kind for kind in KINDS if kind is not PhraseList]),
     # In a sentence, words behind a comma end an answer.
-    Case(
-        "math_answer, lists of words",
-        lambda text, gold: _is_full(math_answer(completion=text, answer=gold).value),
-        (PhraseList,),
-        frame_marked,
-    ),
-    Case(
-        "set_f1",
-        lambda text, gold: _is_full(set_f1(completion=text, answer=gold).value),
-        (PhraseList,),
-        frame_marked,
-    ),
-    Case(
-        "contains_all",
-        lambda text, gold: _is_full(contains_all(completion=text, answer=gold).value),
-        (Phrase,),
-        left_out=_LITERAL,
-    ),
+    Case("math_answer, lists of words", _by(math_answer), (PhraseList,), frame_marked),
+    Case("set_f1", _by(set_f1), (PhraseList,), frame_marked),
+    Case("contains_all", _by(contains_all), (Phrase,), left_out=_LITERAL),
     # Two answers are the same where either would be right for the other: an open half of the day is any.
-    Case(
-        "self_consistency",
-        _consistent,
-        _ONE_ANSWER,
-        left_out=frozenset({("time", "without the half of the day")}),
-    ),
+    Case("self_consistency", _consistent, _ONE_ANSWER, left_out=frozenset({("time", "without the half of the day")})),
     Case(
         "numeric_close",
-        lambda text, gold: _is_full(_close(completion=text, answer=gold).value),
+        _by(numeric_close(rel=1e-9)),
         (PlainNumber, RootNumber, MultipleOfPi),
         left_out=frozenset({("number", "as a long decimal")}),
     ),
-    Case(
-        "exact_match",
-        lambda text, gold: _is_full(exact_match(completion=text, answer=gold).value),
-        KINDS,
-        frame_marked,
-        only_usual=True,
-    ),
+    Case("exact_match", _by(exact_match), KINDS, frame_marked, only_usual=True),
     Case(
         "normalized_match",
-        lambda text, gold: _is_full(normalized_match(completion=text, answer=gold).value),
+        _by(normalized_match),
         (PlainNumber, Phrase, TruthWord),
         frame_marked,
-        left_out=frozenset({_PUNCTUATION}),
+        left_out=_PUNCTUATION,
         only_usual=True,
     ),
-    Case(
-        "fuzzy_match",
-        lambda text, gold: _is_full(fuzzy_match(completion=text, answer=gold).value),
-        (PlainNumber, Phrase),
-        frame_marked,
-        left_out=frozenset({_PUNCTUATION}),
-        only_usual=True,
-    ),
-    Case(
-        "edit_similarity",
-        lambda text, gold: _is_full(edit_similarity(completion=text, answer=gold).value),
-        KINDS,
-        frame_marked,
-        only_usual=True,
-    ),
+    Case("fuzzy_match", _by(fuzzy_match), (PlainNumber, Phrase), frame_marked, left_out=_PUNCTUATION, only_usual=True),
+    Case("edit_similarity", _by(edit_similarity), KINDS, frame_marked, only_usual=True),
     Case(
         "token_f1",
-        lambda text, gold: _is_full(token_f1(completion=text, answer=gold).value),
+        _by(token_f1),
         (PlainNumber, Phrase, TruthWord),
         frame_marked,
-        left_out=frozenset({_PUNCTUATION}),
+        left_out=_PUNCTUATION,
         only_usual=True,
     ),
-    Case(
-        "multiple_choice",
-        lambda text, gold: _is_full(multiple_choice(completion=text, answer=gold).value),
-        (ChoiceLetter,),
-    ),
-    Case(
-        "numeric_list",
-        lambda text, gold: _is_full(numeric_list(completion=text, answer=gold).value),
-        (NumberSet,),
-        frame_marked,
-        left_out=frozenset(_BRACKETS),
-    ),
-    Case(
-        "numeric_list, ordered",
-        lambda text, gold: _is_full(_ordered_list(completion=text, answer=gold).value),
-        (Point,),
-        frame_marked,
-        left_out=frozenset(_BRACKETS),
-    ),
+    Case("multiple_choice", _by(multiple_choice), (ChoiceLetter,)),
+    Case("numeric_list", _by(numeric_list), (NumberSet,), frame_marked, left_out=_BRACKETS),
+    Case("numeric_list, ordered", _by(numeric_list(ordered=True)), (Point,), frame_marked, left_out=_BRACKETS),
 ]
 
 
