@@ -86,8 +86,7 @@ IFEVAL: Mapping[str, InstructionKind] = {
     ),
     "keywords:forbidden_words": InstructionKind("None of the words is there as a whole word, in any case.", _forbids),
     "keywords:frequency": InstructionKind(
-        "The keyword is there at least, or less than, so many times, counted as for `keywords:existence`.",
-        lambda text, keyword, relation, frequency: _uses(text, keyword, relation, frequency),
+        "The keyword is there at least, or less than, so many times, counted as for `keywords:existence`.", _uses
     ),
     "keywords:letter_frequency": InstructionKind(
         "The letter is there at least, or less than, so many times, in any case.", _has_letters

@@ -19,8 +19,9 @@ _FENCES = ("```json", "```Json", "```JSON", "```")  # removed in this order, as 
 _BULLET = re.compile(r"\s*(?:-(?!-)|\*(?!\*))")
 _STAR = re.compile(r"\s*\*(?!\*)")
 _NUMERAL = r"(?:\d+|[IVXLC]{2,}\b|[IVX]\b(?! [a-z]))"
-_CLOSING = {")": "(", "]": "[", "}": "{"}
-_DEEPEST = 5  # levels of brackets that IFBench asks for; of quotation marks, 3
+_BRACKETS = {")": "(", "]": "[", "}": "{"}  # what each closes
+_QUOTES = {mark: mark for mark in "'\""}
+_LEVELS_OF_BRACKETS, _LEVELS_OF_QUOTES = 5, 3  # that IFBench asks for
 _APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
 _LETTERED = re.compile(r"\W*a\W*b\W*c\W*", re.IGNORECASE)  # the options are letters, which leave no freedom
 _THESIS = re.compile(r"<(i|em)>\s*[^\s<][^<]*</\1>\s*\S", re.IGNORECASE)
@@ -52,35 +53,20 @@ def _count_bullets(text: str) -> int:
     return sum(_BULLET.match(line) is not None and not is_rule(line) for line in text.split("\n"))
 
 
-def _nests_brackets(text: str) -> bool:
-    """Return whether a closed pair of brackets has four closed pairs in it, one in the other."""
+def _nests(text: str, closing: Mapping[str, str], levels: int) -> bool:
+    """Return whether marks stand in each other so many levels deep, all of them closed by their own mark."""
     openings: list[tuple[str, int]] = []  # each with the levels that are closed in it
     for char in text:
-        if char in _CLOSING.values():
-            openings.append((char, 0))
-        elif char in _CLOSING and openings:
-            opening, levels = openings.pop()
-            if opening != _CLOSING[char]:
-                openings = []
-            elif levels + 1 >= _DEEPEST:
-                return True
-            elif openings:
-                openings[-1] = (openings[-1][0], max(openings[-1][1], levels + 1))
-    return False
-
-
-def _nests_quotes(text: str) -> bool:
-    """Return whether quotation marks stand in others of the other form, three levels deep, and all of them close."""
-    openings: list[tuple[str, int]] = []
-    for char in _APOSTROPHE.sub("", plain_quotes(text)):
-        if openings and char == openings[-1][0]:
-            levels = openings.pop()[1] + 1
-            if levels >= 3:
+        if openings and closing.get(char) == openings[-1][0]:
+            depth = openings.pop()[1] + 1
+            if depth >= levels:
                 return True
             if openings:
-                openings[-1] = (openings[-1][0], max(openings[-1][1], levels))
-        elif char in "'\"":
+                openings[-1] = (openings[-1][0], max(openings[-1][1], depth))
+        elif char in closing.values():
             openings.append((char, 0))
+        elif char in closing:
+            openings = []
     return False
 
 
@@ -192,13 +178,15 @@ IFBENCH: Mapping[str, InstructionKind] = {
         lambda text: _fills_template(text, _TEMPLATE),
     ),
     "format:parentheses": InstructionKind(
-        "Brackets of any form stand in each other five levels deep, all closed.", _nests_brackets
+        "Brackets of any form stand in each other five levels deep, all closed.",
+        lambda text: _nests(text, _BRACKETS, _LEVELS_OF_BRACKETS),
     ),
     "format:quote_unquote": InstructionKind(
         "There is a quoted phrase, and letters stand behind each before the next.", _explains_quotes
     ),
     "format:quotes": InstructionKind(
-        "Double and single quotation marks stand in each other three levels deep, all closed.", _nests_quotes
+        "Double and single quotation marks stand in each other three levels deep, all closed.",
+        lambda text: _nests(_APOSTROPHE.sub("", plain_quotes(text)), _QUOTES, _LEVELS_OF_QUOTES),
     ),
     "format:sub-bullets": InstructionKind(
         "Lines begin with one `*`, and below each, before the next, a line begins with `-`.", _has_sub_bullets

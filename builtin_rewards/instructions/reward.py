@@ -1,4 +1,4 @@
-"""The reward for instructions that a program can check: word counts, keywords, formats and the like (IFEval)."""
+"""The reward for instructions that a program can check: word counts, keywords, formats and the like."""
 
 from __future__ import annotations
 

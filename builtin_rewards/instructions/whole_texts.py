@@ -17,8 +17,8 @@ def _has_comma(text: str) -> bool:
     return "," in text or any("COMMA" in unicodedata.name(mark) for mark in marks)
 
 
-def _begins_with(text: str, passage: str) -> bool:
-    return plain_quotes(text).strip().lower().startswith(plain_quotes(passage).lower())
+def _repeats_prompt(text: str, prompt_to_repeat: str) -> bool:
+    return plain_quotes(text).strip().lower().startswith(plain_quotes(prompt_to_repeat).lower())
 
 
 def _changes_first_word(text: str, prompt_to_repeat: str) -> bool:
@@ -39,8 +39,7 @@ IFEVAL: Mapping[str, InstructionKind] = {
         "English, without capitals.", lambda text: text.islower() and is_in_language(text, "en")
     ),
     "combination:repeat_prompt": InstructionKind(
-        "The text begins with the request, word for word in any case.",
-        lambda text, prompt_to_repeat: _begins_with(text, prompt_to_repeat),
+        "The text begins with the request, word for word in any case.", _repeats_prompt
     ),
     "language:response_language": InstructionKind(
         "The text is in the language, as langdetect or py3langid tells it; without letters it is in none.",
