@@ -10,7 +10,7 @@ import ast
 import contextlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,16 +106,18 @@ def _other_language(code: str, sandbox: Sandbox) -> str | None:
 
 def _join_asserts(tests: str) -> str:
     """Return test text; a list of lines in it, as JSON or as Python writes it, becomes their text."""
-    for read in (
-        (json.loads, lambda text: ast.literal_eval(parse_expression(text.strip())))
-        if tests.lstrip().startswith("[")
-        else ()
-    ):
+    if not tests.lstrip().startswith("["):
+        return tests
+    for read in (json.loads, _read_literal):
         with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             lines = read(tests)
             if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
                 return "\n".join(lines)
     return tests
+
+
+def _read_literal(text: str) -> Any:
+    return ast.literal_eval(parse_expression(text.strip()))
 
 
 def _score(reports: Sequence[CheckReport], *, all_or_nothing: bool) -> Score:
@@ -340,12 +342,7 @@ def code_runs(completion: str, sandbox: Sandbox, language: str | None = None, pr
     0.0 also where the completion holds no code, or code of another language (see ``code_tests``). ``None`` only where
     the row's ``language`` is one that the jail does not run.
     """
-    if reason := why_not_run(language):
-        return Score(None, reason=reason)
-    code = _program(_blocks(completion, prompt), sandbox)
-    if reason := no_code_reason(completion) if code is None else _other_language(code, sandbox):
-        return Score(0.0, reason=reason)
-    return _outcome(sandbox.run(code or "", limits=LIMITS))
+    return _score_code(completion, sandbox, language, prompt, lambda code: _outcome(sandbox.run(code, limits=LIMITS)))
 
 
 @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
@@ -355,13 +352,26 @@ def code_compiles(completion: str, sandbox: Sandbox, language: str | None = None
     0.0 also where the completion holds no code, or code of another language (see ``code_tests``). ``None`` only where
     the row's ``language`` is one that the jail does not run.
     """
+    return _score_code(completion, sandbox, language, prompt, lambda code: _compile_in_jail(code, sandbox))
+
+
+def _score_code(
+    completion: str, sandbox: Sandbox, language: str | None, prompt: str, score: Callable[[str], Score]
+) -> Score:
+    """Return the score of the Python code in a completion; 0.0 where it has none, ``None`` where the row wants none."""
     if reason := why_not_run(language):
         return Score(None, reason=reason)
     code = _program(_blocks(completion, prompt), sandbox)
-    if reason := no_code_reason(completion) if code is None else _other_language(code, sandbox):
+    if code is None:
+        return Score(0.0, reason=no_code_reason(completion))
+    if reason := _other_language(code, sandbox):
         return Score(0.0, reason=reason)
-    # in the jail: hostile source can crash the compiler
-    execution = sandbox.call(_COMPILE, "compiles", [[code or ""]], limits=LIMITS)
+    return score(code)
+
+
+def _compile_in_jail(code: str, sandbox: Sandbox) -> Score:
+    """Return whether code compiles; not asked in this process, for hostile source can crash the compiler."""
+    execution = sandbox.call(_COMPILE, "compiles", [[code]], limits=LIMITS)
     if execution.status == "ok" and execution.value and not execution.value[0].ok:
         return Score(0.0, reason=execution.value[0].error)
     return _outcome(execution)
