@@ -26,6 +26,8 @@ MAX_LAST = 400
 _FUNCTIONS = (types.FunctionType, types.MethodType)
 _ITERATORS = (types.GeneratorType, map, filter, zip, enumerate, reversed, itertools.chain)
 _JUDGES = ("unittest", "doctest", "bdb", "test")  # whose exceptions would skip a test, or end it well
+_UNREADABLE = (ValueError, KeyError, RecursionError, TypeError, IndexError, AttributeError)
+"""What reading a message raises that the code made up."""
 _INPUT, _PRINT = builtins.input, builtins.print
 
 
@@ -118,7 +120,7 @@ class Peer:
         try:
             message["arguments"], message["keywords"] = plain.encode(list(arguments)), plain.encode(keywords)
             if self._sent:
-                message |= self._rows("shared")
+                message |= self._write_shared()
         except NotPlainError as fault:
             error = TypeError(f"{self.last} cannot be called in a jail: {fault}")
             if not str(fault).startswith("nested"):  # else the completion may have made the value
@@ -140,7 +142,7 @@ class Peer:
             raise self._error(reply["raised"])
         try:
             value = self._read_reply(reply, originals, arguments, keywords)
-        except (ValueError, KeyError, RecursionError, TypeError, IndexError, AttributeError):
+        except _UNREADABLE:
             self.lost()
         if name:
             self.last += f" gave {short(value)}"
@@ -152,7 +154,7 @@ class Peer:
         if reply["value"] is not None and "shared" not in reply:
             return plain.decode(reply["value"])
         in_place = reply if reply["value"] is None else {}
-        self._received = self._read_rows(reply.get("shared", []), originals if in_place else [])
+        self._received = self._read_shared(reply.get("shared", []), originals if in_place else [])
         value = plain.decode(reply["value"])
         changed = plain.decode(in_place["arguments"]) if "arguments" in in_place else []
         changed_keywords = plain.decode(in_place["keywords"]) if "keywords" in in_place else {}
@@ -195,9 +197,9 @@ class Peer:
         """Run a function of the tests that the code under test was given; return the message that says what it gave."""
         try:
             function = self._functions[call["callback"]]
-            self._received = self._read_rows(call.get("shared", []), [])
+            self._received = self._read_shared(call.get("shared", []), [])
             arguments, keywords = plain.decode(call["arguments"]), plain.decode(call["keywords"])
-        except (ValueError, KeyError, RecursionError, TypeError, IndexError, AttributeError):
+        except _UNREADABLE:
             self.lost()
         try:
             value = function(*arguments, **keywords)
@@ -209,7 +211,7 @@ class Peer:
             value = None  # a mock's is another mock
         self._sent, self._sent_numbers = [], {}
         try:
-            return {"callback": True, "value": plain.encode(value), **self._rows("shared")}
+            return {"callback": True, "value": plain.encode(value), **self._write_shared()}
         except NotPlainError as error:
             return {"callback": True, "raised": describe(TypeError(str(error)))}
 
@@ -255,14 +257,15 @@ class Peer:
         self._functions[id(function)] = function
         return id(function)
 
-    def _rows(self, name: str) -> dict[str, Any]:
+    def _write_shared(self) -> dict[str, Any]:
+        """Return the part of a message that holds the state of the tests' objects in it."""
         rows: list[Any] = []
         while len(rows) < len(self._sent):  # a state may name others
             value = self._sent[len(rows)]
             rows.append([type(value).__name__, plain.encode(state_of(value)), None])
-        return {name: rows} if rows else {}
+        return {"shared": rows} if rows else {}
 
-    def _read_rows(self, rows: list[Any], originals: list[Any]) -> list[Any]:
+    def _read_shared(self, rows: list[Any], originals: list[Any]) -> list[Any]:
         """Return objects of the tests' own classes with the state that the code gave them."""
         self._received = [
             originals[origin] if type(origin) is int and 0 <= origin < len(originals)
@@ -363,7 +366,7 @@ def _make_error(kind: type[Exception], report: dict[str, Any], message: str) -> 
     try:
         if type(arguments := plain.decode(report["args"])) is list:
             choices.insert(0, arguments)
-    except (ValueError, KeyError, RecursionError, TypeError, IndexError, AttributeError):
+    except _UNREADABLE:
         pass
     for arguments in choices:
         try:

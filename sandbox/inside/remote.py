@@ -195,13 +195,14 @@ METHODS: dict[str, Callable[..., Any]] = {
         "add", "sub", "mul", "truediv", "floordiv", "mod", "pow",
     )},
 }  # fmt: skip
-"""What an object at the tester has of the methods that Python calls by itself."""
+"""Methods that Python calls by itself: an object at the tester has those of them that its class has at the code."""
 KNOWN: dict[str, type] = {
     "generator": types.GeneratorType, "function": types.FunctionType, "method": types.MethodType,
     "builtin": types.BuiltinFunctionType, "async_generator": types.AsyncGeneratorType, "map": map, "filter": filter,
     "zip": zip, "enumerate": enumerate, "reversed": reversed, "keys": type({}.keys()), "values": type({}.values()),
     "items": type({}.items()),
 }  # fmt: skip
+"""Types of Python's own, by the name under which the code's side tells the tester of an object of one."""
 
 
 def remote_kind(name: str, has: list[str]) -> type[Remote]:

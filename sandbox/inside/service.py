@@ -20,17 +20,9 @@ from typing import Any
 
 from sandbox import plain
 from sandbox.inside import values
+from sandbox.inside.remote import KNOWN, METHODS
 from sandbox.inside.runner import ANY_LENGTH, describe, find, flush, frames, load, print_traceback, send
 
-PROTOCOL = (
-    "__call__", "__iter__", "__next__", "__reversed__", "__len__", "__contains__", "__getitem__", "__setitem__",
-    "__delitem__", "__lt__", "__le__", "__gt__", "__ge__", "__add__", "__radd__", "__sub__", "__rsub__",
-    "__mul__", "__rmul__", "__truediv__", "__rtruediv__", "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__",
-    "__pow__", "__rpow__", "__matmul__", "__and__", "__or__", "__xor__", "__lshift__", "__rshift__", "__neg__",
-    "__pos__", "__abs__", "__invert__", "__int__", "__float__", "__index__", "__round__", "__enter__", "__exit__",
-    "__await__",
-)  # fmt: skip
-"""Methods that Python calls by itself: an object at the tester has those that its class has here."""
 _OWN_COPIES = (list, dict, set, bytearray)
 _FIXED = (int, float, str, bytes, complex, tuple, frozenset)
 
@@ -233,7 +225,7 @@ class Service:
         kind = type(value)
         if isinstance(value, type):
             return {"object": [self._number(value), value.__name__, ["__call__"], "class"]}
-        has = [name for name in PROTOCOL if getattr(kind, name, None) not in (None, getattr(object, name, None))]
+        has = [name for name in METHODS if getattr(kind, name, None) not in (None, getattr(object, name, None))]
         beneath = "plain" if isinstance(value, _OWN_COPIES + _FIXED) else _KNOWN.get(kind, "")
         return {"object": [self._number(value), kind.__name__, has, beneath]}
 
@@ -342,10 +334,5 @@ ACTS: dict[str, Callable[..., Any]] = {
     )},
 }  # fmt: skip
 """What a tester does with objects, by name."""
-_KNOWN: dict[type, str] = {
-    types.GeneratorType: "generator", types.FunctionType: "function", types.MethodType: "method",
-    types.BuiltinFunctionType: "builtin", types.CoroutineType: "coroutine", types.AsyncGeneratorType: "async_generator",
-    map: "map", filter: "filter", zip: "zip", enumerate: "enumerate", reversed: "reversed", type({}.keys()): "keys",
-    type({}.values()): "values", type({}.items()): "items",
-}  # fmt: skip
+_KNOWN = {kind: name for name, kind in KNOWN.items()} | {types.CoroutineType: "coroutine"}
 """Types of Python's own that are told to the tester, which has them too."""
