@@ -54,7 +54,8 @@ _OPENING = re.compile(r"\A[\s*_]{0,4}(?:sure|certainly|of course|okay|ok)(?: thi
 # The words before a list in a sentence: `The fruits are`.
 _LEAD = re.compile(r"[^,;:\n|&]{1,80}?\s(?:is|are|was|were|includes?)\s{1,3}(?!not\b)", re.IGNORECASE)
 _BOTH = re.compile(r"\A\s*both\s+(?=[^\n]*?\sand\s)", re.IGNORECASE)
-_PARTING = " ,;&:/|\u3001\u060c\u061b"
+_COMMAS = ",;\u3001\u060c\u061b"  # of all scripts, and semicolons
+_PARTING = f" &:/|{_COMMAS}"
 _STAND_INS = {ord(mark): chr(0x10600 + index) for index, mark in enumerate(_PARTING)}
 # Letters of Linear A replace separators and blanks in items that are kept whole.
 _RESTORED = {ord(stand_in): chr(mark) for mark, stand_in in _STAND_INS.items()}
@@ -220,7 +221,7 @@ def _whole_items(items: tuple[str, ...]) -> re.Pattern[str] | None:
 
 
 def _item_lists(text: str, literals: Collection[str], marks: str = "") -> tuple[list[str], str]:
-    listing = _last_of(text, _SQUARE, lambda content: _items(re.split("[,;\u3001\u060c\u061b\n]", content)), frozenset)
+    listing = _last_of(text, _SQUARE, lambda content: _items(re.split(f"[{_COMMAS}\n]", content)), frozenset)
     if listing is not None:
         return listing
     parts = [part for part in _parts(text, marks) if part.strip(_BLANK)]
@@ -238,7 +239,7 @@ def _parts(text: str, marks: str = "") -> list[str]:
         text = text.replace(mark, ",")
     lead = _LEAD.match(text)
     text = text[lead.end() :] if lead and not denies(lead[0]) else text
-    return re.split("[,;\u3001\u060c\u061b]", _JOINING.sub(",", _BOTH.sub("", text)))
+    return re.split(f"[{_COMMAS}]", _JOINING.sub(",", _BOTH.sub("", text)))
 
 
 def _items(parts: Iterable[str]) -> list[str]:

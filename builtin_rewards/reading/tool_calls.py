@@ -55,7 +55,7 @@ _MARK = re.compile(
 _CLOSES = {name: re.compile(close) for name, (_, close) in _FORMS.items()}
 _ARGUMENT_KEYS = ("arguments", "parameters", "args", "input")
 _KEY = r'"(?:name|function|tool|tool_name|action)"\s*:\s*"[^"\n]{1,200}"'
-_ARGUMENTS = r'"(?:arguments|parameters|args|input|action_input)"\s*:'
+_ARGUMENTS = rf'"(?:{"|".join(_ARGUMENT_KEYS)}|action_input)"\s*:'
 _JSON_IN_PROSE = re.compile(rf"\{{\s*(?:{_KEY}\s*,\s*{_ARGUMENTS}|{_ARGUMENTS}\s*\{{[^{{}}]*\}}\s*,\s*{_KEY})")
 _BARE = re.compile(  # an answer that is nothing but a name with its arguments
     r'\W{0,4}(?:\w+: ?)?[\w.-]+(?:\s*\{\s*"[^"]*"\s*:.*\}|\((?:[\w.]+\()?\s*(?:\w+\s*=[^=].*|\)*)\))\s*', re.DOTALL
