@@ -16,7 +16,7 @@ from typing import Any
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
 from builtin_rewards.reading.answer import answer_as_text
-from builtin_rewards.reading.normalisation import part_by_script, split_words
+from builtin_rewards.reading.normalisation import part_by_script, words_by_script
 from rewardkit import Reward, Score, reward
 
 _BY_SCRIPT = "script"
@@ -127,16 +127,12 @@ class _WordsByScript:
 
     def __init__(self, use_stemmer: bool) -> None:
         self._ascii = extra("rouge_score.tokenizers").DefaultTokenizer(use_stemmer)
-        self._use_stemmer = use_stemmer
 
     def tokenize(self, text: str) -> list[str]:
         if text.isascii():
             return list(self._ascii.tokenize(text))
-        tokens = split_words(text)
-        if not self._use_stemmer:
-            return tokens
-        stems = (self._ascii.tokenize(word) if word.isascii() else [word] for word in tokens)
-        return list(itertools.chain.from_iterable(stems))
+        tokens = (self._ascii.tokenize(word) if word.isascii() else [word] for word in words_by_script(text))
+        return list(itertools.chain.from_iterable(tokens))
 
 
 @functools.lru_cache(maxsize=16)

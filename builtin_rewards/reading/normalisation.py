@@ -217,7 +217,7 @@ def part_by_script(text: str) -> str:
     return text.translate({ord(char): f" {char} " if char >= "\u2e80" else f" {char}" for char in letters})
 
 
-def split_words(text: str) -> list[str]:
+def words_by_script(text: str) -> list[str]:
     """Return the words of a text in lower case, without punctuation: runs of letters, marks and digits, by script."""
     text = part_by_script(fold(text).lower())
     others = (char for char in set(text) if unicodedata.category(char)[0] not in "LMN")
