@@ -113,15 +113,15 @@ def _same_in_any_order(golds: Sequence[Shape], answers: Sequence[Shape]) -> bool
     return not rest
 
 
-def _assigns(shape: Shape, is_named: Callable[[Tokens], bool]) -> bool:
+def _assigns(shape: Shape, is_left_side: Callable[[Tokens], bool]) -> bool:
     """Return whether a shape states the value of something named; a chain of equations states it last."""
-    return {*shape.signs} == {"="} and _states_last([side.tokens for side in shape.parts], is_named)
+    return {*shape.signs} == {"="} and _states_last([side.tokens for side in shape.parts], is_left_side)
 
 
-def _states_last(sides: Sequence[Tokens], is_named: Callable[[Tokens], bool]) -> bool:
-    """Return whether each side of a chain is named, equal to the last one, or follows a name in other names."""
-    starts_with_name = is_named(sides[0])
-    return all(is_named(side) or (starts_with_name and names_in(side)) or equal(side, sides[-1]) for side in sides)
+def _states_last(sides: Sequence[Tokens], is_left_side: Callable[[Tokens], bool]) -> bool:
+    """Return whether each side of a chain is a left side, equal to the last one, or follows one in other names."""
+    starts_with_name = is_left_side(sides[0])
+    return all(is_left_side(side) or (starts_with_name and names_in(side)) or equal(side, sides[-1]) for side in sides)
 
 
 def _pair(shape: Shape) -> Shape:

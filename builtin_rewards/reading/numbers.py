@@ -86,7 +86,7 @@ _MULTIPLIED = re.compile(rf" ?times (?:{_UNDER_1000}|an? )", re.IGNORECASE)
 def read_quantity(text: str, *, attached: bool = False) -> Quantity | None:
     """Return the one number, with a unit or not, that a cleaned answer is, or ``None``; ``attached`` permits ``5m``."""
     text = _in_digits(_without_primes(text) if "'" in text else text)
-    match = match_quantity(text)
+    match = _match_quantity(text)
     return _with_unit(match[0], text[match[1] :], attached) if match else None
 
 
@@ -117,7 +117,7 @@ def _in_digits(text: str) -> str:
     return f"{sign}{total + part}{match['unit'] or ''}"
 
 
-def match_quantity(text: str) -> tuple[Quantity, int] | None:
+def _match_quantity(text: str) -> tuple[Quantity, int] | None:
     """Return the number at the start of a text, with its currency sign, and where it ends; ``None`` without one."""
     match = _QUANTITY.match(text)
     if match is None or len(match[0]) > MAX_DIGITS:
