@@ -410,7 +410,12 @@ class Sandbox:
                     return zygote.evaluate(kind, limits, data, tests=test_data, stdin=stdin)
             except (OSError, EOFError, SandboxUnavailableError) as fault:
                 reason = f"{type(fault).__name__}: {fault}"
-        return Evaluation(kind, limits, None, f"the sandbox failed {MAX_ATTEMPTS} times: {reason}")
+        failure = f"the sandbox failed {MAX_ATTEMPTS} times: {reason}"
+        self._on_failure(failure)
+        return Evaluation(kind, limits, None, failure)
+
+    def _on_failure(self, failure: str) -> None:
+        """Do nothing: the result has the status infrastructure. A subclass may raise instead."""
 
 
 def _count_together(following: Sequence[str], limits: Limits) -> int:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
-from typing import Any
 
 from rewardkit.errors import InfrastructureError
-from sandbox import PROFILES, AssertsRun, ExecutionResult, ExecutionStatus, Level, Sandbox, cores
+from sandbox import PROFILES, Level, Sandbox, cores
 from sandbox.errors import PoolClosedError, SandboxUnavailableError
 
 LEVEL_VARIABLE = "REWARDKIT_SANDBOX_LEVEL"  # Environment variable: the level of rewards' jails, `auto` unless set
@@ -26,38 +24,11 @@ _lock = threading.Lock()  # protects _jails: threads of one worker ask at once
 class RewardSandbox(Sandbox):
     """A sandbox whose own failure is raised and not returned: no score may be made of it."""
 
-    def run_inputs(self, *arguments: Any, **options: Any) -> list[ExecutionResult]:
-        """Run as :meth:`Sandbox.run_inputs` does; raise InfrastructureError where the sandbox itself failed."""
-        results = super().run_inputs(*arguments, **options)
-        _check(results)
-        return results
-
-    def call(self, *arguments: Any, **options: Any) -> ExecutionResult:
-        """Call as :meth:`Sandbox.call` does; raise as above."""
-        result = super().call(*arguments, **options)
-        _check([result])
-        return result
-
-    def run_asserts(self, *arguments: Any, **options: Any) -> AssertsRun:
-        """Run as :meth:`Sandbox.run_asserts` does; raise as above."""
-        run = super().run_asserts(*arguments, **options)
-        _check([run.execution])
-        return run
-
-    def run_dialog(self, *arguments: Any, **options: Any) -> AssertsRun:
-        """Run as :meth:`Sandbox.run_dialog` does; raise as above."""
-        run = super().run_dialog(*arguments, **options)
-        _check([run.execution])
-        return run
+    def _on_failure(self, failure: str) -> None:
+        raise InfrastructureError(failure)
 
     def __exit__(self, *error: object) -> None:
         """Stay open: it is the process's, and the next call needs it."""
-
-
-def _check(results: Iterable[ExecutionResult]) -> None:
-    for result in results:
-        if result.status is ExecutionStatus.INFRASTRUCTURE:
-            raise InfrastructureError(result.error)
 
 
 def shared_sandbox(width: int = 1) -> RewardSandbox:

@@ -228,6 +228,7 @@ WAYS: dict[str, Callable[[Sandbox], object]] = {
     "run": lambda sandbox: sandbox.run("1"),
     "call": lambda sandbox: sandbox.call("def f(): return 1", "f", [()]),
     "run_asserts": lambda sandbox: sandbox.run_asserts("def f(): return 1", "assert f() == 1", entry_point="f"),
+    "run_dialog": lambda sandbox: sandbox.run_dialog("1", "def interact(*_): return True", "", ""),
     "run_many": lambda sandbox: sandbox.run_many(["1", "2"]),
     "call_many": lambda sandbox: sandbox.call_many([("def f(): return 1", "f", [()])]),
 }
