@@ -22,6 +22,7 @@ from sandbox.inside.test_text import (
     can_fail,
     instrument,
     redirect_imports,
+    syntax_tree,
     unbound_names,
     wrap_verdicts,
 )
@@ -48,10 +49,10 @@ def run(request: dict[str, Any]) -> int:
     """Run test text whose ``candidate`` is the completion in the other process.
 
     It reports, a line each: ``tests_fault`` where the tests cannot be run, whatever the completion is; ``plan`` (the
-    text of each assert, whether it may be run again, and the test that it stands in); ``check`` when an assert first
-    passes, and when it first fails; ``cases`` (the names of the tests that it has collected) and ``case`` for each of
-    them; and last how it ended: ``load`` or ``missing`` (no function to call), ``gone`` (the completion's process),
-    ``stopped`` (the tests, by an exception), or ``done``.
+    text of each assert, and whether it may be run again); ``check`` when an assert first passes, and when it first
+    fails; ``cases`` (the names of the tests that it has collected) and ``case`` for each of them; and last how it
+    ended: ``load`` or ``missing`` (no function to call), ``gone`` (the completion's process), ``stopped`` (the tests,
+    by an exception), or ``done``.
     """
     for name in ("random", "numpy.random"):  # the completion has the zygote's state and must not foresee what is drawn
         if name in sys.modules:
@@ -63,7 +64,7 @@ def run(request: dict[str, Any]) -> int:
     except BaseException as error:
         emit({"tests_fault": describe(error)})
         return 0
-    emit({"plan": [[plan.text, plan.again, plan.owner] for plan in tests.plan]})
+    emit({"plan": [[plan.text, plan.again] for plan in tests.plan]})
     try:
         return tests.run()
     except BaseException as error:  # the tester now reads what the completion sends, and that broke it
@@ -170,12 +171,12 @@ class Tests:
     def _tree(self) -> Any:
         """Return the text's tree; of a text that is a session, or whose sessions alone test, that of nothing."""
         try:
-            return compile(self._text, TESTS_NAME, "exec", 0x400, dont_inherit=True)  # to a syntax tree
+            return syntax_tree(self._text)
         except SyntaxError:
             if not doctests.sessions(self._text):
                 raise
         self._is_session = True
-        return compile("", TESTS_NAME, "exec", 0x400)
+        return syntax_tree("")
 
     def _take_helpers(self, tree: Any, entry: str) -> None:
         """Give the tests the names that they use and do not bind, as the helpers define them; else raise ``NameError``.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import _ast
 import io
 import sys
 from collections.abc import Callable
 from typing import Any
 
-from sandbox.inside.test_text import walk
+from sandbox.inside.runner import TESTS_NAME
+from sandbox.inside.test_text import syntax_tree, walk
 
 Report = Callable[[str, bool, str], None]
 
@@ -22,15 +24,13 @@ def with_sessions(tree: Any, text: str) -> Any:
 
     Sessions stand in its strings; a text that is one has a tree without statements.
     """
-    import _ast
     import doctest
 
     strings = [node.value for node in walk(tree) if isinstance(node, _ast.Constant) and isinstance(node.value, str)]
     texts = [string for string in strings if sessions(string)] if tree.body else [text]
     parser = doctest.DocTestParser()
     sources = [example.source for session in texts for example in parser.get_examples(session)]
-    examples: Any = compile("".join(sources), "tests.py", "exec", 0x400, dont_inherit=True)  # to a syntax tree
-    return _ast.Module([*tree.body, *examples.body], [])
+    return _ast.Module([*tree.body, *syntax_tree("".join(sources)).body], [])
 
 
 def run(text: str, names: dict[str, Any], begin: Callable[[], None], report: Report) -> None:
@@ -59,7 +59,7 @@ def _run_example(doctest: Any, example: Any, names: dict[str, Any]) -> tuple[str
     sys.stdout = io.StringIO()
     sys.displayhook = sys.__displayhook__
     try:
-        exec(compile(example.source, "tests.py", "single", dont_inherit=True), names)  # noqa: S102 - text of the tests
+        exec(compile(example.source, TESTS_NAME, "single", dont_inherit=True), names)  # noqa: S102 - text of the tests
         return sys.stdout.getvalue(), None
     except Exception as error:
         return "", f"{type(error).__name__}: {error}\n" if str(error) else f"{type(error).__name__}\n"

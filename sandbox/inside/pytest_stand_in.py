@@ -32,7 +32,6 @@ class Fixture(NamedTuple):
     """A function that makes a value for tests, by its name."""
 
     function: Callable[..., Any]
-    scope: str
     parameters: tuple[Any, ...]
     is_automatic: bool
 
@@ -73,11 +72,9 @@ def param(*values: Any, id: str | None = None, marks: Any = ()) -> ParameterRow:
     )
 
 
-def fixture(
-    function: Any = None, *, scope: str = "function", params: Any = None, autouse: bool = False, **_: Any
-) -> Any:
+def fixture(function: Any = None, *, params: Any = None, autouse: bool = False, **_: Any) -> Any:
     def decorate(function: Callable[..., Any]) -> Fixture:
-        return Fixture(function, scope, tuple(params or ()), autouse)
+        return Fixture(function, tuple(params or ()), autouse)
 
     return decorate if function is None else decorate(function)
 

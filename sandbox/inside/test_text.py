@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from sandbox.inside.runner import source_lines
+from sandbox.inside.runner import TESTS_NAME, source_lines
 
 _MAX_TEXT = 300
 _BINDERS = {  # of nodes that bind a name: the field that has it
@@ -49,14 +49,24 @@ class PlannedCheck(NamedTuple):
     swallowed: bool = False  # whether the ``try`` around it says nothing of its failure
 
 
+def syntax_tree(text: str) -> Any:
+    """Return the tree of test text; raise ``SyntaxError`` where it is not Python."""
+    return compile(text, TESTS_NAME, "exec", _ast.PyCF_ONLY_AST, dont_inherit=True)
+
+
 def walk(node: _ast.AST) -> Iterator[Any]:
     """Yield a node and all below it, in the order of the text."""
     yield node
+    for child in _children(node):
+        yield from walk(child)
+
+
+def _children(node: _ast.AST) -> Iterator[Any]:
     for field in node._fields:
         value = getattr(node, field, None)
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, _ast.AST):
-                yield from walk(item)
+                yield item
 
 
 def bound_names(tree: _ast.AST) -> Iterator[str]:
@@ -87,32 +97,29 @@ def unbound_names(tree: _ast.Module, names: dict[str, Any]) -> list[str]:
 # Imports of the code under test.
 
 
-def redirect_imports(tree: _ast.Module, entry: str | None) -> bool:
-    """Turn imports of the code under test into assignments from ``__solution__``; return whether there were any."""
-    redirected = False
+def redirect_imports(tree: _ast.Module, entry: str | None) -> None:
+    """Turn imports of the code under test into assignments from ``__solution__``."""
     for node in list(walk(tree)):
         for field in node._fields:
             body: Any = getattr(node, field, None)
             for index, item in enumerate(body if isinstance(body, list) else ()):
                 if (statements := _redirected(item, entry)) is not None:
                     body[index : index + 1] = statements or [_ast.Pass(**_span(item))]
-                    redirected = True
-    return redirected
 
 
 def _redirected(item: object, entry: str | None) -> list[Any] | None:
     if isinstance(item, _ast.ImportFrom):
         names = [alias.name for alias in item.names]
-        if not item.level and not is_stand_in(item.module or "", names, entry):
+        if not item.level and not _is_stand_in(item.module or "", names, entry):
             return None
         parts = [alias for alias in item.names if alias.name != "*"]
         return [_assign(item, alias.asname or alias.name, _attribute(item, alias.name)) for alias in parts]
-    if isinstance(item, _ast.Import) and all(is_stand_in(alias.name, [], entry) for alias in item.names):
+    if isinstance(item, _ast.Import) and all(_is_stand_in(alias.name, [], entry) for alias in item.names):
         return [_assign(item, alias.asname or alias.name.split(".")[0], _load(item, SOLUTION)) for alias in item.names]
     return None
 
 
-def is_stand_in(module: str, names: list[str], entry: str | None) -> bool:
+def _is_stand_in(module: str, names: list[str], entry: str | None) -> bool:
     """Return whether a module that tests import stands for the code under test, as ``solution`` does.
 
     No such module is there, and it is named for what it is, or as what is imported of it, or that is the entry point.
@@ -164,8 +171,7 @@ class _Instrumenter:
 
     def _wrap(self, statement: Any, again: bool, owner: str, swallowed: bool = False) -> Any:
         number = len(self.plan)
-        text = " ".join(line.strip() for line in self._lines[statement.lineno - 1 : statement.end_lineno])
-        self.plan.append(PlannedCheck(text[:_MAX_TEXT], again, owner, swallowed))
+        self.plan.append(PlannedCheck(_text_of(statement, self._lines), again, owner, swallowed))
         at, load = _span(statement), _ast.Load()
         check = _ast.Subscript(_ast.Name("__check__", load, **at), _ast.Constant(number, **at), load, **at)
         return _ast.With([_ast.withitem(check)], [statement], None, **at)
@@ -192,7 +198,13 @@ class _Instrumenter:
                     self._visit(item, again, owner)
 
 
+def _text_of(node: Any, lines: list[str]) -> str:
+    text = " ".join(line.strip() for line in lines[node.lineno - 1 : node.end_lineno])
+    return text[:_MAX_TEXT]
+
+
 def _can_fail(node: Any) -> bool:
+    """Return whether an assert, such as ``assert True`` is not, or a node that has one can fail."""
     asserts = (part for part in walk(node) if isinstance(part, _ast.Assert))
     return any(not isinstance(part.test, _ast.Constant) or not part.test.value for part in asserts)
 
@@ -211,7 +223,7 @@ def _swallows(node: Any) -> bool:
 def _judges(node: Any) -> bool:
     """Return whether a node can make tests fail."""
     if isinstance(node, _ast.Assert):
-        return not isinstance(node.test, _ast.Constant) or not node.test.value
+        return _can_fail(node)
     if isinstance(node, _ast.Call):
         function = node.func
         name = str(getattr(function, "attr", None) or getattr(function, "id", ""))
@@ -238,14 +250,6 @@ def can_fail(tree: _ast.Module, names: dict[str, Any]) -> bool:
     return visit(tree)
 
 
-def _children(node: Any) -> Iterator[Any]:
-    for field in node._fields:
-        value = getattr(node, field, None)
-        for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, _ast.AST):
-                yield item
-
-
 def wrap_verdicts(tree: _ast.Module, source: str, number: int, tested: set[str]) -> list[PlannedCheck]:
     """Make checks of comparisons with what the code gave, where tests only print or collect them; return their plan.
 
@@ -264,8 +268,7 @@ def wrap_verdicts(tree: _ast.Module, source: str, number: int, tested: set[str])
         if not is_verdict(node):
             visit(node)
             return node
-        text = " ".join(line.strip() for line in lines[node.lineno - 1 : node.end_lineno])
-        plan.append(PlannedCheck(text[:_MAX_TEXT], True))
+        plan.append(PlannedCheck(_text_of(node, lines), True))
         index = _ast.Constant(number + len(plan) - 1, **_span(node))
         return _ast.Call(_load(node, "__verdict__"), [index, node], [], **_span(node))
 
