@@ -52,8 +52,8 @@ def code_mutants(source: str, most: int) -> list[CodeMutant]:
     """Return mutants of a program, of each kind in turn: operators, constants, bounds, branches; ``[]`` for no Python.
 
     Args:
-        source: Python source. Docstrings, imports, decorators, annotations, asserts, settings such as ``flush`` and the
-            test for ``__main__`` stay as they are.
+        source: Python source. Docstrings, imports, decorators, annotations, asserts, f-strings, settings such as
+            ``flush`` and the test for ``__main__`` stay as they are.
         most: Mutants to return. Changes in loops that may then not end come last.
     """
     try:
@@ -82,15 +82,18 @@ def _in_turn(kinds: Iterable[Sequence[_Site]]) -> Iterator[_Site]:
 
 
 def returning_none(source: str) -> str | None:
-    """Return a program whose functions all return ``None``, or do nothing where it has none; ``None`` for no Python."""
+    """Return a program whose functions all return ``None``, or that does nothing where it has none.
+
+    ``None`` is for what is no Python, or too deep to be written anew.
+    """
     try:
         tree = parse(source)
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        for function in functions:
+            function.body = [ast.Return(ast.Constant(None))]
+        return ast.unparse(ast.fix_missing_locations(tree)) if functions else "pass"
     except _UNREADABLE:
         return None
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    for function in functions:
-        function.body = [ast.Return(ast.Constant(None))]
-    return ast.unparse(ast.fix_missing_locations(tree)) if functions else "pass"
 
 
 def _changed(tree: ast.Module, site: _Site) -> str:
@@ -119,7 +122,7 @@ def _fixed_roots(tree: ast.Module) -> Iterator[ast.AST]:
     for node in ast.walk(tree):
         if _is_fixed(node):
             yield node
-        elif isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
+        elif isinstance(node, ast.If) and _is_test_for_main(node.test):
             yield node.test
         yield from getattr(node, "decorator_list", ())
         annotations = (getattr(node, name, None) for name in ("annotation", "returns"))
@@ -187,11 +190,15 @@ def _constants(tree: ast.Module) -> Iterator[_Site]:
 
 def _branches(tree: ast.Module) -> Iterator[_Site]:
     for number, node in _sites(tree):
-        if isinstance(node, ast.If | ast.IfExp) and "__name__" not in ast.unparse(node.test):
+        if isinstance(node, ast.If | ast.IfExp) and not _is_test_for_main(node.test):
             yield _Site(number, f"line {node.lineno}: a branch is never taken", _set_test(False))
             yield _Site(number, f"line {node.lineno}: a branch is always taken", _set_test(True))
         elif isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value):
             yield _Site(number, f"line {node.lineno}: None is returned", _return_none)
+
+
+def _is_test_for_main(node: ast.expr) -> bool:
+    return any(isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(node))
 
 
 def _is_none(node: ast.expr) -> bool:

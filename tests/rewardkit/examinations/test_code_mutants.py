@@ -100,6 +100,7 @@ def test_what_cannot_be_changed_has_no_mutants(source: str) -> None:
         ("class A:\n    def f(self): return 1", "class A:\n\n    def f(self):\n        return None"),
         ("print(1)", "pass"),
         ("def f(:", None),
+        (f"x = {'+'.join('1' * 1_500)}\ndef f(): return x", None),
     ],
 )
 def test_functions_can_be_made_to_return_none(source: str, expected: str | None) -> None:
