@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from rewardkit.cli.output import json_line
 from rewardkit.cli.render import Screen
 from rewardkit.errors import ConfigError
 from rewardkit.examinations.examination import ExaminationResult
@@ -28,18 +28,17 @@ def print_examination(console: Screen, reward: str, result: ExaminationResult, u
         console.say(f"    {row}: ", plain(shortened(first.flaw.detail, _DETAIL_CHARS)), fit="wrap")
 
 
-def write_flaws(path: Path, results: Mapping[str, Sequence[ExaminationResult]]) -> int:
-    """Write a JSON line for each flaw of each row, with reward and examination; return how many there are.
+def write_flaws(path: Path, results: Mapping[str, Sequence[ExaminationResult]]) -> None:
+    """Write a JSON line for each flaw of each row, with reward and examination.
 
     Raises:
         ConfigError: The file cannot be written.
     """
-    lines = list(_flaw_lines(results))
+    text = "".join(json_line(line) for line in _flaw_lines(results))
     try:
-        path.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"--out {str(path)!r}: {error.strerror or error}") from error
-    return len(lines)
 
 
 def _flaw_lines(results: Mapping[str, Sequence[ExaminationResult]]) -> Iterable[dict[str, object]]:

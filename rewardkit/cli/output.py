@@ -51,7 +51,7 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write one JSON object a line; the file appears when the last of them is on disk. A link's target is replaced."""
     with replacing(path.resolve()) as file:
         for row in rows:
-            file.write(_line(row))
+            file.write(json_line(row))
 
 
 @contextlib.contextmanager
@@ -94,7 +94,7 @@ def write_new(folder: Path, texts: Mapping[Path, str]) -> None:
         raise
 
 
-def _line(row: Mapping[str, Any]) -> str:
+def json_line(row: Mapping[str, Any]) -> str:
     """Return a row as a line of JSON."""
     text = json.dumps(row, ensure_ascii=False, default=str)  # a Parquet column may hold dates or bytes
     try:

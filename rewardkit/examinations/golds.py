@@ -1,7 +1,7 @@
 """The examination of rows with a gold: which other answers does a reward pay like it, and in which forms is it missed?
 
-Tried on each row, in three frames: the gold, an answer of no content, and some of the gold's renderings and
-perturbations. The frame counts in which the gold itself is paid best.
+Tried on each row: an answer of no content, and in three frames the gold and some of its renderings and perturbations.
+The frame counts in which the gold itself is paid best.
 """
 
 from __future__ import annotations
@@ -50,18 +50,16 @@ class GoldExamination:
         return row.gold is not None and not row.is_code and read_value(row.gold.text) is not None
 
     def trials(self, row: AuditRow) -> Sequence[RowTrial]:
-        """Return the gold, silence and writings near the gold, each in every frame."""
+        """Return the gold and writings near it, each in every frame, and an answer of no content."""
         value = read_value(row.gold.text) if row.gold else None
         if row.gold is None or value is None:
             return []
         gold = row.gold.text
         random = Random(gold)  # noqa: S311 - a sample, no secret
-        renderings = _sample(other_texts(gold, value.renderings()), random)
-        perturbations = _sample(other_texts(gold, value.perturbations()), random)
         writings = {
             _GOLD: [Writing("the gold", gold)],
-            _RENDERING: renderings,
-            _PERTURBATION: perturbations,
+            _RENDERING: _sample(other_texts(gold, value.renderings()), random),
+            _PERTURBATION: _sample(other_texts(gold, value.perturbations()), random),
         }
         trials = [
             _trial(role, writing, frame) for role, group in writings.items() for writing in group for frame in _FRAMES
