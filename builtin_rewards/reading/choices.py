@@ -125,7 +125,7 @@ _LED = re.compile(  # `B)`, `(B)`, `B.` or `B, because` at the start of a line
     r"[*_`#>\s-]{0,8}(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s{1,3})?(?:[(\[](?P<inside>[A-Za-z])[)\]]|(?P<plain>[A-Z])"
     r"(?:[*_]{0,3}[).:]|\s{1,3}-(?=\s)|,?(?=\s{1,3}(?:because|since)\b)))[*_:.]{0,4}(?:\s|$)"
 )
-_LOWER_LED = re.compile(r"[a-z][).]\s{1,3}\S")
+_LOWER_LED = re.compile(r"(?<!\S)[a-z](?=[).]\s{1,3}\S)")
 _RULED_OUT = re.compile(  # a line that calls its letter wrong
     r"(?i)\b(?:is|are|was|seems?)\s(?:\w{1,12}\s)?(?:wrong|incorrect|false|impossible|out|"
     r"not (?:right|correct|the|it|possible))\b|[\u274c\u2717\u2718]|[-:(]\s?(?:wrong|incorrect)\b"
@@ -357,7 +357,7 @@ class _Reader(NamedTuple):
         """Yield the letter that leads the first or the last line, where no line begins with another letter."""
         lines = _lines(text)
         if len(lines) == 1 and len(lines[0][1]) <= _SPARE_CHARS and _LOWER_LED.match(lines[0][1]):
-            lines = [(lines[0][0], lines[0][1].capitalize())]  # `b. 4`, and nothing else
+            lines = [(lines[0][0], _LOWER_LED.sub(lambda led: led[0].upper(), lines[0][1]))]  # `b. 4`, and no more
         if len(self.leaders(line for _, line in lines)) != 1:
             return
         (start, line), before = lines[0], ""

@@ -367,6 +367,8 @@ def test_words_of_one_letter_and_denied_ones_choose_nothing(completion: str) -> 
 def test_a_small_letter_counts_that_leads_the_only_line() -> None:
     assert paid("b. 4", "B", None)
     assert not paid("b. 4 is one of them\nc. 5 is another", "B", None)
+    for completion in ("b. 4 or D. 5", "b. 4 or d. 5", "B. 4 or D. 5"):
+        assert not paid(completion, "B", None), completion
 
 
 @pytest.mark.slow
