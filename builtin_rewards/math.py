@@ -94,7 +94,7 @@ def _read_gold(answer: str, locale: str = "") -> _Gold | str:
     solution = with_points(solution, comma=writes_comma(locale)) if locale else solution
     solution = _unwrapped(solution)
     if (choice := _GOLD_CHOICE.fullmatch(clean(solution))) is not None:
-        gold = _read_gold(choice[2], locale)
+        gold = _read_gold(choice[2])
         return gold if isinstance(gold, str) else replace(gold, choice=choice[1])
     text = clean(solution)
     if not any(character.isalnum() for character in text) and "\\" not in text:
