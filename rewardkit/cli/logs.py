@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 from rich.text import Text
@@ -48,14 +49,14 @@ def logs_command(
         raise ConfigError("--follow --json: one JSON object cannot follow a run; leave one of them out")
     with Run.open(run_path(run)) as opened:
         _check(opened, step)
-        filters: dict[str, Any] = {"reward": reward, "step": step, "status": status, "grep": grep}
-        entries = opened.logs(**filters)
+        logs = functools.partial(opened.logs, reward=reward, step=step, status=status, grep=grep)
+        entries = logs()
 
         def show() -> None:
             console = screen(ENDLESS)
             count = 0
             try:
-                for entry in _follow(opened, filters) if follow else entries:
+                for entry in _follow(opened, logs) if follow else entries:
                     _print(entry, console)
                     count += 1
             except KeyboardInterrupt:
@@ -77,8 +78,11 @@ def _check(run: Run, step: int | None) -> None:
         raise RecordError(f"{run.name}: nothing at step {step}; {have}")
 
 
-def _follow(run: Run, filters: dict[str, Any]) -> Iterator[LogEntry]:
-    """Yield the entries that the run has, then new ones as they come, until no process writes to the run."""
+def _follow(run: Run, logs: Callable[..., Iterator[LogEntry]]) -> Iterator[LogEntry]:
+    """Yield the entries that the run has, then new ones as they come, until no process writes to the run.
+
+    ``logs`` returns the wanted entries of completions behind the number ``after``.
+    """
     after, data_version, last_look = 0, -1, 0.0
     while True:
         now = time.monotonic()
@@ -88,7 +92,7 @@ def _follow(run: Run, filters: dict[str, Any]) -> Iterator[LogEntry]:
         if ended or data_version != run.data_version:
             data_version, last = run.data_version, run.last_id
             after = min(after, last)  # a run that goes on from a checkpoint takes away what it does again
-            for entry in run.logs(**filters, after=after):
+            for entry in logs(after=after):
                 after = max(after, entry.completion)
                 yield entry
             after = max(after, last)

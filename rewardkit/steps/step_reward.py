@@ -293,7 +293,7 @@ def step_reward(function: object = _NOT_GIVEN, /, **settings: Any) -> Any:
 _USUAL = {"each": "turn", "label": None, "reduce": "mean", "discount": None}
 
 
-def _default_settings(scored: Any, name: str | None) -> dict[str, Any]:
+def _default_settings(scored: Callable[..., Any] | Composable, name: str | None) -> dict[str, Any]:
     """Return the default settings: a function's name, or a reward's options; RewardDefinitionError for all else."""
     if isinstance(scored, Reward):
         options = {field: getattr(scored.options, field) for field in RewardOptions.__dataclass_fields__}

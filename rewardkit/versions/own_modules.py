@@ -100,7 +100,7 @@ class Module:
         return bindings
 
     def _changed_by(self, call: ast.expr) -> Iterator[str]:
-        """Return the names that a call may change: constants that it, or what it calls, mentions, and its object."""
+        """Yield the names that a call may change: constants that it, or what it calls, mentions, and its object."""
         for use in uses(call):
             names = [use.name]
             for binding in self._bound.get(use.name, ()):

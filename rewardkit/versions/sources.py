@@ -120,7 +120,7 @@ class SourceReader:
 
 
 def _undecorated(value: object) -> Any:
-    """Return the function of a reward, which may be the very one whose version is asked for, or use it."""
+    """Return the function of a reward, which may use the very reward whose version is asked for; others as they are."""
     return vars(value).get("__wrapped__", value) if isinstance(value, Versioned) else value
 
 

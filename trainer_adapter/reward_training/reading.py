@@ -320,7 +320,7 @@ def _decode_cell(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _key(value: Any) -> str:
+def _key(value: object) -> str:
     """Return a prompt or a completion as one text, equal for equal ones."""
     return json.dumps(value, sort_keys=True, default=str)
 
