@@ -143,7 +143,7 @@ class Sandbox:
         self.start()
         deadline = time.monotonic() + limits.timeout_s
         while len(results) < len(inputs):
-            rest = limits if not results else self._rest_of(limits, deadline)
+            rest = limits if not results else limits.until(deadline)
             batch, ended_itself = self._run_together(request, inputs[len(results) :], rest)
             if not ended_itself and len(batch) > 1:
                 batch = self._run_again(request, inputs[len(results) :][: len(batch) - 1], batch[-1], limits, deadline)
@@ -170,7 +170,7 @@ class Sandbox:
         results: list[ExecutionResult] = []
         deadline = max(deadline, time.monotonic() + PROOF_S)
         while last.status is not ExecutionStatus.INFRASTRUCTURE and len(results) < len(inputs):
-            batch, ended_itself = self._run_together(request, inputs[len(results) :], self._rest_of(limits, deadline))
+            batch, ended_itself = self._run_together(request, inputs[len(results) :], limits.until(deadline))
             if not ended_itself:
                 return [last] * (len(inputs) + 1)
             results += batch
@@ -219,16 +219,8 @@ class Sandbox:
 
         :func:`~sandbox.checks.check_asserts` reads the reports that this returns.
         """
-        limits = self._limits(limits)
-        refusal = self._refuse_large(source)
-        if refusal is not None:
-            return AssertsRun(refusal)
-        room = limits.output_bytes
-        request = {"source": source, "room": room}
-        test_request = {"tests": tests, "setup": setup, "helpers": helpers, "entry_point": entry_point, "room": room}
-        evaluation = self._attempt(PAIR, request, limits, test_request)
-        execution = evaluation.results(0, self.level)[0]
-        return AssertsRun(execution, evaluation.verdict, evaluation.tester_status == 0)
+        test_request = {"tests": tests, "setup": setup, "helpers": helpers, "entry_point": entry_point}
+        return self._run_pair({"source": source}, test_request, limits)
 
     def run_dialog(
         self, source: str, interactor: str, stdin: str, expected: str, *, limits: Limits | None = None
@@ -237,13 +229,17 @@ class Sandbox:
 
         :func:`~sandbox.dialog_checks.check_dialogs` reads the reports that this returns.
         """
+        tester_request = {"interactor": interactor, "input": stdin, "expected": expected}
+        return self._run_pair({"source": source, "dialog": True}, tester_request, limits)
+
+    def _run_pair(self, request: dict[str, Any], tester_request: dict[str, Any], limits: Limits | None) -> AssertsRun:
+        """Run a source in a jail and its tester in another, with a socket between them."""
         limits = self._limits(limits)
-        refusal = self._refuse_large(source)
+        refusal = self._refuse_large(request["source"])
         if refusal is not None:
             return AssertsRun(refusal)
-        request = {"source": source, "dialog": True}
-        tests = {"interactor": interactor, "input": stdin, "expected": expected, "room": limits.output_bytes}
-        evaluation = self._attempt(PAIR, request, limits, tests)
+        room = {"room": limits.output_bytes}
+        evaluation = self._attempt(PAIR, request | room, limits, tester_request | room)
         execution = evaluation.results(0, self.level)[0]
         return AssertsRun(execution, evaluation.verdict, evaluation.tester_status == 0)
 
@@ -300,11 +296,6 @@ class Sandbox:
         if limits.processes > 1 and self.level is not Level.STRICT:
             raise ValueError(f"processes={limits.processes}: only at level 'strict' can processes be counted and ended")
         return limits
-
-    @staticmethod
-    def _rest_of(limits: Limits, deadline: float) -> Limits:
-        """Return the limits for what is left of an evaluation that goes on in a new process."""
-        return dataclasses.replace(limits, timeout_s=max(0.001, deadline - time.monotonic()))
 
     def _refuse_large(self, source: str) -> ExecutionResult | None:
         """Return the result of a source that is too large to be run; ``None`` for others."""

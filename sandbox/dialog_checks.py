@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -53,8 +52,7 @@ def check_dialogs(
         if results and results[-1].status is CheckStatus.TIMEOUT:
             results.append(CheckResult(CheckStatus.NOT_REACHED, "no time was left", label))
             continue
-        rest = dataclasses.replace(limits, timeout_s=max(0.001, deadline - time.monotonic()))
-        run = sandbox.run_dialog(source, interactor, check.stdin, check.stdout, limits=rest)
+        run = sandbox.run_dialog(source, interactor, check.stdin, check.stdout, limits=limits.until(deadline))
         executions.append(run.execution)
         results.append(_result(run, number, label))
     failed = (execution for execution in executions if execution.status is not ExecutionStatus.OK)

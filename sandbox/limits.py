@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, fields
+import time
+from dataclasses import dataclass, fields, replace
 
 LOAD_TIMEOUT_S = 60.0
 """Seconds that a worker may take to load the rewards."""
@@ -59,6 +60,13 @@ class Limits:
     def whole_cpu_s(self) -> int:
         """Seconds of processor time as the kernel counts them."""
         return math.ceil(self.timeout_s) + 1 if self.cpu_s is None else math.ceil(self.cpu_s)
+
+    def until(self, deadline: float) -> Limits:
+        """Return these limits with the seconds that are left until a deadline on the monotonic clock, at least 0.001.
+
+        They are for an evaluation that goes on in a new process.
+        """
+        return replace(self, timeout_s=max(0.001, deadline - time.monotonic()))
 
 
 def local_ranks() -> int:

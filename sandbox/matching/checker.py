@@ -7,7 +7,6 @@ After that, an output that it cannot judge is the completion's fault.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import re
 import time
@@ -81,8 +80,7 @@ def ask_checker(
     ask = _ask_function if _FUNCTION.search(checker) else _ask_program
     answered = 0
     while answered < len(outputs):
-        rest = dataclasses.replace(limits, timeout_s=max(0.001, deadline - time.monotonic()))
-        answers = ask(sandbox, checker, outputs[answered:], rest)
+        answers = ask(sandbox, checker, outputs[answered:], limits.until(deadline))
         yield from answers
         answered += len(answers)
         if time.monotonic() >= deadline:
