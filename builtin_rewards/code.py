@@ -276,7 +276,7 @@ def code_tests(
           fault; an output that it cannot judge is wrong.
         - ``interactor``: source that defines ``interact(input, expected, read, write)`` and talks with the program from
           a jail of its own; the program has no other input. It returns a bool or a share. What goes wrong in it before
-          it first reads is the row's fault.
+          it first waits for the program is the row's fault.
         - ``entry_point``: the function under test, or ``Class.method``.
         - ``language``: the row's language, by default Python; ``Python 3`` and ``pypy3`` are Python too.
         - ``prefix``: code that the completion continues; by default the prompt, or its last block of Python.

@@ -26,9 +26,9 @@ def check_dialogs(
 ) -> CheckReport:
     """Run a program once for each check, in a dialog with an interactor that says how right it is.
 
-    The interactor alone decides; how the program ends does not matter. What goes wrong in it before it first reads is
-    its own fault; afterwards it is the program's, which may have written anything. An answer that is no share is the
-    interactor's fault always.
+    The interactor alone decides; how the program ends does not matter. What goes wrong in it before it first waits for
+    the program, by reading or by writing more than fits, is its own fault; afterwards it is the program's, which may
+    have written anything. An answer that is no share is the interactor's fault always.
 
     Args:
         sandbox: Where both run, each in a process of its own.
@@ -70,7 +70,9 @@ def _result(run: AssertsRun, number: int, label: str) -> CheckResult:
         status = CheckStatus.PASSED if share == 1 else CheckStatus.FAILED
         return CheckResult(status, "" if share == 1 else reason, label, share)
     fault = _fault(report)
-    if "odd" in report or not any("reading" in line for line in run.lines):
+    if not fault and _is_ended_by_program(execution):
+        return CheckResult(CheckStatus.ERROR, execution.error, label)
+    if "odd" in report or not any("waiting" in line for line in run.lines):
         reason = fault or execution.error or "it ended without an answer"
         raise CheckError(f"the interactor is at fault in check {number}: {reason}")
     if execution.status is ExecutionStatus.TIMEOUT:
@@ -78,6 +80,12 @@ def _result(run: AssertsRun, number: int, label: str) -> CheckResult:
     reason = fault or "it ended without an answer"
     reason += f"; the program: {execution.error}" if execution.error else ""
     return CheckResult(CheckStatus.FAILED, f"the interactor could not go on: {reason}", label)
+
+
+def _is_ended_by_program(execution: ExecutionResult) -> bool:
+    """Return whether the program alone ended the dialog: it is too large, or its output is, which ends both."""
+    is_unrun = execution.exit_code is None and execution.signal is None
+    return is_unrun or execution.status is ExecutionStatus.OUTPUT_LIMIT
 
 
 def _fault(report: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import select
 import sys
 from typing import Any
 
@@ -15,6 +16,7 @@ from sandbox.inside.peer import short
 from sandbox.inside.runner import PEER, TESTS_NAME, UNTOLD, describe, emit, fresh_module, run_programs
 
 _PIECE = 1 << 16
+_PIECE_SENT = 1 << 12  # far less than the kernel has room for when it says that there is some
 _HELLO = b"+"  # what the program's process sends before the program runs
 
 
@@ -37,7 +39,7 @@ class _Line:
         self._room = room
         self._buffer = bytearray()
         self._is_open = True
-        self.has_read = False
+        self._has_waited = False
 
     def await_program(self) -> None:
         """Wait until the program's process begins; end this one where that was killed before it read its order."""
@@ -46,11 +48,22 @@ class _Line:
         except ConnectionResetError:
             os._exit(UNTOLD)
 
+    @staticmethod
+    def _has_room() -> bool:
+        """Return whether the program has read so much that a piece can be sent without waiting for it."""
+        poll = select.poll()
+        poll.register(PEER, select.POLLOUT)
+        return bool(poll.poll(0))
+
+    def _note_wait(self) -> None:
+        """Report that the interactor waits for the program from here on, which may never read or write."""
+        if not self._has_waited:
+            self._has_waited = True
+            emit({"waiting": True})
+
     def read(self) -> str:
         """Return the program's next line without its end; an empty text once the program has ended."""
-        if not self.has_read:
-            self.has_read = True
-            emit({"reading": True})
+        self._note_wait()
         while b"\n" not in self._buffer and self._is_open:
             try:
                 piece = os.read(PEER, _PIECE)
@@ -71,7 +84,9 @@ class _Line:
         data += b"" if data.endswith(b"\n") else b"\n"
         try:
             while data:
-                data = data[os.write(PEER, data) :]
+                if not self._has_room():
+                    self._note_wait()
+                data = data[os.write(PEER, data[:_PIECE_SENT]) :]
         except OSError:
             self._is_open = False
 
@@ -79,7 +94,8 @@ class _Line:
 def interact(request: dict[str, Any]) -> int:
     """Run the request's interactor against the program.
 
-    It reports ``reading`` when it first reads, and last ``share``, ``odd`` (no share was returned) or ``raised``.
+    It reports ``waiting`` when it first waits for the program, by reading or by writing more than fits, and last
+    ``share``, ``odd`` (no share was returned) or ``raised``.
     """
     line = _Line(request["room"])
     line.await_program()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from sandbox import CheckReport, CheckStatus, Limits, ProgramCheck, Sandbox, check_dialogs
+from sandbox.client import MAX_SOURCE_BYTES
 from sandbox.errors import CheckError
 
 GUESS = """
@@ -100,6 +101,30 @@ def test_an_interactor_may_speak_first(sandbox: Sandbox, program: str, is_right:
     report = _report(sandbox, program, SPEAKS_FIRST, ("21", "42"))
     assert is_right is report.all_passed
     assert CheckStatus.INFRASTRUCTURE not in [check.status for check in report.checks]
+
+
+def test_an_interactor_may_say_more_than_the_socket_holds(sandbox: Sandbox) -> None:
+    assert _report(sandbox, "print(len(input()))", SPEAKS_FIRST, ("7" * 1_000_000, "1000000")).all_passed
+
+
+SLOW = "import time\ndef interact(input, expected, read, write):\n    time.sleep(1)\n    return read() == expected"
+
+
+@pytest.mark.parametrize(
+    ("program", "interactor", "status"),
+    [
+        ("#" * (MAX_SOURCE_BYTES + 1), SPEAKS_FIRST, CheckStatus.ERROR),
+        ("while True: pass", SPEAKS_FIRST, CheckStatus.TIMEOUT),
+        ("import sys\nwhile True: sys.stderr.write('x' * 10_000)", SLOW, CheckStatus.ERROR),
+    ],
+    ids=["too large", "never reads", "floods standard error"],
+)
+def test_no_program_puts_the_interactor_at_fault(
+    sandbox: Sandbox, program: str, interactor: str, status: CheckStatus
+) -> None:
+    """What ends a dialog before the interactor has read is the program's fault where the program is the cause."""
+    report = _report(sandbox, program, interactor, ("7 " * 1_000_000, "2000000"), time_s=1.5)
+    assert [status] == [check.status for check in report.checks]
 
 
 @pytest.mark.parametrize(
