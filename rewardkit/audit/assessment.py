@@ -147,7 +147,7 @@ class Assessment(ABC, Generic[A]):
     def _read_columns(self) -> tuple[set[str], bool]:
         """Return the columns that the reward names, and whether it may read all."""
         leaves = self._reward.leaves
-        columns = {p.name for leaf in leaves for p in leaf.spec.parameters if p.column}
+        columns = {name for leaf in leaves for name in leaf.spec.named_columns}
         return columns, any(leaf.spec.wanted_columns is None for leaf in leaves)
 
     def _reads_tests(self) -> bool:

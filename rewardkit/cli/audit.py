@@ -161,7 +161,7 @@ def _audit_run(
 
 
 def _columns(reward: Composable) -> list[str]:
-    return [parameter.name for leaf in reward.leaves for parameter in leaf.spec.parameters if parameter.column]
+    return [name for leaf in reward.leaves for name in leaf.spec.named_columns]
 
 
 def _scorer(reward_set: RewardSet, reward: Composable, lane: Mapping[str, Any]) -> Scorer:

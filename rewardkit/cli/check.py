@@ -225,7 +225,7 @@ def _good_rows(
     if not lines:
         return
     bad = {misfit.line for misfit in check.misfits}
-    column = gold_column(lines[0].values, gold, [p.name for p in leaf.spec.parameters if p.column], str(path))
+    column = gold_column(lines[0].values, gold, leaf.spec.named_columns, str(path))
     yield from (row_of(line.line, line.values, column) for line in lines if line.line not in bad)
 
 

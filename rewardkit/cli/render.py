@@ -50,7 +50,7 @@ class Screen(Console):
             yield segment if segment.control else segment._replace(text=plain(segment.text))
 
     def say(self, *parts: Part, fit: Fit = "whole") -> None:
-        """Print the parts as one line."""
+        """Print the parts; ``fit`` says what becomes of them where they are wider than the screen."""
         text = Text.assemble(*parts)
         if fit == "cut":
             self.print(text, no_wrap=True, overflow="ellipsis")

@@ -175,7 +175,7 @@ def _write_junit(path: Path, results: Sequence[_Result]) -> None:
 
 def _notes(cases: Table, reward: Composable) -> Iterator[str]:
     """Yield warnings of columns without annotation whose values are no text: as text they would be scored otherwise."""
-    bare = [(leaf, p.name) for leaf in reward.leaves for p in leaf.spec.parameters if p.column]
+    bare = [(leaf, name) for leaf in reward.leaves for name in leaf.spec.named_columns]
     for leaf, name in bare:
         values = [(case.where, case.rollouts[0].example.get(name)) for case in cases.cases]
         odd = [(where, value) for where, value in values if value is not None and not isinstance(value, str)]

@@ -138,6 +138,11 @@ class RewardSpec:
         return _concurrency(self.options, self.is_async)
 
     @property
+    def named_columns(self) -> tuple[str, ...]:
+        """Dataset columns that parameters name."""
+        return tuple(p.name for p in self.parameters if p.column)
+
+    @property
     def required_columns(self) -> tuple[str, ...]:
         """Dataset columns without which the reward cannot be called."""
         return tuple(p.name for p in self.parameters if p.column and p.required)
@@ -147,7 +152,7 @@ class RewardSpec:
         """Dataset columns that the reward reads; ``None`` for all of them."""
         if self.rest is not None or any(p.name == "example" for p in self.parameters):
             return None
-        return frozenset(p.name for p in self.parameters if p.column)
+        return frozenset(self.named_columns)
 
     @property
     def wants_environments(self) -> bool:

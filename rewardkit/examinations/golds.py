@@ -41,9 +41,8 @@ class GoldExamination:
 
     def suits(self, reward: Reward[..., Any]) -> bool:
         """Return whether a reward of single completions reads a gold; one that waits, as a judge, is left out."""
-        columns = {parameter.name for parameter in reward.spec.parameters if parameter.column}
         is_single = reward.spec.kind is not Kind.GROUP and not reward.spec.is_async
-        return is_single and not columns.isdisjoint(GOLD_COLUMNS)
+        return is_single and not set(GOLD_COLUMNS).isdisjoint(reward.spec.named_columns)
 
     def applies(self, row: AuditRow) -> bool:
         """Return whether a row has a gold that is a value of a known kind."""

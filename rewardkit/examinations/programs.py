@@ -45,8 +45,7 @@ class ProgramExamination:
 
     def suits(self, reward: Reward[..., Any]) -> bool:
         """Return whether a reward of single completions reads tests."""
-        columns = {parameter.name for parameter in reward.spec.parameters if parameter.column}
-        return reward.spec.kind is not Kind.GROUP and not columns.isdisjoint(_TESTS)
+        return reward.spec.kind is not Kind.GROUP and not set(_TESTS).isdisjoint(reward.spec.named_columns)
 
     def applies(self, row: AuditRow) -> bool:
         """Return whether a row has tests."""
@@ -127,8 +126,7 @@ def _listed(value: object) -> Iterable[str]:
 
 def _language_flaw(reward: Reward[..., Any], row: AuditRow, source: str | None) -> Flaw | None:
     """Return what is wrong with a row's language: its reference is in another one, or the jail does not run it."""
-    reads_language = any(parameter.name == "language" for parameter in reward.spec.parameters if parameter.column)
-    named = row.columns.get("language") if reads_language else None
+    named = row.columns.get("language") if "language" in reward.spec.named_columns else None
     language = language_name(str(named or "python"))
     own = None if source is None else _language_of(source, language)
     if own is not None and own != language:
