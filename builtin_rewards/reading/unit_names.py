@@ -93,6 +93,7 @@ def _long_names() -> dict[str, str]:
 
 _SYMBOL_UNITS = {prefix + name: prefix + name for name in _PREFIXED_TEXT.split() for prefix in _PREFIXES}
 _SYMBOL_UNITS |= {name: name for name in _SYMBOLS_TEXT.split()}
+_SYMBOL_UNITS["dB"] = "sound_level"  # a logarithm, which no factor converts: none of pint's units
 del _SYMBOL_UNITS["pm"]
 _WORD_UNITS = _long_names()
 _GLUED = frozenset("VNJKWACTFL")  # the letters that are a unit right behind a digit; `5m` is a formula

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ class Conversion:
 
 
 SAME = Conversion()
+_OFFSET = frozenset(("degC", "degF"))  # units whose zero is not that of kelvins
 DEGREE, RADIAN = Unit((("degree", 1),)), Unit((("rad", 1),))
 
 _NAME = re.compile(
@@ -163,16 +165,22 @@ def _registry() -> Any:
     return registry
 
 
+def _pint_unit(factors: _Factors) -> Any:
+    """Return pint's unit of a product; degrees Celsius and Fahrenheit in it are differences, as in ``J/(kg °C)``."""
+    registry, is_alone = _registry(), [power for _, power in factors] == [1]
+    units = (
+        registry.Unit(name if is_alone or name not in _OFFSET else f"delta_{name}") ** power for name, power in factors
+    )
+    return functools.reduce(operator.mul, units, registry.Unit(""))
+
+
 @functools.lru_cache(maxsize=512)
 def _convert(answer: _Factors, gold: _Factors) -> Conversion | None:
     names = {name for factors in (answer, gold) for name, _ in factors}
     registry = _registry()
     if any(name not in registry for name in names):
         return None
-    source, target = (
-        functools.reduce(lambda unit, factor: unit * registry.Unit(factor[0]) ** factor[1], side, registry.Unit(""))
-        for side in (answer, gold)
-    )
+    source, target = map(_pint_unit, (answer, gold))
     if source.dimensionality != target.dimensionality:
         return None
     origin, step = (registry.Quantity(Fraction(value), source).to(target).magnitude for value in (0, 1))
