@@ -10,7 +10,7 @@ import io
 import itertools
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from sandbox.inside.pytest_stand_in import FaultError, Fixture, ParameterRow, TestMark
@@ -84,6 +84,12 @@ def _as_marks(value: Any) -> list[TestMark]:
     return [mark for mark in (value if isinstance(value, list) else [value]) if isinstance(mark, TestMark)]
 
 
+def _is_left_out(marks: Sequence[TestMark]) -> bool:
+    """Return whether a test does not count; one that may fail (``xfail``) would be passed by any code."""
+    is_skipped = any(mark.name == "skipif" and mark.arguments[0] for mark in marks)
+    return is_skipped or any(mark.name in ("skip", "xfail") for mark in marks)
+
+
 def _of_class(name: str, kind: type, fixtures: dict[str, Fixture], marks: list[TestMark]) -> Iterator[Collected]:
     """Yield the tests of a class, each with an object of its own."""
     members = {key: value for base in reversed(kind.__mro__) for key, value in vars(base).items()}
@@ -116,7 +122,7 @@ def _expand(
     around: Around,
 ) -> Iterator[Collected]:
     """Yield a test once for each set of its parameters."""
-    if any(mark.name == "skip" for mark in marks) or any(mark.name == "skipif" and mark.arguments[0] for mark in marks):
+    if _is_left_out(marks):
         return
     wanted = parameter_names(function)
     rows = [mark for mark in marks if mark.name == "parametrize"]
@@ -129,11 +135,10 @@ def _expand(
     choices = [_rows(mark) for mark in reversed(rows)]
     choices += [[(str(index), {f"param:{name}": value}) for index, value in enumerate(fixtures[name].parameters)]
                 for name in several]  # fmt: skip
-    is_failure_wanted = any(mark.name == "xfail" for mark in marks)
     for combination in itertools.product(*choices):
         values = {name: value for _, row in combination for name, value in row.items()}
         suffix = "-".join(text for text, _ in combination)
-        test = _Test(function, [*automatic, *wanted], fixtures, values, around, is_failure_wanted)
+        test = _Test(function, [*automatic, *wanted], fixtures, values, around)
         yield Collected(f"{label}[{suffix}]" if suffix else label, test.run)
 
 
@@ -168,7 +173,7 @@ def _rows(mark: TestMark) -> list[tuple[str, dict[str, Any]]]:
         case = (
             row if isinstance(row, ParameterRow) else ParameterRow((row,) if len(names) == 1 else tuple(row), None, ())
         )
-        if any(mark.name == "skip" for mark in case.marks):
+        if _is_left_out(case.marks):
             continue
         if len(case.values) != len(names):
             raise FaultError(f"parametrize({', '.join(names)}): row {index} has {len(case.values)} values")
@@ -211,14 +216,12 @@ class _Test:
         fixtures: dict[str, Fixture],
         values: dict[str, Any],
         around: Around,
-        is_failure_wanted: bool,
     ) -> None:
         self._function = function
         self._wanted = wanted
         self._fixtures = fixtures
         self._values = values
         self._around = around
-        self._is_failure_wanted = is_failure_wanted
 
     def run(self) -> None:
         ends: list[Callable[[], object]] = []
@@ -234,9 +237,6 @@ class _Test:
                 import asyncio
 
                 asyncio.run(result)
-        except Exception:
-            if not self._is_failure_wanted:
-                raise
         finally:
             for end in reversed(ends):
                 end()
