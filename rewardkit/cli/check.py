@@ -153,9 +153,12 @@ class _Scoring:
 
 def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: RewardCheck, scoring: _Scoring) -> None:
     """Score the right answers of the first rows and examine rows; add what comes of it to ``check``."""
-    rollouts, scored = _right_answers(leaf, lines[: scoring.rows], scoring.gold, scoring.path, check)
-    rows = functools.partial(_good_rows, leaf, lines, scoring.gold, scoring.path, check)
-    examined = {item: rows_to_examine(item, leaf, rows(), scoring.examined) for item in EXAMINATIONS}
+    gold = gold_column(lines[0].values, scoring.gold, leaf.spec.named_columns, str(scoring.path)) if lines else None
+    rollouts, scored = _right_answers(leaf, lines[: scoring.rows], gold, check)
+    examined = {
+        item: rows_to_examine(item, leaf, _good_rows(lines, gold, check), scoring.examined, gold)
+        for item in EXAMINATIONS
+    }
     if not rollouts and not any(examined.values()) and not time_to_load_s(leaf):
         return
     load_timeout_s, workers = scoring.load_timeout_s, scoring.workers
@@ -201,13 +204,13 @@ def check_columns(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck
 
 
 def _right_answers(
-    leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, path: Path, check: RewardCheck
+    leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, check: RewardCheck
 ) -> tuple[list[Rollout], list[int]]:
     """Return right answers to score and their rows' lines; add a warning to ``check`` if an async reward has none.
 
     Groups are made of fewer rows, for the same cost.
     """
-    rows = _references(_good_rows(leaf, lines, gold, path, check))
+    rows = _references(_good_rows(lines, gold, check))
     if not rows and leaf.spec.is_async and lines:
         warning = "no right answer was found to score, so what 1,000 completions take is not known"
         check.warnings.append(f"{warning}; --gold names its column")
@@ -218,15 +221,10 @@ def _right_answers(
     return rollouts, [row.line for row, _ in rows]
 
 
-def _good_rows(
-    leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, path: Path, check: RewardCheck
-) -> Iterator[AuditRow]:
-    """Yield the rows that suit the reward."""
-    if not lines:
-        return
+def _good_rows(lines: Sequence[Row], gold: str | None, check: RewardCheck) -> Iterator[AuditRow]:
+    """Yield the rows that suit the reward, with the golds of a column."""
     bad = {misfit.line for misfit in check.misfits}
-    column = gold_column(lines[0].values, gold, leaf.spec.named_columns, str(path))
-    yield from (row_of(line.line, line.values, column) for line in lines if line.line not in bad)
+    yield from (row_of(line.line, line.values, gold) for line in lines if line.line not in bad)
 
 
 def _references(rows: Iterable[AuditRow]) -> list[tuple[AuditRow, Honest]]:

@@ -62,8 +62,8 @@ class Examination(Protocol):
     def kinds(self) -> Mapping[str, FlawKind]:
         """The kinds of flaws that it looks for, by name, the worst first."""
 
-    def suits(self, reward: Reward[..., Any]) -> bool:
-        """Return whether a reward reads what is examined."""
+    def suits(self, reward: Reward[..., Any], gold_column: str | None) -> bool:
+        """Return whether a reward reads what is examined; the data's golds are in ``gold_column``."""
 
     def applies(self, row: AuditRow) -> bool:
         """Return whether a row has what is examined."""
@@ -125,10 +125,14 @@ class ExaminationResult:
 
 
 def rows_to_examine(
-    examination: Examination, reward: Reward[..., Any], rows: Iterable[AuditRow], most: int
+    examination: Examination,
+    reward: Reward[..., Any],
+    rows: Iterable[AuditRow],
+    most: int,
+    gold_column: str | None = None,
 ) -> list[AuditRow]:
     """Return the first rows, at most so many, to which an examination applies; no row after them is looked at."""
-    return list(islice(filter(examination.applies, rows), most)) if examination.suits(reward) else []
+    return list(islice(filter(examination.applies, rows), most)) if examination.suits(reward, gold_column) else []
 
 
 def examine(

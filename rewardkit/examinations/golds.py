@@ -39,10 +39,10 @@ class GoldExamination:
     name = "golds"
     kinds: Mapping[str, FlawKind] = _KINDS
 
-    def suits(self, reward: Reward[..., Any]) -> bool:
+    def suits(self, reward: Reward[..., Any], gold_column: str | None) -> bool:
         """Return whether a reward of single completions reads a gold; one that waits, as a judge, is left out."""
         is_single = reward.spec.kind is not Kind.GROUP and not reward.spec.is_async
-        return is_single and not set(GOLD_COLUMNS).isdisjoint(reward.spec.named_columns)
+        return is_single and not {*GOLD_COLUMNS, gold_column}.isdisjoint(reward.spec.named_columns)
 
     def applies(self, row: AuditRow) -> bool:
         """Return whether a row has a gold that is a value of a known kind."""

@@ -43,7 +43,7 @@ class ProgramExamination:
     name = "programs"
     kinds: Mapping[str, FlawKind] = _KINDS
 
-    def suits(self, reward: Reward[..., Any]) -> bool:
+    def suits(self, reward: Reward[..., Any], gold_column: str | None) -> bool:
         """Return whether a reward of single completions reads tests."""
         return reward.spec.kind is not Kind.GROUP and not set(_TESTS).isdisjoint(reward.spec.named_columns)
 

@@ -29,15 +29,15 @@ def has_box(completion: str, answer: str) -> float:
     return float("boxed" in completion and bool(answer))
 
 
-def _examined(scored: Reward[..., Any], golds: Sequence[str]) -> ExaminationResult:
-    rows = [row_of(line, {"prompt": "Solve it.", "answer": gold}, "answer") for line, gold in enumerate(golds, 1)]
+def _examined(scored: Reward[..., Any], golds: Sequence[str], column: str = "answer") -> ExaminationResult:
+    rows = [row_of(line, {"prompt": "Solve it.", column: gold}, column) for line, gold in enumerate(golds, 1)]
     examination = GoldExamination()
     with Runtime([scored], workers=1) as runtime:
 
         def score(rollouts: Sequence[Rollout]) -> Sequence[Outcome]:
             return runtime.score(list(rollouts))[scored.name]
 
-        return examine(examination, scored, rows_to_examine(examination, scored, rows, 100), len(rows), score)
+        return examine(examination, scored, rows_to_examine(examination, scored, rows, 100, column), len(rows), score)
 
 
 def test_a_reward_that_reads_golds_well_has_no_flaw() -> None:
@@ -56,6 +56,16 @@ def test_forms_that_a_reward_misses_are_named() -> None:
     """A reward that compares texts knows a gold in one form alone, and pays nothing else."""
     kinds = {flaw.flaw.kind for flaw in _examined(exact_match, ROWS).flaws}
     assert {"not_recognised"} == kinds
+
+
+def test_golds_may_be_in_a_column_of_any_name() -> None:
+    """The user names it by ``--gold``."""
+
+    @reward
+    def has_digit(completion: str, truth: str) -> float:
+        return float(truth[0] in completion)
+
+    assert ["paid_like_gold"] == [flaw.flaw.kind for flaw in _examined(has_digit, ["5-x"], "truth").flaws][:1]
 
 
 @pytest.mark.parametrize("gold", ["0001-01-01", "9999-12-31"])
