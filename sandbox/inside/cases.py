@@ -254,17 +254,21 @@ class _Test:
 
     def _make(self, name: str, ends: list[Callable[[], object]]) -> Any:
         fixture = self._fixtures[name]
-        wanted = parameter_names(fixture.function)
+        parameter = self._values.get(f"param:{name}")
+        if id(parameter) in fixture.shared:
+            return fixture.shared[id(parameter)]
         arguments = {
-            key: _Request(self._values.get(f"param:{name}")) if key == "request" else self._value(key, ends)
-            for key in wanted
+            key: _Request(parameter) if key == "request" else self._value(key, ends)
+            for key in parameter_names(fixture.function)
         }
         value = fixture.function(**arguments)
-        if type(value) is not types.GeneratorType:
-            return value
-        made = next(value)
-        ends.append(lambda: next(value, None))
-        return made
+        if type(value) is types.GeneratorType:  # made and ended for each test, whatever its scope
+            made = next(value)
+            ends.append(lambda: next(value, None))
+            return made
+        if fixture.scope in ("module", "package", "session"):
+            fixture.shared[id(parameter)] = value
+        return value
 
 
 def _call_hook(hook: Any, function: Any) -> None:

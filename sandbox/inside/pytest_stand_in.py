@@ -32,8 +32,10 @@ class Fixture(NamedTuple):
     """A function that makes a value for tests, by its name."""
 
     function: Callable[..., Any]
+    scope: str
     parameters: tuple[Any, ...]
     is_automatic: bool
+    shared: dict[int, Any]  # where all tests share what the function returned, that, by the id of the parameter
 
 
 class ParameterRow(NamedTuple):
@@ -72,9 +74,11 @@ def param(*values: Any, id: str | None = None, marks: Any = ()) -> ParameterRow:
     )
 
 
-def fixture(function: Any = None, *, params: Any = None, autouse: bool = False, **_: Any) -> Any:
+def fixture(
+    function: Any = None, *, scope: str = "function", params: Any = None, autouse: bool = False, **_: Any
+) -> Any:
     def decorate(function: Callable[..., Any]) -> Fixture:
-        return Fixture(function, tuple(params or ()), autouse)
+        return Fixture(function, scope, tuple(params or ()), autouse, {})
 
     return decorate if function is None else decorate(function)
 
