@@ -128,6 +128,7 @@ def _expand(
     rows = [mark for mark in marks if mark.name == "parametrize"]
     parametrized = {name for mark in rows for name in _argument_names(mark)}
     automatic = [name for name, fixture in fixtures.items() if fixture.is_automatic]
+    automatic += [name for mark in marks if mark.name == "usefixtures" for name in mark.arguments]
     used = list(
         _closure([*automatic, *(name for name in wanted if name not in parametrized)], fixtures, label, function)
     )
