@@ -13,7 +13,7 @@ from builtin_rewards.reading.expressions import FUNCTION_NAMES, GREEK
 _PREFIXES = ("", *"TGMkdcmunpf")
 _PREFIXED_TEXT = "m g s A K N J W V C F T H S Hz L l Wb lx lm Bq Gy Sv Pa eV cal mol bar ohm"
 _SYMBOLS_TEXT = """
-in ft yd mi lb oz min h hr wk yr ha ly Da hPa atm mmHg torr psi kWh Wh MWh Ah mAh mph kph rpm rad mrad sr cd kat erg
+in ft yd mi lb oz min h hr yr ha ly Da hPa atm mmHg torr psi kWh Wh MWh Ah mAh mph kph rpm rad mrad sr cd kat erg
 sec gal hp qt tbsp tsp M mM uM nM B kB MB GB TB dB
 """
 _ANY_CASE_TEXT = "km cm mm kg mg mL cL dL kW kWh mph GB MB kB Hz kHz MHz GHz kJ kcal ft in lb oz min hr sec rpm mol"
@@ -23,22 +23,22 @@ meter metre gram second volt ampere amp watt joule newton pascal hertz ohm farad
 litre calorie byte bit bar radian electronvolt gray sievert becquerel lumen lux weber siemens
 """
 _WORDS_TEXT = """
-inch foot yard mile pound ounce ton tonne minute hour day week month year decade century fortnight degree gallon quart
+inch foot yard mile pound ounce ton tonne minute hour day week month year century fortnight degree gallon quart
 pint cup tablespoon teaspoon acre hectare knot atmosphere turn horsepower angstrom steradian candela dyne erg gauss
-poise furlong arcminute arcsecond light_year nautical_mile fluid_ounce unit dollar euro yen rupee yuan won franc peso
+poise furlong arcminute arcsecond light_year nautical_mile fluid_ounce dollar euro yen rupee yuan won franc peso
 ruble zloty baht naira dong lira
 """
 # Names that pint has under another one, reads otherwise, or does not have.
 _OTHER_NAMES_TEXT = """
 radian=rad feet=foot inches=inch lbs=lb kilo=kilogram kmh=kph rev=turn revolution=turn deg=degree degc=degC degf=degF
 celsius=degC fahrenheit=degF centigrade=degC centuries=century henries=henry
-lightyear=light_year au=astronomical_unit
+wk=week wks=week decade=decayear unit=unnamed_unit lightyear=light_year au=astronomical_unit
 """
 _CURRENCIES_TEXT = """
 usd=dollar buck=dollar cent=us_cent penny=us_cent pennies=us_cent eur=euro jpy=yen inr=rupee cny=yuan rmb=yuan
 renminbi=yuan krw=won chf=franc rub=ruble rouble=ruble pln=zloty thb=baht ngn=naira vnd=dong try=lira php=peso mxn=peso
 gbp=sterling sek=krone nok=krone dkk=krone czk=koruna brl=real cad=cad aud=aud nzd=nzd sgd=sgd hkd=hkd twd=twd zar=zar
-huf=huf idr=idr myr=myr aed=aed sar=sar ils=ils egp=egp pkr=pkr bdt=bdt
+huf=huf idr=idr myr=ringgit aed=aed sar=sar ils=ils egp=egp pkr=pkr bdt=bdt
 """
 _MONEY_SIGNS_TEXT = """
 $=dollar R$=real A$=aud AU$=aud C$=cad CA$=cad HK$=hkd NT$=twd NZ$=nzd S$=sgd MX$=peso €=euro £=sterling ¥=yen_sign

@@ -199,7 +199,7 @@ def conversion(gold: Unit | None, answer: Unit | None) -> Conversion | None:
         return SAME if gold.stems & answer.stems else None
     (first, power), (other, other_power) = gold.factors[0], answer.factors[0]
     if len(gold.factors) == len(answer.factors) == 1:
-        if first == other == "unit":
+        if first == other == "unnamed_unit":
             return SAME if 1 in (power, other_power) else None
         if power == other_power and may_be_one(first, other):
             return SAME

@@ -11,6 +11,8 @@ import pytest
 from builtin_rewards.math import math_answer, numeric_close
 from builtin_rewards.reading.locales import with_points, writes_comma
 from builtin_rewards.reading.numbers import read_quantity
+from builtin_rewards.reading.unit_names import _SYMBOL_UNITS, _WORD_UNITS, unit_name
+from builtin_rewards.reading.units import Conversion, Unit, conversion
 
 
 class Case(NamedTuple):
@@ -61,6 +63,8 @@ CASES = (
     Case((" rad/s", r"\text{ rad/s}"), (), (" rad", " m/s")),
     Case((" J/(kg °C)", " J/(kg K)", r"\text{ J/(kg}\cdot^\circ\text{C)}"), (("0.001", "J/(g °C)"),), (" J/kg",)),
     Case((" °C/min", " K/min", r"^\circ\text{C/min}"), (("1.8", "°F/min"),), (" °C", " K/s")),
+    Case((" weeks", " wk", " wks", r"\text{ week}"), (("7", "days"),), (" months", " m")),
+    Case((" decades", " decade"), (("10", "years"), ("0.1", "centuries")), (" rad", " m")),
     Case((" dB", r"\text{ dB}"), (), (" m", " rad", " km/dB")),
     Case((" Hz", " hertz", r"\text{ Hz}"), (("0.001", "kHz"),), (" N",)),
     Case((" light years", " light-years", " lightyears"), (), (" light years per year", " hours")),
@@ -239,6 +243,13 @@ def test_locales() -> None:
     assert [True, False, True, False, None] == [*map(writes_comma, ("de", "de-CH", "es_ES", "es_MX", "xx"))]
     assert "1234.5 and 1.234" == with_points("1.234,5 and 1.234", comma=None)
     assert "1234.5 and 1234" == with_points("1.234,5 and 1.234", comma=True)
+
+
+def test_every_unit_that_converts_is_a_factor() -> None:
+    """pint's decade and decibel are logarithms, which it refuses in products."""
+    names = {unit_name(name, glued=False) for name in (*_SYMBOL_UNITS, *_WORD_UNITS)}
+    sides = [tuple(Unit(((length, 1), (str(name), 1))) for length in ("m", "cm")) for name in names]
+    assert {None, Conversion(Fraction(1, 100))} == {conversion(*side) for side in sides}
 
 
 def test_units_that_pint_reads_otherwise_are_read_as_people_do() -> None:
