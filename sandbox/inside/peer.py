@@ -20,7 +20,7 @@ from sandbox.errors import NotPlainError
 from sandbox.inside import values
 from sandbox.inside.remote import KNOWN, Remote, based_kind, class_kind, remote_kind
 from sandbox.inside.runner import UNTOLD, describe, emit, frames, send
-from sandbox.inside.service import set_state, state_of
+from sandbox.inside.shared import SharedObjects, set_state
 
 MAX_LAST = 400
 _FUNCTIONS = (types.FunctionType, types.MethodType)
@@ -45,8 +45,7 @@ class Peer:
         self._functions: dict[int, Any] = {}
         self._raised: list[BaseException] = []
         self._received: list[Any] = []
-        self._sent: list[Any] = []
-        self._sent_numbers: dict[int, int] = {}
+        self._sent = SharedObjects()
         self.shared_classes: dict[str, type] = {}
         self.classes_of_tests: Callable[[], dict[str, type]] | None = None
         self.reads_output = False  # whether the tests may look at what the code prints
@@ -115,18 +114,18 @@ class Peer:
             texts = [*map(short, visible), *(f"{name}={short(value)}" for name, value in keywords.items())]
             self.last = f"{name}({', '.join(texts)})"
         if self.classes_of_tests is not None:
-            self._sent, self._sent_numbers = [], {}
+            self._sent = SharedObjects()
             self.shared_classes = self.classes_of_tests()
         try:
             message["arguments"], message["keywords"] = plain.encode(list(arguments)), plain.encode(keywords)
-            if self._sent:
-                message |= self._write_shared()
+            if self._sent.values:
+                message["shared"] = self._sent.rows()
         except NotPlainError as fault:
             error = TypeError(f"{self.last} cannot be called in a jail: {fault}")
             if not str(fault).startswith("nested"):  # else the completion may have made the value
                 self.fault(str(error))
             raise error from None
-        originals = self._sent
+        originals = self._sent.values
         if sys.stdin is not self._stdin or builtins.input is not _INPUT or builtins.print is not _PRINT:
             message |= self._lent()
         if self.shared_classes:
@@ -209,9 +208,9 @@ class Peer:
             return {"callback": True, "raised": describe(error)}
         if function is builtins.print:
             value = None  # a mock's is another mock
-        self._sent, self._sent_numbers = [], {}
+        self._sent = SharedObjects()
         try:
-            return {"callback": True, "value": plain.encode(value), **self._write_shared()}
+            return {"callback": True, "value": plain.encode(value), "shared": self._sent.rows()}
         except NotPlainError as error:
             return {"callback": True, "raised": describe(TypeError(str(error)))}
 
@@ -239,12 +238,7 @@ class Peer:
         if isinstance(value, BaseException):  # one of the code's, perhaps
             raise NotPlainError("nested in the arguments is an exception")
         if self.shared_classes.get(kind.__name__) is kind:
-            if hasattr(kind, "__members__"):
-                return {"member": [kind.__name__, value.name]}
-            if id(value) not in self._sent_numbers:
-                self._sent_numbers[id(value)] = len(self._sent)
-                self._sent.append(value)
-            return {"shared": self._sent_numbers[id(value)]}
+            return self._sent.write(value)
         if callable(value) and (tree := values.write_reference(value)) is not None:
             return tree
         if isinstance(value, _FUNCTIONS) or type(value).__name__ in ("partial", "builtin_function_or_method"):
@@ -256,14 +250,6 @@ class Peer:
     def _function(self, function: Callable[..., Any]) -> int:
         self._functions[id(function)] = function
         return id(function)
-
-    def _write_shared(self) -> dict[str, Any]:
-        """Return the part of a message that holds the state of the tests' objects in it."""
-        rows: list[Any] = []
-        while len(rows) < len(self._sent):  # a state may name others
-            value = self._sent[len(rows)]
-            rows.append([type(value).__name__, plain.encode(state_of(value)), None])
-        return {"shared": rows} if rows else {}
 
     def _read_shared(self, rows: list[Any], originals: list[Any]) -> list[Any]:
         """Return objects of the tests' own classes with the state that the code gave them."""

@@ -22,6 +22,7 @@ from sandbox import plain
 from sandbox.inside import values
 from sandbox.inside.remote import KNOWN, METHODS
 from sandbox.inside.runner import ANY_LENGTH, describe, find, flush, frames, load, print_traceback, send
+from sandbox.inside.shared import SharedObjects, set_state
 
 _OWN_COPIES = (list, dict, set, bytearray)
 _FIXED = (int, float, str, bytes, complex, tuple, frozenset)
@@ -65,8 +66,7 @@ class Service:
         self._stand_ins: dict[str, type] = {}
         self._shared_names: frozenset[str] = frozenset()
         self._received: list[Any] = []
-        self._sent: list[Any] = []
-        self._sent_numbers: dict[int, int] = {}
+        self._sent = SharedObjects()
 
     def run(self, load_error: dict[str, Any] | None) -> None:
         public = {name: value for name, value in list(self._names.items()) if type(name) is str and name[:2] != "__"}
@@ -90,9 +90,9 @@ class Service:
 
     def call_back(self, number: int, arguments: tuple[object, ...], keywords: dict[str, object]) -> Any:
         """Call a function of the tests, and meanwhile answer what it asks of the code under test."""
-        self._begin_message()
+        self._sent = SharedObjects()
         call = {"arguments": plain.encode(list(arguments)), "keywords": plain.encode(keywords)}
-        send({"callback": number, **call, "shared": self._write_shared()})
+        send({"callback": number, **call, "shared": self._sent.rows(self._received)})
         for message in self._frames:
             if "callback" not in message:
                 send(self._reply(message))
@@ -165,17 +165,16 @@ class Service:
                 return {"end": True}
         else:
             value = ACTS[call["act"]](self, *arguments, **keywords)
-        if self._sent:
-            self._begin_message()
+        self._sent = SharedObjects()
         is_new = call.get("act") == "call" and isinstance(arguments[0], type) and type(value) is arguments[0]
         reply: dict[str, Any] = {"value": self._handle(value) if is_new and _is_own(value) else plain.encode(value)}
         in_place = (("arguments", arguments), ("keywords", keywords)) if reply["value"] is None else ()
         for name, content in in_place:
             after = plain.encode(content)
-            if self._sent or str(after) != str(call[name]):  # as text, because True is not 1
+            if self._sent.values or str(after) != str(call[name]):  # as text, because True is not 1
                 reply[name] = after
-        if self._sent:
-            reply["shared"] = self._write_shared()
+        if self._sent.values:
+            reply["shared"] = self._sent.rows(self._received)
         return reply
 
     def _describe(self, error: BaseException) -> dict[str, Any]:
@@ -195,12 +194,7 @@ class Service:
         if plain.is_known_type(value) or kind.__module__ == "numpy":
             return values.write(value, depth)
         if kind.__name__ in self._shared_names and not isinstance(value, type):
-            if hasattr(kind, "__members__") and type(getattr(value, "name", None)) is str:
-                return {"member": [kind.__name__, value.name]}
-            if id(value) not in self._sent_numbers:
-                self._sent_numbers[id(value)] = len(self._sent)
-                self._sent.append(value)
-            return {"shared": self._sent_numbers[id(value)]}
+            return self._sent.write(value)
         if isinstance(value, tuple) and type(getattr(kind, "_fields", None)) is tuple:
             return {"named": [kind.__name__, list(kind._fields), [plain.encode(item, depth + 1) for item in value]]}
         if isinstance(value, _FIXED) and not hasattr(kind, "tolist"):
@@ -210,9 +204,6 @@ class Service:
         if (tree := values.write(value, depth)) is not None or isinstance(value, _OWN_COPIES):
             return tree
         return self._handle(value)
-
-    def _begin_message(self) -> None:
-        self._sent, self._sent_numbers = [], {}
 
     def _number(self, value: Any) -> int:
         if id(value) not in self._numbers:
@@ -228,15 +219,6 @@ class Service:
         has = [name for name in METHODS if getattr(kind, name, None) not in (None, getattr(object, name, None))]
         beneath = "plain" if isinstance(value, _OWN_COPIES + _FIXED) else _KNOWN.get(kind, "")
         return {"object": [self._number(value), kind.__name__, has, beneath]}
-
-    def _write_shared(self) -> list[Any]:
-        """Return a row for each object of a class that both sides have: class, state, and the argument that it was."""
-        origins = {id(value): number for number, value in enumerate(self._received)}
-        rows: list[Any] = []
-        while len(rows) < len(self._sent):  # a state may name others
-            value = self._sent[len(rows)]
-            rows.append([type(value).__name__, plain.encode(state_of(value)), origins.get(id(value))])
-        return rows
 
     def _read_shared(self, rows: list[Any]) -> list[Any]:
         """Return the objects of classes that both sides have, as instances of the code's own classes."""
@@ -257,18 +239,6 @@ def _position() -> int | None:
         return os.lseek(1, 0, os.SEEK_CUR)
     except OSError:
         return None
-
-
-def state_of(value: Any) -> dict[str, Any]:
-    """Return an object's attributes, those in slots too."""
-    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ()) if name[:2] != "__"]
-    return {**{name: getattr(value, name) for name in slots if hasattr(value, name)}, **getattr(value, "__dict__", {})}
-
-
-def set_state(value: Any, state: dict[str, Any]) -> None:
-    """Set an object's attributes, past methods of its class."""
-    for name, item in state.items():
-        object.__setattr__(value, name, item)
 
 
 def _is_own(value: Any) -> bool:
