@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from code_sections import sections
 
 from builtin_rewards.code import code_tests
 from sandbox import Limits, Sandbox
 
 pytestmark = pytest.mark.slow  # a minute
 
-HELPERS = Path(__file__).parents[1] / "helpers"
 
-
-def _sections(name: str) -> dict[str, str]:
-    """Return the sections of a file of code by their titles."""
-    parts = re.split(r"^### (.*)\n", (HELPERS / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
-
-
-ATTACKS = _sections("forging_completions.txt")
-FORMS = _sections("token_tests.txt")
+ATTACKS = sections("forging_completions.txt")
+FORMS = sections("token_tests.txt")
 
 
 @pytest.fixture(scope="module")

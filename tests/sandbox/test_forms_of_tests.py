@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from code_sections import sections
 
 from sandbox import CheckStatus, Sandbox, check_asserts
 from sandbox.errors import CheckError
@@ -20,17 +19,8 @@ def sandbox() -> Iterator[Sandbox]:
         yield made
 
 
-HELPERS = Path(__file__).parents[1] / "helpers"
-
-
-def _sections(name: str) -> dict[str, str]:
-    """Return the sections of a file of tests by their titles."""
-    parts = re.split(r"^### (.*)\n", (HELPERS / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
-
-
-FORMS = _sections("forms_of_tests.txt")
-OBJECTS = _sections("objects_of_code.txt")
+FORMS = sections("forms_of_tests.txt")
+OBJECTS = sections("objects_of_code.txt")
 
 
 @pytest.mark.parametrize("entry_point", ["add", None])
@@ -159,7 +149,7 @@ def test_arrays_travel_where_the_tests_import_numpy() -> None:
     with Sandbox(profile="numpy", workers=1) as sandbox:
         assert check_asserts(sandbox, ARRAYS, OF_ARRAYS).all_passed
         assert check_asserts(sandbox, ARRAYS, "assert f(2) == [0, 2.5]").all_passed
-        assert 0 == check_asserts(sandbox, ARRAYS.replace("2.5", "2"), OF_ARRAYS).passed - 1
+        assert 1 == check_asserts(sandbox, ARRAYS.replace("2.5", "2"), OF_ARRAYS).passed
         assert 0 == check_asserts(sandbox, LYING_ARRAY, OF_ARRAYS).passed
 
 
