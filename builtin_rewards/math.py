@@ -411,8 +411,7 @@ def numeric_close(rel: float = 1e-3, abs: float = 0.0) -> Reward[..., Score]:
         that is not a fraction, such as ``\\sqrt{2}``, counts as its value.
 
         Columns: ``answer``, the gold number; ``locale`` as in ``math_answer``. ``None``: the gold is missing, or no
-        number. Metric ``error``: the distance from
-        the gold, where the completion has a number.
+        number. Metric ``error``: the distance from the gold, where the completion has a number.
         """
         # audit: skip tolerance it pays what is within the tolerance that it was made with, 0.1% by default
         gold = _read_gold(answer or "", locale or "")

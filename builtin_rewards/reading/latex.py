@@ -56,6 +56,7 @@ _COMMANDS = tuple(  # what LaTeX's commands are read as, in this order; `\0` sta
         (rf"(?<=[\d}}])\s*{_FONT}\s*\{{\s*d\s*\}}\s*$", " day "),
         (rf"(?<=[\d}}])\s*{_FONT}\s*\{{\s*t\s*\}}\s*$", " tonne "),
         (rf"(?:(?<=\d{{3}})|(?<=[2-9]\d)|(?<=\.\d))\s*{_FONT}\s*\{{\s*pm\s*\}}\s*$", " picometer "),
+        # twice, for a font in a font
         (rf"{_FONT}\s*{_IN_BRACES}", r" \1 "),
         (rf"{_FONT}\s*{_IN_BRACES}", r" \1 "),
         (r"^\s*\{([^{},;]*)\}\s*$", r"\1"),
