@@ -14,7 +14,7 @@ from rewardkit.loading.config import read_yaml
 from rewardkit.loading.packages import cache_folder
 from rewardkit.loading.registry import resolve
 from rewardkit.loops import finished, of_this_loop, turns
-from rewardkit.messages import ROLES
+from rewardkit.messages import ROLES, content_text, is_thought
 from rewardkit.own_columns import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, LiveObject, OwnText
 from rewardkit.rows.files import records
 from rewardkit.rows.reader import Row, read_rows
@@ -48,11 +48,13 @@ __all__ = [
     "cache_folder",
     "chart_file",
     "check_rollouts",
+    "content_text",
     "costs_told",
     "decode",
     "finished",
     "group_places",
     "hint_at",
+    "is_thought",
     "of_this_loop",
     "per_1000",
     "plain",

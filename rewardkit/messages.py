@@ -8,6 +8,15 @@ from rewardkit.types import Message, Text
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 """Who may speak in a conversation."""
+_THOUGHT_TYPES = ("thinking", "redacted_thinking", "reasoning", "thought")
+
+
+def is_thought(part: Mapping[str, object]) -> bool:
+    """Return whether a message or a block of its content is a thought: by its type, Gemini's mark or gpt-oss's channel.
+
+    Types are those of Anthropic, Mistral, LangChain and OpenAI's Responses.
+    """
+    return part.get("type") in _THOUGHT_TYPES or part.get("thought") is True or part.get("channel") == "analysis"
 
 
 def completion_text(completion: Text) -> str:
@@ -39,7 +48,7 @@ def conversation(prompt: Text, completion: Text) -> list[Message]:
 def _last_content(messages: Sequence[Message], role: str) -> str:
     """Return a role's last text that is not empty; a message without a role is taken for one of this role."""
     for message in reversed(messages):
-        if message.get("role", role) == role:
+        if message.get("role", role) == role and not is_thought(message):
             text = content_text(message.get("content"))
             if text:
                 return text
@@ -47,10 +56,11 @@ def _last_content(messages: Sequence[Message], role: str) -> str:
 
 
 def content_text(content: str | Iterable[object] | None) -> str:
-    """Return the text of one message's content: a string, ``None``, or a list of content blocks."""
+    """Return the text of one message's content, without thoughts: a string, ``None``, or a list of content blocks."""
     if content is None:
         return ""
     if isinstance(content, str):
         return content
-    blocks = (block.get("text", "") if isinstance(block, Mapping) else block for block in content)
+    visible = (block for block in content if not (isinstance(block, Mapping) and is_thought(block)))
+    blocks = (block.get("text", "") if isinstance(block, Mapping) else block for block in visible)
     return "".join(block for block in blocks if isinstance(block, str))

@@ -1,4 +1,4 @@
-"""The visible content of a prompt and a completion: turns with tool calls and images, and what cannot be shown.
+"""The visible content of a prompt and a completion: turns with tool calls and images, and what is not shown.
 
 Reads messages of OpenAI, TRL and Anthropic; docs/reference/judge.md, Templates, has the heads of a message's parts.
 """
@@ -11,12 +11,15 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, TypeAlias
 
+from builtin_rewards.reading.thoughts import after_thinking, ends_in_thought, ends_with_opening, strip_frame
 from rewardkit import CoercionError
-from rewardkit.extending import ROLES, why_no_text
+from rewardkit.extending import ROLES, content_text, is_thought, why_no_text
 
+Shows: TypeAlias = Literal["answer", "all"]
+"""What is judged of what a model writes: its answer alone, or its thoughts too."""
 _NOT_IN_A_HEAD = re.compile(r"[^\w.:/-]")
 
 
@@ -38,11 +41,17 @@ class Turn:
     uses_tools: bool = False  # Whether it defines a tool, calls one, or is a tool's result
     unseen: tuple[str, ...] = ()  # The types of its parts that no judge can see, such as `input_audio`
     graded: bool = False  # these names are in the repr that draws a ListwiseJudge's order, so in its cache keys
+    thoughts: int = field(default=0, compare=False, repr=False)  # Characters of its thoughts that are left out
 
     @property
     def is_text(self) -> bool:
         """Whether it has nothing but text and thinking."""
         return not (self.uses_tools or self.images or self.unseen)
+
+    @property
+    def is_thought(self) -> bool:
+        """Whether it has nothing but thoughts, which are left out."""
+        return self.is_text and bool(self.thoughts) and not self.said.strip()
 
     @property
     def is_plain(self) -> bool:
@@ -53,13 +62,39 @@ class Turn:
 Turns = tuple[Turn, ...]
 
 
-def turns_of(text: str | Sequence[Mapping[str, Any]], of: str) -> Turns:
-    """Return the turns of a ``"prompt"`` or ``"completion"``: text or chat messages. Raises CoercionError."""
+def turns_of(text: str | Sequence[Mapping[str, Any]], of: str, shows: Shows = "all", *, inside: bool = False) -> Turns:
+    """Return the turns of a ``"prompt"`` or ``"completion"``: text or chat messages. Raises CoercionError.
+
+    ``shows="answer"`` leaves out the thoughts of the assistant's turns, and turns of nothing else, but never the last
+    turn to grade. ``inside`` says that the text begins within a thought; see :func:`leaves_thought_open`.
+    """
     if (problem := why_no_text(text)) is not None:
         raise CoercionError(f"{of}: {problem}")
     role = "user" if of == "prompt" else "assistant"
     messages = [{"role": role, "content": text}] if isinstance(text, str) else text
-    return tuple(_turn(message, of, f"{of}, message {number}") for number, message in enumerate(messages))
+    turns = [
+        _turn(message, of, f"{of}, message {number}", shows, inside and not number)
+        for number, message in enumerate(messages)
+    ]
+    last = max((number for number, turn in enumerate(turns) if turn.graded), default=-1)
+    hidden = [number for number, turn in enumerate(turns) if number != last and turn.is_thought]
+    visible = [turn for number, turn in enumerate(turns) if number not in hidden]
+    if visible and hidden:
+        chars = visible[-1].thoughts + sum(turns[number].thoughts for number in hidden)
+        visible[-1] = replace(visible[-1], thoughts=chars)
+    return tuple(visible)
+
+
+def leaves_thought_open(prompt: object) -> bool:
+    """Return whether a completion begins within a thought: the prompt's text ends with its mark, or its last turn."""
+    if isinstance(prompt, str):
+        return ends_with_opening(prompt)
+    last = prompt[-1] if isinstance(prompt, Sequence) and prompt else None
+    return (
+        isinstance(last, Mapping)
+        and last.get("role") == "assistant"
+        and ends_in_thought(content_text(last.get("content")))
+    )
 
 
 def last_text(turns: Turns, role: str) -> str:
@@ -78,10 +113,31 @@ def tools_turn(value: object) -> Turn | None:
 class _Message:
     role: str
     head: str
+    shows: Shows
     parts: list[tuple[str, str]] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     images: list[Image] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
+    thoughts: int = 0
+
+    def add_thought(self, text: str) -> None:
+        """Add a thought, or count its characters where only the answer is shown."""
+        if self.shows == "all":
+            self.add_text(text, f"{self.role} thinks")
+        else:
+            self.thoughts += len(text)
+
+    def leave_out_thoughts(self, name_line: str, inside: bool) -> None:
+        """Keep of its own text what stands after thinking."""
+        text = "\n".join(self.texts)
+        answer = after_thinking(text, inside=inside)
+        if answer == text:
+            return
+        if chars := len(strip_frame(text)) - len(answer):
+            self.thoughts, answer = self.thoughts + chars, answer.strip()
+        self.texts, own = [answer] if answer else [], "\n".join(filter(None, (name_line, answer)))
+        others = [part for part in self.parts if part[0] != self.head]
+        self.parts = [*others, (self.head, own)] if own else others
 
     def add_text(self, text: str, head: str) -> None:
         """Add a text; texts in a row under one head become one part."""
@@ -103,10 +159,10 @@ class _Message:
             self.parts.append((of, ""))
             for inner in _to_list(block.get("content") or []):
                 self.add_block(inner, of)
+        elif is_thought(block):
+            self.add_thought(_thought_text(block) or "[not shown]")
         elif text := _first_text(block, "text", "refusal"):
             self.add_text(text, head)
-        elif kind in ("thinking", "redacted_thinking"):
-            self.add_text(_first_text(block, "thinking") or "[not shown]", f"{self.role} thinks")
         elif (url := _image_url(block)) is not None:
             image = Image(hashlib.sha256(url.encode()).hexdigest()[:6], url)
             self.images.append(image)
@@ -118,7 +174,7 @@ class _Message:
         return None
 
 
-def _turn(message: Mapping[str, Any], of: str, where: str) -> Turn:
+def _turn(message: Mapping[str, Any], of: str, where: str, shows: Shows, inside: bool) -> Turn:
     """Return a message of a prompt or a completion as a turn; CoercionError says where a role is unknown."""
     role, name = message["role"], message.get("name") or ""
     if role not in ROLES:
@@ -126,10 +182,16 @@ def _turn(message: Mapping[str, Any], of: str, where: str) -> Turn:
     graded = of == "completion" and role == "assistant"
     mark = ", to grade" if graded else ""
     head = f"{role}{name and f' {_safe_name(name)}'}{_id_suffix(message.get('tool_call_id'))}{mark}"
-    content = _Message(role, head, [(head, line)] if (line := _name_line(name)) else [])
-    content.add_text(_first_text(message, "reasoning_content", "reasoning"), f"{role} thinks")
+    name_line = _name_line(name)
+    content = _Message(role, head, shows, [(head, name_line)] if name_line else [])
+    content.add_thought(_first_text(message, "reasoning_content", "reasoning", "thinking"))
     for block in _to_list(message.get("content") or message.get("refusal") or []):
-        content.add_block(block, head)
+        if is_thought(message) and isinstance(block, str | Mapping):
+            content.add_thought(block if isinstance(block, str) else _thought_text(block))
+        else:
+            content.add_block(block, head)
+    if shows == "answer" and role == "assistant":
+        content.leave_out_thoughts(name_line, inside)
     if message.get("audio"):
         content.unseen.append("audio")
     calls = [(f"{role} calls {call}{mark}", arguments) for call, arguments in _tool_calls(message)]
@@ -141,7 +203,14 @@ def _turn(message: Mapping[str, Any], of: str, where: str) -> Turn:
         bool(calls) or role in ("tool", "function") or any(part.startswith("tool") for part, _ in content.parts),
         tuple(content.unseen),
         graded,
+        content.thoughts,
     )
+
+
+def _thought_text(block: Mapping[str, Any]) -> str:
+    """Return the text of a thought, which stands in one of these keys, as text or as blocks."""
+    values = (block.get(key) for key in ("thinking", "reasoning", "text", "summary", "content"))
+    return next((text for value in values if isinstance(value, str | list) and (text := content_text(value))), "")
 
 
 def _first_text(mapping: Mapping[str, Any], *keys: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
-from builtin_rewards.judge.conversation import Turns, turns_of
+from builtin_rewards.judge.conversation import Turns
 from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.messages import Reply
@@ -46,11 +46,10 @@ class GroupFunction(PromptedFunction):
             scores = await self.score_group(group)
         score_count = max(1, sum(isinstance(score, Score) for score in scores))
         costs = {name: value / score_count for name, value in cost_metrics(bill).items() if name != "cached"}
-        shared = costs | self.omissions(group.prompt)
         for index, turns, score in zip(indices, group.answers, scores, strict=True):
             if isinstance(score, Score):
                 cut = self.cut_chars(self.view(group.prompt, {self.field: turns}), group.values)
-                score = replace(score, metrics={**score.metrics, **shared, **cut})
+                score = replace(score, metrics={**score.metrics, **costs, **self.omissions(group.prompt, turns), **cut})
             results[index] = score
         return results
 
@@ -63,13 +62,13 @@ class GroupFunction(PromptedFunction):
 
     def _competitors(self, columns: Mapping[str, Any]) -> tuple[list[Score | RewardError], Group, list[int]]:
         """Return the results that need no judge, the completions that compete, and their indices."""
-        prompt = self.columns.prompt_turns(columns)
+        prompt = self.columns.prompt_turns(columns, self.shows)
         missing = self.columns.missing(columns)
         results: list[Score | RewardError] = []
         competitors: dict[int, Turns] = {}
         for index, completion in enumerate(columns["completions"]):
             try:
-                turns = turns_of(completion, "completion")
+                turns = self.answer_turns(completion, columns)
             except CoercionError as error:  # it leaves the others to compete
                 results.append(error)
                 continue

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Unpack
 
-from builtin_rewards.judge.conversation import turns_of
 from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.members import UNSEEN
@@ -80,12 +79,13 @@ class GradingFunction(PromptedFunction):
         """Return the questions to ask, or the score where there is nothing to ask."""
         if reason := self.columns.missing(columns):
             return Score(None, reason)
-        prompt, answer = self.columns.prompt_turns(columns), turns_of(columns["completion"], "completion")
+        prompt = self.columns.prompt_turns(columns, self.shows)
+        answer = self.answer_turns(columns["completion"], columns)
         values = self.columns.values(columns)
         if reason := self.why_unseen(prompt, answer):
             return Score(None, reason, {UNSEEN: 1.0} if any(turn.graded for turn in answer) else {})
         if reason := self.why_content_free(answer, values.get("reference")):
-            return Score(0.0, f"not asked: {reason}", {"prefiltered": 1.0})
+            return Score(0.0, f"not asked: {reason}", {"prefiltered": 1.0} | self.omissions(prompt, answer))
         view = self.view(prompt, {"completion": answer})
         rubric: Rubric = columns[self.columns.rubric] if self.columns.rubric else self.rubric
         parts = rubric.split() if self.each else (rubric,)
@@ -96,7 +96,7 @@ class GradingFunction(PromptedFunction):
             schema = part.json_schema(self.reason_chars)
             questions.append(Question(messages, schema, self.prompt_version, likelihoods=self.likelihoods))
         samples = [replace(question, index=index) for index in range(self.samples) for question in questions]
-        return _QuestionPlan(rubric, parts, samples, self.omissions(prompt) | self.cut_chars(view, values))
+        return _QuestionPlan(rubric, parts, samples, self.omissions(prompt, answer) | self.cut_chars(view, values))
 
     def _read(self, rubric: Rubric, masses: dict[str, list[float]], reply: Reply, format: Format) -> Verdict:
         """Return a reply's verdict, and append the mass of each grade to ``masses``."""

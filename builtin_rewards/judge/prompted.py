@@ -15,7 +15,16 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Never, TypeVar
 
 from builtin_rewards.judge.column_coercion import PASSAGES, rubric_annotation
-from builtin_rewards.judge.conversation import Image, Turn, Turns, last_text, tools_turn, turns_of
+from builtin_rewards.judge.conversation import (
+    Image,
+    Shows,
+    Turn,
+    Turns,
+    last_text,
+    leaves_thought_open,
+    tools_turn,
+    turns_of,
+)
 from builtin_rewards.judge.endpoint.client import StandIn
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
@@ -37,7 +46,7 @@ _QUESTIONS_A_REQUEST = 1.25
 _RESERVED = frozenset({"prompt", "completion", "completions", "messages", "completion_ids", "example", "step", "epoch"})
 _FILLED_BY_JUDGE = {"prompt", "completion", "conversation", "first", "second", "answers", "criteria", "scale"}
 _TOOLS = "tools"  # the column with the tools that could be called, as in TRL's data sets
-_SHOWING = ("prefilter", "max_chars", "reason_chars", "images")
+_SHOWING = ("shows", "prefilter", "max_chars", "reason_chars", "images")
 _LEFT_OUT = {"system": "system", "developer": "system"}
 _logged = set[tuple[str, frozenset[str]]]()  # judges and what they leave out, as far as this process has logged it
 _log = logging.getLogger("rewardkit")
@@ -70,10 +79,10 @@ class Columns:
         """Return the text of each field but prompt and completions."""
         return {field: columns[column] for field, column in self.by_field.items()}
 
-    def prompt_turns(self, columns: Mapping[str, Any]) -> Turns:
+    def prompt_turns(self, columns: Mapping[str, Any], shows: Shows) -> Turns:
         """Return the turns of the prompt, after the tools that could be called, if the row has them."""
         tools = None if _TOOLS in self.required else tools_turn(columns.get(_TOOLS))
-        return (*([] if tools is None else [tools]), *turns_of(columns.get("prompt", ""), "prompt"))
+        return (*([] if tools is None else [tools]), *turns_of(columns.get("prompt", ""), "prompt", shows))
 
 
 class View(NamedTuple):
@@ -91,6 +100,7 @@ class PromptedFunction(JudgeFunction, Versioned):
     model: JudgeModel
     template: Template
     columns: Columns
+    shows: Shows = "answer"
     prefilter: bool = True
     max_chars: int = MAX_CHARS
     reason_chars: int | None = None
@@ -122,13 +132,19 @@ class PromptedFunction(JudgeFunction, Versioned):
         """Return the questions for a call's arguments; none if nothing is asked."""
         raise NotImplementedError
 
+    def answer_turns(self, completion: Any, columns: Mapping[str, Any]) -> Turns:
+        """Return the turns of a completion, as far as they are judged. Raises CoercionError."""
+        return turns_of(completion, "completion", self.shows, inside=leaves_thought_open(columns.get("prompt")))
+
     def why_content_free(self, answer: Turns, reference: str | None) -> str | None:
         """Return why an answer without content is not asked about; ``None`` if it is, as with a tool call."""
         if not self.prefilter or not all(turn.is_text for turn in answer):
             return None
         limit = max(self.max_chars, MAX_CHARS)
         reasons = [content_free(turn.said, reference, max_chars=limit) for turn in answer if turn.graded]
-        return reasons[-1] if reasons and all(reasons) else None
+        if not reasons or not all(reasons):
+            return None
+        return "nothing follows its thinking" if answer[-1].is_thought else reasons[-1]
 
     def why_unseen(self, prompt: Turns, *answers: Turns) -> str | None:
         """Return why the judge cannot see what it would grade; ``None`` if it can."""
@@ -142,8 +158,8 @@ class PromptedFunction(JudgeFunction, Versioned):
         hint = "; images=True passes images on to a model that takes them" if kinds["image"] and not self.images else ""
         return f"the judge cannot see all parts of this conversation: {parts}{hint}" if parts else None
 
-    def omissions(self, prompt: Turns) -> dict[str, float]:
-        """Return how much of a prompt the template does not show, as metrics, and log it once."""
+    def omissions(self, prompt: Turns, answer: Turns) -> dict[str, float]:
+        """Return what of prompt and answer is not shown, as metrics; log once what the template leaves out."""
         visible = set(map(id, self._visible_turns(prompt)))
         hidden = [turn for turn in prompt if id(turn) not in visible]
         question = _question(prompt)  # a template without {prompt} is meant to be one
@@ -155,6 +171,8 @@ class PromptedFunction(JudgeFunction, Versioned):
             _logged.add(key)
             message = f"template {self.template.name!r} leaves out {', '.join(counts)}; {{conversation}} shows all"
             _log.warning(f"judge {self.name!r}: {message}")
+        if chars := sum(turn.thoughts for turn in (*prompt, *answer)):
+            counts["thoughts"] = float(chars)
         return {f"left_out/{kind}": count for kind, count in counts.items()}
 
     def cut_chars(self, view: View, values: Mapping[str, str]) -> dict[str, float]:

@@ -6,7 +6,7 @@ import inspect
 import json
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from builtin_rewards.judge.budget import Budget, Price
 from builtin_rewards.judge.cache import JudgeCache
@@ -54,6 +54,7 @@ class JudgeSettings(AskingSettings, total=False):
     reference: str | None
     template: str | Template | None
     columns: Mapping[str, str] | None
+    shows: Literal["answer", "all"]
     prefilter: bool
     max_chars: int
     reason_chars: int | None
@@ -79,6 +80,7 @@ _TABLE: Mapping[str, tuple[Any, str]] = {
         "an object with client.chat.completions.create, such as a FakeJudge, or None; an address is base_url",
     ),
     "columns": (Mapping, "columns by field, such as {'source': 'article'}, or None"),
+    "shows": (lambda value: value in ("answer", "all"), "one of answer, all"),
     "max_chars": ((int, 2), "a whole number of characters, at least 2"),
     "reason_chars": ((int, 20), "a whole number of characters, at least 20, or None"),
     "images": (bool, "True where the model takes images, else False"),

@@ -46,19 +46,38 @@ def begins_in_thought(text: str) -> bool:
     return mark is not None and mark["opens"] is not None
 
 
-def after_thinking(text: str) -> str:
+def ends_in_thought(text: str) -> bool:
+    """Return whether a text ends within a thought, as :func:`after_thinking` reads it."""
+    return _answer_bounds(text, inside=False)[1] is not None
+
+
+def ends_with_opening(text: str) -> bool:
+    """Return whether a text, apart from blanks, ends with the mark that opens a thought, as rendered prompts do."""
+    mark = next(reversed([*_MARK.finditer(text)]), None)
+    return mark is not None and bool(mark["opens"]) and not text[mark.end() :].replace("<|message|>", "").strip()
+
+
+def after_thinking(text: str, *, inside: bool = False) -> str:
     """Return the text after the last thought, up to a thought that never ends; all of it without a thought.
 
     A thought stands in ``<think>``, ``<reasoning>`` and like tags, in ``[THINK]``, in the marks of Kimi, Command,
     OpenThinker and Gemma, or in gpt-oss's channel ``analysis``. Its end counts without its beginning, which may be in
-    the prompt. A mark right behind a backtick, or in a code fence outside a thought, does not count.
+    the prompt: with ``inside`` it is there, and a text without an end is a thought as a whole. A mark right behind a
+    backtick, or in a code fence outside a thought, does not count.
     """
     text = strip_frame(text)
     if text.startswith(_BARE_CHANNEL) and _BARE_FINAL in text:
         text = text.rpartition(_BARE_FINAL)[2]
+        inside = False
+    start, opening = _answer_bounds(text, inside)
+    return text[start:opening]
+
+
+def _answer_bounds(text: str, inside: bool) -> tuple[int, int | None]:
+    """Return where the answer begins, and where a thought begins that never ends; ``None`` where each ends."""
+    start, opening, position = 0, 0 if inside else None, 0
     if "<" not in text and "[" not in text and "\u25c1" not in text:
-        return text
-    start, opening, position = 0, None, 0
+        return start, opening
     while (mark := _MARK.search(text, position)) is not None:
         position = mark.end()
         if mark["closes"]:
@@ -69,4 +88,4 @@ def after_thinking(text: str) -> str:
             start, opening = mark.start(), None
         elif mark["fence"] and opening is not None:
             position = mark.start() + 1
-    return text[start:opening]
+    return start, opening

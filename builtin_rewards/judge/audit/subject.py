@@ -68,7 +68,9 @@ class AuditedJudge:
         """Return a judge of the same model that compares two answers at a time, for one that grades lists."""
         function, template = self.listing, builtin_template("preference")
         assert function is not None
-        fields = {name: getattr(function, name) for name in ("name", "model", "prefilter", "max_chars", "images")}
+        fields = {
+            name: getattr(function, name) for name in ("name", "model", "shows", "prefilter", "max_chars", "images")
+        }
         fields |= {"template": template, "columns": columns_for(template, None, None, True)}
         return self.judge.with_function(PairwiseFunction(**fields, reason_chars=None, order="both", score="strength"))
 

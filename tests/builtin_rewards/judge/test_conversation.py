@@ -435,7 +435,7 @@ def test_names_in_heads_are_short() -> None:
 )
 def test_thinking_is_no_part_of_the_answer(message: dict[str, Any]) -> None:
     """It has a head of its own, and does not run into the words beside it."""
-    text = shown(judge(), Rollout("1+1=", [message]))
+    text = shown(judge(shows="all"), Rollout("1+1=", [message]))
     assert re.search(r"assistant thinks\]\nso it is 1\n\[\w+ assistant, to grade\]\n2\n", text)
     empty = {**message, "content": [*message["content"][:1], ":"] if isinstance(message["content"], list) else ":"}
     assert 0.0 == outcomes(judge(), Rollout("1+1=", [empty]))[0].score
@@ -449,7 +449,7 @@ def test_blocks_of_text_do_not_run_together() -> None:
 def test_thinking_that_is_not_shown_hides_no_answer() -> None:
     """A block of encrypted thinking is named as such, and the answer is judged."""
     message = assistant([{"type": "redacted_thinking", "data": "AA=="}, {"type": "text", "text": "2"}])
-    assert "thinks]\n[not shown]\n" in shown(judge(), Rollout("1+1=", [message]))
+    assert "thinks]\n[not shown]\n" in shown(judge(shows="all"), Rollout("1+1=", [message]))
     assert 1.0 == outcomes(judge(), Rollout("1+1=", [message]))[0].score
 
 

@@ -323,7 +323,7 @@ def test_a_completion_is_data_whatever_it_says(text: str, format: str) -> None:
         assert 3 == len(found)
         return says({name: 2 if text[:20] in said or "\\" in said else int(said[-1]) for name, said in found.items()})
 
-    came = scores(judge(fair, format=format), [text, *answers(5, 8)])
+    came = scores(judge(fair, format=format, shows="all"), [text, *answers(5, 8)])
     assert [2.0, 5.0, 8.0] == [one.metrics["grade"] for one in came]
 
 
