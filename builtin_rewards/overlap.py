@@ -9,7 +9,6 @@ as its longest reference.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -47,9 +46,15 @@ def _compare_references(
 
 
 @functools.lru_cache(maxsize=16)
-def _metric(kind: str, references: tuple[str, ...], **settings: str | int) -> Any:
+def _metric(kind: str, references: tuple[str, ...], tokenise: Callable[[str], str] = str, **settings: str | int) -> Any:
     """Return sacrebleu's metric with the references' n-grams counted, for all completions of a group."""
-    return getattr(extra("sacrebleu.metrics"), kind)(references=[[reference] for reference in references], **settings)
+    streams = [[tokenise(reference)] for reference in references]
+    return getattr(extra("sacrebleu.metrics"), kind)(references=streams, **settings)
+
+
+def _words_of_bleu(text: str) -> str:
+    """Return a text as 13a divides it, and each letter of a script without blanks between words for itself."""
+    return part_by_script(extra("sacrebleu.tokenizers.tokenizer_13a").Tokenizer13a()(text))
 
 
 @adjustable
@@ -65,14 +70,14 @@ def bleu(*, max_order: int = 4, tokenize: str = _BY_SCRIPT, lowercase: bool = Fa
     require(1 <= max_order <= 9, "1 to 9", max_order=max_order)
     require(tokenize in _TOKENIZERS, f"one of {', '.join(_TOKENIZERS)}", tokenize=tokenize)
 
-    tokenizer = "13a" if tokenize == _BY_SCRIPT else tokenize
-    part = part_by_script if tokenize == _BY_SCRIPT else str
+    tokenise, tokenizer = (_words_of_bleu, "none") if tokenize == _BY_SCRIPT else (str, tokenize)
     settings = {"effective_order": True, "max_ngram_order": max_order, "tokenize": tokenizer, "lowercase": lowercase}
 
     def compare(text: str, references: tuple[str, ...]) -> Score:
-        metric = _metric("BLEU", tuple(map(part, references)), **settings)
-        result = metric.corpus_score([part(text)], None)
-        for kind in (type(metric.tokenizer), extra("sacrebleu.tokenizers.tokenizer_re").TokenizerRegexp):
+        metric = _metric("BLEU", references, tokenise, **settings)
+        result = metric.corpus_score([tokenise(text)], None)
+        module = extra("sacrebleu.tokenizers.tokenizer_13a")
+        for kind in (module.Tokenizer13a, module.TokenizerRegexp, type(metric.tokenizer)):
             getattr(kind.__call__, "cache_clear", tuple)()  # each would keep the last 65,536 texts
         metrics = {"brevity_penalty": float(result.bp)}
         return Score(result.score / 100, reason=f"BLEU {result.score:.1f}", metrics=metrics)
@@ -123,22 +128,28 @@ def chrf(*, char_order: int = 6, word_order: int = 0, beta: int = 2, lowercase: 
 
 
 class _WordsByScript:
-    """rouge-score's tokens for ASCII, and the words or letters of other scripts, which it leaves out."""
+    """rouge-score's tokens, and the words or letters of other scripts, which it leaves out."""
 
     def __init__(self, use_stemmer: bool) -> None:
-        self._ascii = extra("rouge_score.tokenizers").DefaultTokenizer(use_stemmer)
+        self._stems = extra("rouge_score.tokenizers").DefaultTokenizer(True).tokenize if use_stemmer else None
 
     def tokenize(self, text: str) -> list[str]:
-        if text.isascii():
-            return list(self._ascii.tokenize(text))
-        tokens = (self._ascii.tokenize(word) if word.isascii() else [word] for word in words_by_script(text))
-        return list(itertools.chain.from_iterable(tokens))
+        tokens = words_by_script(text)
+        if self._stems is None:
+            return tokens
+        return [stem for token in tokens for stem in (self._stems(token) if token.isascii() else [token])]
 
 
 @functools.lru_cache(maxsize=16)
-def _rouge(kind: str, use_stemmer: bool) -> tuple[Any, Any]:
+def _rouge(kind: str, use_stemmer: bool) -> tuple[_WordsByScript, Any]:
     tokenizer = _WordsByScript(use_stemmer)
-    return tokenizer.tokenize, extra("rouge_score.rouge_scorer").RougeScorer([kind], tokenizer=tokenizer)
+    return tokenizer, extra("rouge_score.rouge_scorer").RougeScorer([kind], tokenizer=tokenizer)
+
+
+@functools.lru_cache(maxsize=16)
+def _gold_tokens(references: tuple[str, ...], tokenizer: _WordsByScript) -> list[list[str]]:
+    """Return the references' tokens, for all completions of a group."""
+    return list(map(tokenizer.tokenize, references))
 
 
 @adjustable
@@ -152,12 +163,12 @@ def rouge(kind: str = "rougeL", *, use_stemmer: bool = False) -> Reward[..., Sco
     require(kind in _ROUGE, "rougeL or rouge1 to rouge9", kind=kind)
 
     def compare(text: str, references: tuple[str, ...]) -> Score:
-        tokenise, scorer = _rouge(kind, use_stemmer)
-        gold = list(map(tokenise, references))
+        tokenizer, scorer = _rouge(kind, use_stemmer)
+        gold = _gold_tokens(references, tokenizer)
         if not any(gold):
             return Score(None, reason="the references have no letter or digit, which is all that ROUGE reads")
         if kind == "rougeL":  # rapidfuzz finds the subsequence: rouge-score's own table takes quadratic time
-            tokens, common = tokenise(text), extra("rapidfuzz.distance.LCSseq").similarity
+            tokens, common = tokenizer.tokenize(text), extra("rapidfuzz.distance.LCSseq").similarity
             score = max(2 * common(tokens, other) / (len(tokens) + len(other)) for other in gold if other)
         else:
             score = scorer.score_multi(references, text)[kind].fmeasure

@@ -7,6 +7,7 @@ import html
 import re
 import string
 import unicodedata
+from collections.abc import Callable
 
 _ARTICLES = frozenset(("a", "an", "the"))
 _MEANINGFUL = re.compile(  # punctuation that changes what is said
@@ -30,6 +31,9 @@ _SMALL = re.compile("([\u2070\u00b9\u00b2\u00b3\u2074-\u207b]+)|[\u2080-\u208b]+
 _BECOME_MARKS = frozenset("\u0f73\u0f75\u0f81\uff9e\uff9f")  # characters that NFKC makes combining marks of
 # Combining marks in a row that are kept: the limit of Unicode's Stream-Safe Text Format, UAX #15, section 13.
 _MOST_MARKS = 30
+_MAYBE_MARKS = re.compile(  # a run that may hold more of them; what shows nothing may stand between
+    rf"(?:[^\w\s\x00-\x7f]|[{''.join(_BECOME_MARKS | _INVISIBLE)}]){{{_MOST_MARKS + 1}}}"
+)
 _STROKES = re.compile("[\u0334-\u0338\u20d2\u20d3\u20e5\u20eb]")  # combining characters that strike out a letter
 SHOWN_OTHERWISE = "marks of direction show the text otherwise than it is read"
 _EMPHASIS = re.compile(  # Markdown's, not a multiplication
@@ -57,12 +61,11 @@ def fold(text: str) -> str:
     """
     if text.isascii():
         return text
-    text = _SMALL.sub(lambda run: f"{'^' if run[1] else '_'}{run[0]}", text)
-    for char in beyond_ascii(text):  # what one becomes is ASCII, so their order makes no difference
-        text = text.replace(char, _plain(char))
-    marks = "".join(char for char in beyond_ascii(text) if unicodedata.combining(char) or char in _BECOME_MARKS)
-    if marks and len(text) > _MOST_MARKS:
-        text = re.sub(f"([{marks}]{{{_MOST_MARKS}}})[{marks}]+", r"\1", text)
+    is_crowded = _MAYBE_MARKS.search(text) is not None
+    text = _SMALL.sub(lambda run: f"{'^' if run[1] else '_'}{run[0]}", text).translate(_PLAIN)
+    if is_crowded:
+        marks = "".join(char for char in beyond_ascii(text) if unicodedata.combining(char) or char in _BECOME_MARKS)
+        text = re.sub(f"([{marks}]{{{_MOST_MARKS}}})[{marks}]+", r"\1", text) if marks else text
     return unicodedata.normalize("NFKC", text)
 
 
@@ -93,7 +96,19 @@ def beyond_ascii(text: str) -> set[str]:
     return {char for char in set(text) if char > "\x7f"}
 
 
-@functools.lru_cache(maxsize=8192)
+class _Table(dict[int, str]):
+    """What characters become, for ``str.translate``; each is asked for once, as long as the table has room."""
+
+    def __init__(self, become: Callable[[str], str]) -> None:
+        self._become = become
+
+    def __missing__(self, code: int) -> str:
+        text = self._become(chr(code))
+        if len(self) < _MOST_IN_TABLE:
+            self[code] = text
+        return text
+
+
 def _plain(char: str) -> str:
     if char < "\u0080":
         return char
@@ -103,6 +118,10 @@ def _plain(char: str) -> str:
     if category == "Cf" or char in _INVISIBLE:
         return ""
     return "-" if category == "Pd" or char == _MINUS else FRACTIONS.get(ord(char), char)
+
+
+_MOST_IN_TABLE = 20_000
+_PLAIN = _Table(_plain)
 
 
 def without_markup(text: str) -> str:
@@ -211,21 +230,22 @@ def part_by_script(text: str) -> str:
     These are Chinese, Japanese, Thai, Lao, Khmer, Burmese, Tibetan and like scripts; Korean has blanks. A vowel sign or
     tone mark stays with its letter.
     """
-    if text.isascii():
-        return text
-    letters = (char for char in beyond_ascii(text) if char.isalnum() and not is_spaced(char) and not _is_hangul(char))
-    return text.translate({ord(char): f" {char} " if char >= "\u2e80" else f" {char}" for char in letters})
+    return text if text.isascii() else text.translate(_PARTED)
 
 
 def words_by_script(text: str) -> list[str]:
     """Return the words of a text in lower case, without punctuation: runs of letters, marks and digits, by script."""
-    text = part_by_script(fold(text).lower())
-    others = (char for char in set(text) if unicodedata.category(char)[0] not in "LMN")
-    return text.translate(dict.fromkeys(map(ord, others), " ")).split()
+    return fold(text).lower().translate(_WORDS).split()
 
 
-def _is_hangul(char: str) -> bool:
-    return "\u3130" <= char < "\u3190" or "\uac00" <= char < "\ud7b0"
+def _part(char: str) -> str:
+    if not char.isalnum() or is_spaced(char) or "\u3130" <= char < "\u3190" or "\uac00" <= char < "\ud7b0":
+        return char
+    return f" {char} " if char >= "\u2e80" else f" {char}"
+
+
+_PARTED = _Table(_part)
+_WORDS = _Table(lambda char: _part(char) if unicodedata.category(char)[0] in "LMN" else " ")
 
 
 def is_spaced(char: str) -> bool:
