@@ -1,41 +1,34 @@
-"""One HTTP request, below httpx's client: no second try, redirect, log or cookie, and no key for another host."""
+"""One request to a server by openai's client, or to a client in its place: sent once, with a key that stays hidden."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import importlib
 import importlib.util
-import itertools
-import json
 import os
 import re
-import ssl
 import time
-import urllib.request
-from collections import defaultdict
 from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from builtin_rewards.judge.endpoint.foreign import Addressee, HttpAnswer, parse_completion, retry_after_s, translate
-from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError
+from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
 from builtin_rewards.judge.messages import Reply, Request
 from builtin_rewards.judge.prompt import near_names
 from rewardkit import RewardError
 from rewardkit.extending import of_this_loop
 
 if TYPE_CHECKING:
-    import httpx2
+    from openai import AsyncOpenAI
 
 OPENAI_URL = "https://api.openai.com/v1"
 NO_KEY = "no-key"  # what a server on loopback is sent where the environment has no key
-MOST_BYTES = 16 * 2**20  # of an answer, unpacked, that are read
 
 _VERIFY_S, _AGAIN_S = 3.0, 0.3
-_HEADERS = {"Accept-Encoding": "identity", "Content-Type": "application/json", "User-Agent": "rewardkit"}
 
 
 class StandIn(Protocol):
@@ -53,8 +46,8 @@ class Server:
     key_env: str  # The environment variable of the key, read for each request. A server on loopback may do without.
 
     def __init__(self, base_url: str | None = None, key_env: str = "OPENAI_API_KEY") -> None:
-        if importlib.util.find_spec("httpx2") is None:
-            raise JudgeSetupError("a judge needs httpx2: pip install 'httpx2>=2.12'")
+        if importlib.util.find_spec("openai") is None:
+            raise JudgeSetupError("a judge needs openai: pip install 'openai>=3.0'")
         url = base_url if base_url is not None else os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
         problem = _why_no_url(url)
         if not isinstance(key_env, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key_env):
@@ -83,6 +76,10 @@ class Server:
             del key  # tracebacks may show locals
             raise JudgeSetupError(f"the key in {self.key_env} holds a space, a line break or a character outside ASCII")
         return key or NO_KEY
+
+    async def read_key(self) -> str:
+        """Return the key as openai's client asks for it, before each request."""
+        return self.key()
 
 
 Backend: TypeAlias = Server | StandIn  # what can be asked: a server, or a client that stands in for one
@@ -130,39 +127,37 @@ async def ask_once(backend: Backend, request: Request) -> Reply | JudgeError:
 
 
 async def send(server: Server, path: str, body: Mapping[str, Any] | None = None) -> HttpAnswer:
-    """Send one request, a POST if it has a body, and return the server's answer; raise what httpx does."""
-    import httpx2  # takes its time, so at first use
+    """Send one request, a POST if it has a body, and return the server's answer; raise what openai's client does."""
+    client = await _client_of(server)
+    from builtin_rewards.judge.endpoint.connections import fetch
 
-    request = httpx2.Request(
-        "GET" if body is None else "POST",
-        f"{server.base_url}/{path}",
-        headers={"Authorization": f"Bearer {server.key()}", **_HEADERS},  # no local: tracebacks may show those
-        content=None if body is None else json.dumps(body).encode("ascii"),
-    )
-    connections = await anext(of_this_loop("connections", _connections))
-    idle, raw = connections[server], bytearray()
-    transport = idle.pop() if idle else _transport(server)
+    return await fetch(client, path, body)
+
+
+async def prepare(backend: Backend) -> None:
+    """Make this event loop's client, which costs no deadline; JudgeSetupError for an unusable proxy."""
+    if isinstance(backend, Server):
+        await _client_of(backend)
+
+
+async def _client_of(server: Server) -> AsyncOpenAI:
+    """Return this event loop's client for a server."""
+    clients = await anext(of_this_loop("clients", _clients))
+    if server not in clients:
+        module = await asyncio.to_thread(importlib.import_module, "builtin_rewards.judge.endpoint.connections")
+        clients.setdefault(server, module.make_client(server.base_url, server.read_key, server.on_loopback))
+    return clients[server]
+
+
+async def _clients() -> AsyncGenerator[dict[Server, AsyncOpenAI], None]:
+    """Yield an event loop's clients, time and again, and close them when ``asyncio.run`` ends the loop."""
+    clients: dict[Server, AsyncOpenAI] = {}
     try:
-        response = await transport.handle_async_request(request)
-        async with aclosing(response), aclosing(response.aiter_bytes()) as parts:
-            async for part in parts:  # unpacked by at most a megabyte at a time
-                raw += part
-                if len(raw) > MOST_BYTES:
-                    size = f"more than {MOST_BYTES >> 20} MB, and was read no further"
-                    problem = f"HTTP {response.status_code} with {size}"
-                    raise Addressee(server.base_url, "").error(Fault.UNREADABLE, problem)
+        while True:
+            yield clients
     finally:
-        idle.append(transport)
-    content = raw.decode("utf-8-sig", "replace")
-    with suppress(ValueError, RecursionError):
-        content = json.loads(content)
-    return HttpAnswer(response.status_code, response.headers, content)
-
-
-async def prepare(server: Backend) -> None:
-    """Make this event loop's first connection, which costs no deadline; JudgeSetupError for an unusable proxy."""
-    if isinstance(server, Server) and not (idle := (await anext(of_this_loop("connections", _connections)))[server]):
-        idle.append(_transport(server))
+        for client in clients.values():
+            await client.close()
 
 
 @functools.lru_cache(maxsize=256)
@@ -200,41 +195,3 @@ async def _probe(server: Server, path: str, body: Mapping[str, Any] | None = Non
     data = answer.content.get("data") if answer.status == 200 and isinstance(answer.content, dict) else None
     ids = [entry.get("id") for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
     return answer.status, {name for name in ids if isinstance(name, str)}
-
-
-async def _connections() -> AsyncGenerator[dict[Server, list[httpx2.AsyncHTTPTransport]], None]:
-    """Yield an event loop's idle connections, time and again, and close them when ``asyncio.run`` ends the loop."""
-    # A transport each: of 2,400 requests, 128 in flight, a pool, which looks at all that it has, took 38 s, several 27.
-    idle: defaultdict[Server, list[httpx2.AsyncHTTPTransport]] = defaultdict(list)
-    try:
-        while True:
-            yield idle
-    finally:
-        for transport in itertools.chain(*idle.values()):
-            await transport.aclose()
-
-
-def _transport(server: Server) -> httpx2.AsyncHTTPTransport:
-    """Return a transport through the environment's proxy, if any; no message or frame shows its password."""
-    import httpx2
-
-    proxy, parts = None, urlsplit(server.base_url)
-    if not server.on_loopback and not urllib.request.proxy_bypass(parts.hostname or ""):
-        proxy = urllib.request.getproxies().get(parts.scheme) or urllib.request.getproxies().get("all")
-    if proxy is not None and "://" not in proxy:
-        proxy = f"http://{proxy}"
-    with suppress(ValueError, ImportError, httpx2.InvalidURL):
-        return httpx2.AsyncHTTPTransport(verify=_tls(), proxy=proxy, limits=httpx2.Limits(keepalive_expiry=30.0))
-    del proxy  # tracebacks may show locals
-    raise JudgeSetupError(
-        f"{server.base_url}: the proxy that http_proxy, https_proxy or all_proxy names in the environment cannot be "
-        "used; write it as http://host:port, name the server in no_proxy, or for socks5:// install socksio"
-    )
-
-
-@functools.cache
-def _tls() -> ssl.SSLContext:
-    """Return the TLS context of all transports; making one takes 80 ms, because it reads the certificates."""
-    import httpx2
-
-    return httpx2.create_ssl_context()

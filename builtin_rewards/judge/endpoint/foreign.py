@@ -57,6 +57,7 @@ _FORMAT_WORDS = re.compile(
 )
 # Words of a 403 that refuses the request for its content, and not the key.
 _CONTENT_WORDS = re.compile(r"moderat|flagged|polic(y|ies)|\bcontent|safety", re.IGNORECASE)
+MOST_BYTES = 16 * 2**20  # of an answer, unpacked, that are read
 _MAX_WORDS = 300
 _MOST_TOKENS = 10**9  # a higher count is not believed
 SHORTEST_KEY = 8  # shorter ones are placeholders, such as ``EMPTY``, that also stand in ordinary words
@@ -142,7 +143,8 @@ def translate(raised: Exception, addressee: Addressee) -> JudgeError:
         return addressee.refusal(HttpAnswer(status, headers, getattr(raised, "body", None) or str(raised)))
     cause = raised.__cause__ or raised
     message = _shorten(str(cause)) or _shorten(str(raised)) or "no words"
-    faults = (_FOREIGN[kind.__name__] for kind in type(raised).__mro__ if kind.__name__ in _FOREIGN)
+    kinds = (*type(cause).__mro__, *type(raised).__mro__)
+    faults = (_FOREIGN[kind.__name__] for kind in kinds if kind.__name__ in _FOREIGN)
     error = addressee.error(next(faults, Fault.REJECTED), f"{type(cause).__name__}: {message}")
     error.free = error.fault is Fault.REJECTED or type(cause).__name__ in _NOT_SENT
     return error

@@ -26,8 +26,8 @@ import pytest
 from fault_server import CANARY, Action, completion, ok, status, too_many
 
 from builtin_rewards.judge import Criterion, JudgeCache, LLMJudge, RetryPolicy
-from builtin_rewards.judge.endpoint.client import MOST_BYTES
 from builtin_rewards.judge.endpoint.endpoint import TRIED_AGAIN
+from builtin_rewards.judge.endpoint.foreign import MOST_BYTES
 from builtin_rewards.judge.errors import Fault, JudgeError
 from rewardkit import Score
 

@@ -15,7 +15,7 @@ from builtin_rewards.judge.endpoint import client as verifying
 from builtin_rewards.judge.errors import Fault
 from rewardkit import Cause, Rollout, Runtime, Status
 
-pytest.importorskip("httpx2", reason="needs the extra 'judge'")
+pytest.importorskip("openai", reason="needs the extra 'judge'")
 pytestmark = pytest.mark.servers
 
 Start = Callable[..., RealServer]

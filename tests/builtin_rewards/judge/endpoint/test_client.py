@@ -279,7 +279,7 @@ def test_a_request_is_in_no_log_of_a_call(
 def test_a_missing_extra_is_told_when_the_server_is_named(canary: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not by the first judgement of a run."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(JudgeSetupError, match=r"needs httpx2: pip install 'httpx2>=2.12'"):
+    with pytest.raises(JudgeSetupError, match=r"needs openai: pip install 'openai>=3.0'"):
         Server("http://127.0.0.1:1/v1")
 
 
