@@ -17,6 +17,7 @@ from rewardkit.loops import finished, of_this_loop, turns
 from rewardkit.messages import ROLES, content_text, is_thought
 from rewardkit.own_columns import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, LiveObject, OwnText
 from rewardkit.rows.files import records
+from rewardkit.rows.invalid_rows import InvalidRows, RowHandling
 from rewardkit.rows.reader import Row, read_rows
 from rewardkit.rows.strict_json import decode
 from rewardkit.runtime.attempt import score_of
@@ -37,11 +38,13 @@ __all__ = [
     "Coercer",
     "ColumnValueError",
     "Curve",
+    "InvalidRows",
     "LiveObject",
     "Marker",
     "OwnText",
     "RewardFunction",
     "Row",
+    "RowHandling",
     "TextOrder",
     "Versioned",
     "build_coercer",

@@ -176,9 +176,23 @@ def _tokens(
     """Return a text's tokens and the characters of each, none for special ones; refuse a slow tokenizer."""
     if not tokenizer.is_fast:
         raise DataError("the tokenizer is a slow one, which does not say where its tokens are; give a fast one")
-    encoding = tokenizer(text, add_special_tokens=special, return_offsets_mapping=True, truncation=False, verbose=False)
+    options = {"return_offsets_mapping": True, "truncation": False, "verbose": False}
+    try:
+        encoding = tokenizer(text, add_special_tokens=special, **options)
+    except Exception as error:  # half of a surrogate pair is no text to it, and its error does not say so
+        raise DataError(_why_no_tokens(text, error)) from error
     spans = [(first, last) if first < last else _NO_SPAN for first, last in encoding["offset_mapping"]]
     return list(encoding["input_ids"]), spans
+
+
+def _why_no_tokens(text: str, error: Exception) -> str:
+    """Return why a tokenizer refuses a text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as reason:
+        half = text[reason.start].encode("unicode_escape").decode()
+        return f"it has half of a surrogate pair, {half}, which no tokenizer reads; write the whole character"
+    return f"the tokenizer refuses it: {type(error).__name__}: {error}"
 
 
 def _step_ends(layout: _Layout, steps: Sequence[str]) -> list[int]:

@@ -342,22 +342,21 @@ class RewardModelReward(Reward[..., Any]):
         """Score one completion in this process, and return the score, or an awaitable of it inside an event loop."""
         return finished(super().__call__(*arguments, **columns))
 
-    def score_batch(self, rollouts: Sequence[Rollout]) -> list[float]:
+    def score_batch(self, rollouts: Sequence[Rollout]) -> list[float | Exception]:
         """Score rollouts in this process, on its device, batched by length, and return their scores in order.
 
+        Where a rollout cannot be scored, the error that tells why stands in the place of its score, with the rollout's
+        number as its note: the fault of one costs no other's score, and no score is made up.
+
         Raises:
-            DataError: A rollout cannot be scored; names which.
+            ConfigError: A model cannot be loaded.
             InfrastructureError: This process was forked from one that had loaded a reward model.
         """
-        column = self._scoring.steps_column
-        texts = [Text(row.prompt, row.completion, _steps_of(row, column, index)) for index, row in enumerate(rollouts)]
-        values = []
-        for index, result in enumerate(self._scoring.scorer().score(texts)):
-            if isinstance(result, Exception):
-                result.add_note(f"in rollout {index}")
-                raise result
-            values.append(result.value)
-        return values
+        scorer, column = self._scoring.scorer(), self._scoring.steps_column
+        texts = [_text_of(rollout, column) for rollout in rollouts]
+        scores = iter(scorer.score([text for text in texts if isinstance(text, Text)]))
+        results = [text if isinstance(text, Exception) else next(scores) for text in texts]
+        return [_value_or_error(result, index) for index, result in enumerate(results)]
 
     def _having(self, options: RewardOptions) -> RewardModelReward:
         return _rebuild(replace(self._scoring, name=options.name), options)
@@ -372,17 +371,25 @@ def _rebuild(function: ScoringFunction, options: RewardOptions) -> RewardModelRe
     return reward
 
 
-def _steps_of(rollout: Rollout, column: str | None, index: int) -> tuple[str, ...] | None:
-    """Return a rollout's steps, read as a run reads them; raise DataError where it has none or they are no list."""
+def _text_of(rollout: Rollout, column: str | None) -> Text | DataError:
+    """Return a rollout's text, its steps read as a run reads them; an error where it has none or they are no list."""
     if column is None:
-        return None
+        return Text(rollout.prompt, rollout.completion)
     if rollout.example.get(column) is None:
-        raise DataError(f"rollout {index} has no steps in the column {column!r} that steps_column names")
+        return DataError(f"it has no steps in the column {column!r} that steps_column names")
     try:
         steps: Any = _list_of_texts(rollout.example[column])
     except ColumnValueError as error:
-        raise DataError(f"rollout {index}: {error.describe(column, None)}") from None
-    return tuple(steps)
+        return DataError(error.describe(column, None))
+    return Text(rollout.prompt, rollout.completion, tuple(steps))
+
+
+def _value_or_error(result: TextScore | Exception, index: int) -> float | Exception:
+    """Return the number of a score; an error with a note of the rollout that it is of."""
+    if not isinstance(result, Exception):
+        return result.value
+    result.add_note(f"in rollout {index}")
+    return result
 
 
 def _range(settings: ScorerSettings) -> tuple[float, float] | None:

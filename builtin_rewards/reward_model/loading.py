@@ -50,6 +50,7 @@ class LoadedMember:
     tokenizer: Any  # A fast one, with a padding token
     pad_id: int | None  # The padding token it was trained with, by its configuration
     max_length: int  # The most tokens of a text
+    vocabulary: int  # How many tokens it has weights for
     adapter: str | None = None  # The adapter's name in `model`; `None` for a checkpoint
 
     def activate(self) -> None:
@@ -162,7 +163,8 @@ def load_members(
         model.requires_grad_(False)
         config = (model.get_base_model() if folder.is_adapter else model).config.get_text_config()
         length = _token_limit(folder, config, tokenizer, max_length)
-        members.append(LoadedMember(folder, model, tokenizer, config.pad_token_id, length, adapter))
+        vocabulary = int(model.get_input_embeddings().num_embeddings)
+        members.append(LoadedMember(folder, model, tokenizer, config.pad_token_id, length, vocabulary, adapter))
     return members
 
 

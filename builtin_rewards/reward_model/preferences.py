@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 from rewardkit import DataError, Rollout
-from rewardkit.extending import ROLES, read_rows, shorten
+from rewardkit.extending import ROLES, InvalidRows, read_rows, shorten
 
 Turns: TypeAlias = str | list[Mapping[str, Any]]  # A prompt or a completion: text, or chat messages
 
@@ -44,21 +44,28 @@ class PreferenceRow:
         return [Rollout(self.prompt, completion, example) for completion in (*self.chosen, *self.rejected)]
 
 
-def read_preferences(path: str | Path, *, limit: int | None = None) -> list[PreferenceRow]:
+def read_preferences(
+    path: str | Path, *, limit: int | None = None, invalid: InvalidRows | None = None
+) -> list[PreferenceRow]:
     """Return the preferences in a file of JSON Lines (plain or gzip), CSV or Parquet, in its order.
 
     Args:
         path: The file; ``-`` for standard input. Rows are as :func:`preferences_of` takes them.
         limit: Rows to read; ``None`` for all.
+        invalid: What becomes of a row that is wrong; by default it is refused.
 
     Raises:
         DataError: There is no such file, it has no rows, or a row is wrong; names file, row and column.
     """
-    rows = read_rows(path, needs=("chosen", "rejected"), limit=limit, for_trainer=False)  # a prompt may be missing
-    return [_preference(row.values, f"{path}:{row.line}") for row in rows]
+    invalid = invalid or InvalidRows()
+    # A prompt may be missing.
+    rows = read_rows(path, needs=("chosen", "rejected"), limit=limit, for_trainer=False, invalid=invalid)
+    return _valid_preferences([(f"{path}:{row.line}", row.values) for row in rows], str(path), invalid)
 
 
-def preferences_of(rows: Iterable[Mapping[str, Any]]) -> list[PreferenceRow]:
+def preferences_of(
+    rows: Iterable[Mapping[str, Any]], *, invalid: InvalidRows | None = None, what: str = "rows"
+) -> list[PreferenceRow]:
     """Return the preferences that rows stand for.
 
     A row has ``chosen`` and ``rejected``: text or a conversation of messages, or a list of several of either (as
@@ -66,11 +73,29 @@ def preferences_of(rows: Iterable[Mapping[str, Any]]) -> list[PreferenceRow]:
     messages or text of ``Human:`` and ``Assistant:`` (as hh-rlhf has them), and the prompt is what they begin with
     in common.
 
+    Args:
+        rows: The rows.
+        invalid: What becomes of a row that is wrong; by default it is refused.
+        what: The rows' name in errors.
+
     Raises:
         DataError: A column is missing or empty, a side is of the wrong type, both sides are equal, or conversations
             have nothing in common; names row and column.
     """
-    return [_preference(row, f"row {index}") for index, row in enumerate(rows)]
+    placed = [(f"row {index}", row) for index, row in enumerate(rows)]
+    return _valid_preferences(placed, what, invalid or InvalidRows())
+
+
+def _valid_preferences(
+    rows: Iterable[tuple[str, Mapping[str, Any]]], label: str, invalid: InvalidRows
+) -> list[PreferenceRow]:
+    """Return rows, each with where it stands, as preferences, without those that are left out."""
+    preferences = []
+    for where, row in rows:
+        with invalid.leave_out():
+            preferences.append(_preference(row, where))
+    invalid.check_rest(len(preferences), label)
+    return preferences
 
 
 def _preference(row: Mapping[str, Any], where: str) -> PreferenceRow:

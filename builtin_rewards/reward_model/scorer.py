@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,10 @@ TOKEN_BUDGETS = {"cuda": 16_384, "cpu": 2_048}
 words, half of what 16,384 took, whose activations no cache holds."""
 TRUNCATIONS = ("prompt", "completion", "error")
 """What is cut of a text that is too long: its prompt's beginning; then also its completion's end; or nothing."""
+Logits: TypeAlias = "np.ndarray[Any, Any] | Exception"
+"""What a model gives a text: the numbers of its head, or the error in their place."""
+_UNREAD = InfrastructureError("the model did not read this text")
+_Error = TypeVar("_Error", bound=Exception)
 
 
 class Text(NamedTuple):
@@ -89,19 +93,43 @@ class ModelScorer:
         scores: list[TextScore | Exception] = []
         encoded: list[tuple[int, EncodedText]] = []
         for index, text in enumerate(texts):
-            try:
-                encoded.append((index, self._encode(member, text)))
+            row = self._encode_or_error(member, text)
+            if isinstance(row, Exception):
+                scores.append(row)
+            else:
+                encoded.append((index, row))
                 scores.append(TextScore(math.nan))  # until the model has read it
-            except DataError as error:
-                scores.append(error)
-        rows = [row for _, row in encoded]
-        try:
-            logits = self._logits(member, rows)
-        except InfrastructureError as error:
-            return [score if isinstance(score, Exception) else error for score in scores]
+        logits = self._logits(member, [row for _, row in encoded])
         for (index, row), row_logits in zip(encoded, logits, strict=True):
-            scores[index] = self._read_score(member, row, row_logits)
+            scores[index] = self._score_or_error(member, row, row_logits)
         return scores
+
+    def _encode_or_error(self, member: LoadedMember, text: Text) -> EncodedText | Exception:
+        """Return the tokens of a text, or the error of whatever refuses it: a text's fault is no other text's."""
+        try:
+            row = self._encode(member, text)
+        except DataError as error:
+            return error
+        except Exception as error:  # templates, tokenizers and messages of other forms raise what they like
+            return _caused_by(error, DataError(f"it cannot be made tokens: {_message(error)}"))
+        if max(row.ids) >= member.vocabulary:
+            return DataError(
+                f"token {max(row.ids)} is beyond the {member.vocabulary} that {member.folder.path} has weights for; "
+                "give it the tokenizer that it was trained with"
+            )
+        return row
+
+    def _score_or_error(self, member: LoadedMember, row: EncodedText, logits: Logits) -> TextScore | Exception:
+        """Return a text's score by its logits; the error where the model gave none, or a number that is not finite."""
+        if isinstance(logits, Exception):
+            return logits
+        try:
+            score = self._read_score(member, row, logits)
+        except Exception as error:
+            return _caused_by(error, DataError(f"its score cannot be read: {_message(error)}"))
+        if not math.isfinite(score.value):
+            return DataError(f"the model gives it the score {score.value}; dtype='float32' has the widest range")
+        return score
 
     def _form_of(self, member: LoadedMember) -> TextForm:
         """Return the form of text that a checkpoint was trained on; warn once where it is guessed to be plain."""
@@ -157,11 +185,14 @@ class ModelScorer:
             raise DataError("the completion has no steps; see step_separator and steps")
         return steps
 
-    def _logits(self, member: LoadedMember, rows: Sequence[EncodedText]) -> list[np.ndarray[Any, Any]]:
-        """Return the logits of each row, in order: (1,) of a sequence head, (length, labels) of a head of tokens."""
+    def _logits(self, member: LoadedMember, rows: Sequence[EncodedText]) -> list[Logits]:
+        """Return the logits of each row, in order: (1,) of a sequence head, (length, labels) of a head of tokens.
+
+        Where the model fails on a row, the error stands in their place.
+        """
         import torch
 
-        results: list[Any] = [None] * len(rows)
+        results: list[Logits] = [_UNREAD] * len(rows)
         kind = member.model.device.type
         budget = self.settings.token_budget or TOKEN_BUDGETS.get(kind, TOKEN_BUDGETS["cuda"])
         member.activate()
@@ -172,20 +203,23 @@ class ModelScorer:
                     results[index] = row_logits
         return results
 
-    def _forward_in_parts(self, member: LoadedMember, rows: Sequence[EncodedText]) -> list[np.ndarray[Any, Any]]:
-        """Return a batch's logits, in halves where memory is short; raise InfrastructureError where that fails."""
+    def _forward_in_parts(self, member: LoadedMember, rows: Sequence[EncodedText]) -> list[Logits]:
+        """Return a batch's logits, in halves where the model fails on all; the error of a row on which it fails alone.
+
+        A row alone has the logits that it has beside others, so that halves change no score.
+        """
         import torch
 
         try:
-            return self._forward(member, rows)
+            return [*self._forward(member, rows)]
         except torch.OutOfMemoryError as error:
             if len(rows) == 1:
-                raise InfrastructureError(
-                    f"the device has no memory for a text of {len(rows[0].ids)} tokens: lower max_length"
-                ) from error
-        except RuntimeError as error:
-            raise InfrastructureError(f"the model failed: {' '.join(str(error).split())[:400]}") from error
-        torch.cuda.empty_cache()
+                message = f"the device has no memory for a text of {len(rows[0].ids)} tokens: lower max_length"
+                return [_caused_by(error, InfrastructureError(message))]
+            torch.cuda.empty_cache()
+        except Exception as error:
+            if len(rows) == 1:
+                return [_caused_by(error, InfrastructureError(f"the model failed: {_message(error)}"))]
         half = len(rows) // 2
         return [*self._forward_in_parts(member, rows[:half]), *self._forward_in_parts(member, rows[half:])]
 
@@ -282,6 +316,17 @@ def reference_of(folder: CheckedFolder) -> ScoreReference:
     if reference.std == 0:
         raise ConfigError(f"{folder.path}: all scores of its reference are the same, so nothing can be normalized")
     return reference
+
+
+def _caused_by(cause: Exception, error: _Error) -> _Error:
+    """Return an error that has another as its cause."""
+    error.__cause__ = cause
+    return error
+
+
+def _message(error: Exception) -> str:
+    """Return an error's type and message in a line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
 
 
 def _probabilities(member: LoadedMember, row: EncodedText, logits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 from rewardkit.errors import DataError
 from rewardkit.rows.csv_file import is_csv, is_header
 from rewardkit.rows.files import name_of, records
+from rewardkit.rows.invalid_rows import InvalidRows
 from rewardkit.rows.strict_json import decode, reason_of
 from rewardkit.shown.text import shortened
 from rewardkit.types import Rollout
@@ -51,7 +52,7 @@ def read_rollouts(path: str | Path, *, limit: int | None = None) -> list[Rollout
         DataError: As :func:`read_rows` raises it, or a row lacks a prompt or a completion.
     """
     path = Path(path)
-    rows = _read(path, ("prompt", "completion"), limit)
+    rows = _read(path, ("prompt", "completion"), limit, InvalidRows())
     return [
         Rollout(
             prompt=_talk(name_of(path), row, "prompt"),
@@ -64,7 +65,12 @@ def read_rollouts(path: str | Path, *, limit: int | None = None) -> list[Rollout
 
 
 def read_rows(
-    path: str | Path, *, needs: Sequence[str] = (), limit: int | None = None, for_trainer: bool = True
+    path: str | Path,
+    *,
+    needs: Sequence[str] = (),
+    limit: int | None = None,
+    for_trainer: bool = True,
+    invalid: InvalidRows | None = None,
 ) -> list[Row]:
     """Return the rows of a data set, in its order, each with the keys of the first.
 
@@ -76,12 +82,13 @@ def read_rows(
         needs: Keys that the rows must have.
         limit: Rows to read; ``None`` for all.
         for_trainer: Whether prompts must be what a trainer takes, see :func:`check_prompts`.
+        invalid: What becomes of a row that cannot be read; by default it is refused.
 
     Raises:
         DataError: There is no such file, it has no rows, or a row is wrong; names file and line.
     """
     path = Path(path)
-    rows = _read(path, needs, limit)
+    rows = _read(path, needs, limit, invalid or InvalidRows())
     if for_trainer:
         check_prompts(name_of(path), rows)
     return rows
@@ -131,28 +138,35 @@ def check_prompts(label: str, rows: Sequence[Row]) -> None:
             _refuse(label, row.line, f"'prompt': unlike line {first.line}, which has {other}; in all rows {fix}")
 
 
-def _read(path: Path, needs: Sequence[str], limit: int | None) -> list[Row]:
+def _read(path: Path, needs: Sequence[str], limit: int | None, invalid: InvalidRows) -> list[Row]:
     """Return the rows of a file or folder, each with the keys of the first, of which ``needs`` are some."""
     label = name_of(path)
     rows: list[Row] = []
     for number, record in records(path):
         if limit is not None and len(rows) >= limit:
             break
-        values = record if isinstance(record, dict) else object_in(label, number, record, path)
-        if values is None:
-            continue
-        row = Row(number, values)
-        missing = [] if rows else [key for key in needs if key not in values]  # later rows have the first one's keys
-        if missing:
-            _refuse(label, number, f"{missing[0]!r} is missing; it has {_names(values) or 'nothing'}")
-        if not values:
-            _refuse(label, number, f"expected an object with columns, got '{{}}'{_advice(path, number, '{}')}")
-        rows.append(row)
-        _check_keys(label, row, rows[0])
+        with invalid.leave_out():
+            values = record if isinstance(record, dict) else object_in(label, number, record, path)
+            if values is not None:
+                rows.append(_row(path, Row(number, values), needs, rows[0] if rows else None))
+    invalid.check_rest(len(rows), label)
     if not rows:
         form = "a header, and a row below it for each completion" if is_csv(path) else "one JSON object a line"
         raise DataError(f"{label}: no rows in it; expected {form}")
     return rows
+
+
+def _row(path: Path, row: Row, needs: Sequence[str], first: Row | None) -> Row:
+    """Return a row whose keys are those of the first, and of the first the needed ones; raise DataError otherwise."""
+    label, values = name_of(path), row.values
+    missing = [] if first is not None else [key for key in needs if key not in values]
+    if missing:
+        _refuse(label, row.line, f"{missing[0]!r} is missing; it has {_names(values) or 'nothing'}")
+    if not values:
+        _refuse(label, row.line, f"expected an object with columns, got '{{}}'{_advice(path, row.line, '{}')}")
+    if first is not None:
+        _check_keys(label, row, first)
+    return row
 
 
 def object_in(label: str, line: int, raw: bytes, path: Path | None = None) -> dict[str, Any] | None:

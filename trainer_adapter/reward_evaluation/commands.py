@@ -25,6 +25,9 @@ Bins = Annotated[int, option("Bins of the calibration error.", "N", min=1)]
 Inline = Annotated[bool, option("Run in this process, without isolation and timeouts.", None, "--inline")]
 MaxFailed = Annotated[float, share_option("Exit with 1 if a greater share of the rows fails.")]
 Seed = Annotated[int, option("Seed of the order that pairs are put in, for ECE.", "N", min=0)]
+InvalidRowHandling = Annotated[
+    Literal["refuse", "drop"], option("What becomes of a row that cannot be read: all are refused, or it is left out.")
+]
 Limit = Annotated[int | None, option("Read only the first N rows.", "N", min=1)]
 Subset = Annotated[str | None, option("The column of subsets; by default 'subset', if there is one.", "COLUMN")]
 
@@ -36,6 +39,7 @@ def eval_command(
     scale: Scale = None,
     bins: Bins = 10,
     limit: Limit = None,
+    invalid_rows: InvalidRowHandling = "refuse",
     out: Annotated[Path | None, option("Write each row's scores here, as JSON Lines.", "FILE")] = None,
     min_accuracy: Annotated[float | None, share_option("Exit with 1 if the accuracy is below.")] = None,
     max_failed: MaxFailed = 0.1,
@@ -53,7 +57,8 @@ def eval_command(
 
     Without a prompt, chosen and rejected are whole conversations that begin alike. A list of rejected completions makes
     a row of best-of-several, a list of chosen ones a row of ties; both count as RewardBench counts them. A tie is no
-    win. A row that could not be scored counts as neither won nor lost, and is reported.
+    win. A row that could not be scored counts as neither won nor lost, and is reported. A row that cannot be read ends
+    the command, unless [bold]--invalid-rows drop[/] leaves it out; the report counts those.
 
     Examples:
 
@@ -63,6 +68,7 @@ def eval_command(
     """
     from builtin_rewards.reward_model import read_preferences
     from rewardkit.commands import check_writable, screen, write_rows
+    from rewardkit.extending import InvalidRows
     from trainer_adapter.reward_evaluation.preference_scoring import evaluate, reward_of, subset_of
     from trainer_adapter.reward_evaluation.report_printing import print_report
     from trainer_adapter.reward_evaluation.scored_row import plain_row
@@ -70,7 +76,8 @@ def eval_command(
     if out is not None:
         check_writable(out, [pairs, Path(model.partition(":")[0])])
     reward = reward_of(model, timeout)
-    rows = read_preferences(pairs, limit=limit)
+    invalid = InvalidRows(invalid_rows)
+    rows = read_preferences(pairs, limit=limit, invalid=invalid)
     column = subset_of(rows, subset)
     scored, report = evaluate(
         reward, rows, subset_column=column, scale=scale, bins=bins, seed=seed, workers=workers, inline=inline
@@ -81,12 +88,20 @@ def eval_command(
 
     def show() -> None:
         print_report(report, screen())
+        if invalid.count:
+            typer.echo(f"{invalid.count:,} rows left out as they cannot be read; the first: {invalid.first}")
         if out is not None:
             typer.echo(f"wrote {out}")
         if breaches:
             typer.echo(f"NOT passed: {'; '.join(breaches)}")
 
-    values = {**report.as_json(), "pairs": str(pairs), "out": out and str(out), "breaches": breaches}
+    values = {
+        **report.as_json(),
+        "pairs": str(pairs),
+        "out": out and str(out),
+        "rows_dropped": invalid.count,
+        "breaches": breaches,
+    }
     finish(values, show, as_json=as_json, code=FAILED if breaches else 0)
 
 

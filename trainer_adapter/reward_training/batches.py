@@ -15,6 +15,7 @@ import numpy as np
 
 from builtin_rewards.reward_model import EncodedText, ModelKind, encode_text
 from rewardkit import ConfigError, DataError
+from rewardkit.extending import InvalidRows
 from trainer_adapter.objectives import orm_labels, prm_labels
 from trainer_adapter.reward_training.reading import LabelledGroup, Pair
 
@@ -42,16 +43,25 @@ class Fitted(NamedTuple):
 
 
 def fit_groups(
-    tokenizer: PreTrainedTokenizerBase, groups: Sequence[LabelledGroup], max_length: int, *, refuse: bool = False
+    tokenizer: PreTrainedTokenizerBase,
+    groups: Sequence[LabelledGroup],
+    max_length: int,
+    *,
+    refuse: bool = False,
+    invalid: InvalidRows | None = None,
 ) -> Fitted:
     """Return groups as tokens, of which no text has more than ``max_length``.
 
-    A prompt is cut at its beginning. A completion that does not fit without it is left out, or a DataError.
+    A prompt is cut at its beginning. A completion that does not fit without it is left out, or a DataError. One that
+    cannot be made tokens is a DataError, unless ``invalid`` leaves its rows out.
     """
     encoded: list[EncodedGroup] = []
+    invalid = invalid or InvalidRows()
     prompts_cut = completions_dropped = groups_dropped = 0
-    for group in groups:
-        texts = [_encode(tokenizer, group, index, max_length) for index in range(len(group.completions))]
+    for whole in groups:
+        group, texts = _encode_group(tokenizer, whole, max_length, invalid)
+        if group is None:
+            continue
         fits = [index for index, text in enumerate(texts) if not text.excess]
         if refuse and len(fits) < len(texts):
             index, text = next((index, text) for index, text in enumerate(texts) if text.excess)
@@ -66,12 +76,32 @@ def fit_groups(
             groups_dropped += 1
         else:
             encoded.append(EncodedGroup(part, tuple(texts[index] for index in fits)))
+    if not encoded and not any((completions_dropped, groups_dropped)):
+        invalid.check_rest(0, "dataset")
     if not encoded:
         raise DataError(
             f"no row is left: of {len(groups)} groups none has completions that fit into max_length={max_length} "
             "tokens; raise max_length"
         )
     return Fitted(encoded, prompts_cut, completions_dropped, groups_dropped)
+
+
+def _encode_group(
+    tokenizer: PreTrainedTokenizerBase, group: LabelledGroup, max_length: int, invalid: InvalidRows
+) -> tuple[LabelledGroup | None, list[EncodedText]]:
+    """Return a group with the tokens of its completions, without those left out; ``None`` where nothing is left."""
+    texts: dict[int, EncodedText] = {}
+    errors: list[DataError] = []
+    for index in range(len(group.completions)):
+        try:
+            texts[index] = _encode(tokenizer, group, index, max_length)
+        except DataError as error:
+            errors.append(error)
+    rest = _only(group, [*texts])
+    if errors:
+        lost_pairs = len(group.pairs) - len(rest.pairs if rest else ())
+        invalid.add(errors[0], lost_pairs or len(errors))
+    return rest, [*texts.values()]
 
 
 def _encode(tokenizer: PreTrainedTokenizerBase, group: LabelledGroup, index: int, max_length: int) -> EncodedText:

@@ -84,7 +84,7 @@ def _finish(result: RewardModelResult, *, as_json: bool) -> None:
 
     names = (
         "kind", "steps", "seconds", "training_prompts", "heldout_prompts", "prompts_cut", "completions_dropped",
-        "already_finished",
+        "rows_dropped", "already_finished",
     )  # fmt: skip
     values = {name: getattr(result, name) for name in names} | {
         "folder": str(result.folder),
@@ -106,5 +106,7 @@ def _finish(result: RewardModelResult, *, as_json: bool) -> None:
             f"too long: {counted(result.prompts_cut, 'completion')} with a prompt cut at its beginning, "
             f"{counted(result.completions_dropped, 'completion')} left out"
         )
+    if result.rows_dropped:
+        lines.append(f"invalid: {counted(result.rows_dropped, 'row')} left out")
     lines.append(f"wrote {result.folder}")
     finish(values, lambda: typer.echo("\n".join(lines)), as_json=as_json)

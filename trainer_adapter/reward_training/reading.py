@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from builtin_rewards.reward_model import ModelKind, PreferenceRow, preferences_of, read_preferences
 from rewardkit import DataError
-from rewardkit.extending import read_rows, shorten
+from rewardkit.extending import InvalidRows, read_rows, shorten
 
 _TRUE, _FALSE = frozenset({"true", "1", "yes"}), frozenset({"false", "0", "no"})
 _STEP_LABELS = {True: 1, False: -1}
@@ -58,21 +58,32 @@ class HeldOut(NamedTuple):
 
 
 def read_groups(
-    kind: ModelKind, source: Any, *, step_separator: str = "\n", group_size: int | None = None, what: str = "dataset"
+    kind: ModelKind,
+    source: Any,
+    *,
+    step_separator: str = "\n",
+    group_size: int | None = None,
+    what: str = "dataset",
+    invalid: InvalidRows | None = None,
 ) -> list[LabelledGroup]:
     """Return the groups that rows stand for; errors call the rows ``what``, and name row and column.
 
     ``step_separator`` parts a completion that is one text. Without ``group_size`` a ranking has as many completions as
-    a row, or a prompt, has.
+    a row, or a prompt, has. A row that is wrong is refused, unless ``invalid`` leaves it out.
     """
+    invalid = invalid or InvalidRows()
+    groups: list[LabelledGroup] = []
     if kind == "bradley_terry":
-        return _pair_groups(_preferences(source, what))
-    rows = _rows(source, what)
-    if kind == "plackett_luce":
-        return _ranking_groups(rows, group_size)
-    if kind == "orm":
-        return [_outcome_group(where, row) for where, row in rows]
-    return [_step_group(where, row, step_separator) for where, row in rows]
+        groups = _pair_groups(_preferences(source, what, invalid), invalid)
+    elif kind == "plackett_luce":
+        groups = _ranking_groups(_rows(source, what, invalid), group_size, invalid)
+    else:
+        for where, row in _rows(source, what, invalid):
+            with invalid.leave_out():
+                is_outcome = kind == "orm"
+                groups.append(_outcome_group(where, row) if is_outcome else _step_group(where, row, step_separator))
+    invalid.check_rest(len(groups), str(source) if isinstance(source, str | Path) else what)
+    return groups
 
 
 def split_groups(groups: Sequence[LabelledGroup], share: float, seed: int) -> HeldOut:
@@ -91,43 +102,44 @@ def split_groups(groups: Sequence[LabelledGroup], share: float, seed: int) -> He
     )
 
 
-def _preferences(source: Any, what: str) -> list[PreferenceRow]:
+def _preferences(source: Any, what: str, invalid: InvalidRows) -> list[PreferenceRow]:
     """Return rows of pairs; errors say where they stand: in a file by line, in a list by number."""
     if isinstance(source, str | Path):
-        return read_preferences(source)
-    rows = [row for _, row in _rows(source, what)]
+        return read_preferences(source, invalid=invalid)
+    rows = [row for _, row in _rows(source, what, invalid)]
     try:
-        return preferences_of(rows)
+        return preferences_of(rows, invalid=invalid, what=what)
     except DataError as error:
         raise DataError(f"{what}, {error}") from None
 
 
-def _rows(source: Any, what: str) -> list[tuple[str, Mapping[str, Any]]]:
+def _rows(source: Any, what: str, invalid: InvalidRows) -> list[tuple[str, Mapping[str, Any]]]:
     """Return rows, each with where it stands; raise ``DataError`` where a list has none, or an entry is no row."""
     if isinstance(source, str | Path):
-        return [(f"{source}:{row.line}", row.values) for row in read_rows(source, for_trainer=False)]
-    rows = [(f"{what}, row {number}", row) for number, row in enumerate(source)]
-    for where, row in rows:
-        if not isinstance(row, Mapping):
-            raise DataError(f"{where}: expected a dictionary, got {shorten(row)}")
+        rows_of_file = read_rows(source, for_trainer=False, invalid=invalid)
+        return [(f"{source}:{row.line}", row.values) for row in rows_of_file]
+    rows: list[tuple[str, Mapping[str, Any]]] = []
+    for number, row in enumerate(source):
+        with invalid.leave_out():
+            if not isinstance(row, Mapping):
+                raise DataError(f"{what}, row {number}: expected a dictionary, got {shorten(row)}")
+            rows.append((f"{what}, row {number}", row))
+    invalid.check_rest(len(rows), what)
     if not rows:
         raise DataError(f"{what}: it has no rows")
     return rows
 
 
-def _pair_groups(rows: Sequence[PreferenceRow]) -> list[LabelledGroup]:
+def _pair_groups(rows: Sequence[PreferenceRow], invalid: InvalidRows) -> list[LabelledGroup]:
     """Return a group a prompt, with all pairs of its rows; a completion that several pairs share stands once."""
     firsts: dict[str, PreferenceRow] = {}
     completions, pairs = defaultdict[str, list[Any]](list), defaultdict[str, list[Pair]](list)
     indices = defaultdict[str, dict[str, int]](dict)  # of each prompt's completions, by their keys
-    for row in rows:
+    for row, margin in _with_margins(rows, invalid):
         prompt = _key(row.prompt)
         firsts.setdefault(prompt, row)
-        value = row.columns.get("margin")
-        margin = 0.0 if value is None or value == "" else _number(value, row.where, "margin")
-        for name, side in (("chosen", row.chosen), ("rejected", row.rejected)):
+        for side in (row.chosen, row.rejected):
             for completion in side:
-                _check_turns(completion, row.where, name)
                 if (key := _key(completion)) not in indices[prompt]:
                     indices[prompt][key] = len(completions[prompt])
                     completions[prompt].append(completion)
@@ -138,6 +150,20 @@ def _pair_groups(rows: Sequence[PreferenceRow]) -> list[LabelledGroup]:
         LabelledGroup(first.where, first.prompt, tuple(completions[prompt]), pairs=tuple(pairs[prompt]))
         for prompt, first in firsts.items()
     ]
+
+
+def _with_margins(rows: Sequence[PreferenceRow], invalid: InvalidRows) -> list[tuple[PreferenceRow, float]]:
+    """Return rows with their margins, 0 without one; a margin that is no number and completions that are empty fail."""
+    valid_rows = []
+    for row in rows:
+        with invalid.leave_out():
+            value = row.columns.get("margin")
+            margin = 0.0 if value is None or value == "" else _number(value, row.where, "margin")
+            for name, side in (("chosen", row.chosen), ("rejected", row.rejected)):
+                for completion in side:
+                    _check_turns(completion, row.where, name)
+            valid_rows.append((row, margin))
+    return valid_rows
 
 
 def _number(value: Any, where: str, column: str) -> float:
@@ -151,11 +177,20 @@ def _number(value: Any, where: str, column: str) -> float:
     return number
 
 
-def _ranking_groups(rows: Sequence[tuple[str, Mapping[str, Any]]], size: int | None) -> list[LabelledGroup]:
+def _ranking_groups(
+    rows: Sequence[tuple[str, Mapping[str, Any]]], size: int | None, invalid: InvalidRows
+) -> list[LabelledGroup]:
     """Return the rankings of rows in the form of the first row: all completions of a prompt each, or one."""
-    listed = "completions" in rows[0][1]
-    groups = [_group_of_lists(where, row) for where, row in rows] if listed else _groups_by_prompt(rows)
-    return [part for group in groups for part in _parts(group, size)]
+    is_listed = "completions" in rows[0][1]
+    groups: list[LabelledGroup] = [] if is_listed else _groups_by_prompt(rows, invalid)
+    for where, row in rows if is_listed else ():
+        with invalid.leave_out():
+            groups.append(_group_of_lists(where, row))
+    parts: list[LabelledGroup] = []
+    for group in groups:
+        with invalid.leave_out(1 if is_listed else len(group.completions)):
+            parts += _parts(group, size)
+    return parts
 
 
 def _group_of_lists(where: str, row: Mapping[str, Any]) -> LabelledGroup:
@@ -170,16 +205,17 @@ def _group_of_lists(where: str, row: Mapping[str, Any]) -> LabelledGroup:
     return LabelledGroup(where, prompt, tuple(completions), ranks=tuple(ranks))
 
 
-def _groups_by_prompt(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[LabelledGroup]:
+def _groups_by_prompt(rows: Sequence[tuple[str, Mapping[str, Any]]], invalid: InvalidRows) -> list[LabelledGroup]:
     """Return a group a prompt, of rows with one completion each."""
     groups: dict[str, LabelledGroup] = {}
     for where, row in rows:
-        prompt, completion = _turns(row, "prompt", where), _turns(row, "completion", where)
-        column = _one_of(row, ("rank", "score"), where)
-        rank = _rank(row[column], where, column)
-        key = _key(prompt)
-        group = groups.get(key) or LabelledGroup(where, prompt, ())
-        groups[key] = replace(group, completions=(*group.completions, completion), ranks=(*group.ranks, rank))
+        with invalid.leave_out():
+            prompt, completion = _turns(row, "prompt", where), _turns(row, "completion", where)
+            column = _one_of(row, ("rank", "score"), where)
+            rank = _rank(row[column], where, column)
+            key = _key(prompt)
+            group = groups.get(key) or LabelledGroup(where, prompt, ())
+            groups[key] = replace(group, completions=(*group.completions, completion), ranks=(*group.ranks, rank))
     return list(groups.values())
 
 

@@ -13,6 +13,7 @@ from pydantic import Field, PlainValidator, model_validator
 
 from builtin_rewards.reward_model import Aggregation, ModelKind
 from rewardkit import ConfigError
+from rewardkit.extending import RowHandling
 from trainer_adapter.training_config import CheckedModel, Count, Number, TrainingConfig
 
 _SAME_IN_TRL = ("lr_scheduler_type", "warmup_steps", "max_grad_norm", "seed", "logging_steps")
@@ -86,6 +87,9 @@ class RewardModelConfig(TrainingConfig):
     over_long: Literal["drop", "refuse"] = "drop"
     """What becomes of a completion that does not fit without its prompt: it is left out and counted, or the run is
     refused. A prompt is cut at its beginning, a completion never."""
+    invalid_rows: RowHandling = "refuse"
+    """What becomes of a row that cannot be read or made tokens: the run is refused, or the row is left out and counted
+    (`drop`)."""
     group_size: Count | None = Field(default=None, ge=2)
     """Completions in one ranking; null is as many as a row, or a prompt, has."""
     step_separator: str = Field(default="\n", min_length=1)

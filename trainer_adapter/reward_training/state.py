@@ -17,7 +17,8 @@ from trainer_adapter.run_identity import change_line, model_identity, refusal, w
 
 STATE_FILE = "reward_training.json"  # The file in an output folder that says what the training in it was started with
 _NOT_COMPARED = frozenset({
-    "dataset", "eval_dataset", "from_run", "output_dir", "save_steps", "logging_steps", "use_cpu", "base_model"
+    "dataset", "eval_dataset", "from_run", "output_dir", "save_steps", "logging_steps", "use_cpu", "base_model",
+    "invalid_rows",  # which rows are left is in their digest
 })  # fmt: skip
 
 

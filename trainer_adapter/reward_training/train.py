@@ -17,6 +17,7 @@ import numpy as np
 
 from builtin_rewards.reward_model import RewardModelDescription, ScoreReference, read_description, write_description
 from rewardkit import ConfigError
+from rewardkit.extending import InvalidRows
 from trainer_adapter.reward_training.batches import EncodedGroup, Fitted, fit_groups, padding_id
 from trainer_adapter.reward_training.figures import (
     RESAMPLES,
@@ -73,6 +74,7 @@ class RewardModelResult:
         heldout_prompts: Prompts measured on.
         prompts_cut: Completions whose prompt was cut at its beginning to fit.
         completions_dropped: Completions left out because they do not fit without their prompt.
+        rows_dropped: Rows left out because they could not be read or made tokens, with ``invalid_rows="drop"``.
         figures: On held-out prompts, by name; empty where nothing was held out.
         reference: Scores of held-out completions, or of trained ones where nothing was held out.
         log_history: The trainer's metrics, a dictionary for each log entry.
@@ -89,6 +91,7 @@ class RewardModelResult:
     completions_dropped: int
     figures: Mapping[str, HeldOutFigure]
     reference: ScoreReference
+    rows_dropped: int = 0
     log_history: Sequence[Mapping[str, Any]] = ()
     already_finished: bool = False
 
@@ -131,8 +134,9 @@ def train_reward_model(
 def _train(config: RewardModelConfig, callbacks: list[TrainerCallback], resume: bool) -> RewardModelResult:
     """Train, measure and describe a model; return what is known already where the training has ended."""
     check_settings("RewardConfig", config.trl)
-    split = _read(config)
-    prepared = _prepare(config, split)
+    invalid = InvalidRows(config.invalid_rows)
+    split = _read(config, invalid)
+    prepared = _prepare(config, split, invalid)
     folder = config.output_dir
     identity = identity_of(config, [*split.training, *split.measured])
     start = begin(folder, identity, resume)
@@ -160,20 +164,25 @@ def _train(config: RewardModelConfig, callbacks: list[TrainerCallback], resume: 
         heldout_prompts=_prompts(prepared.measured.groups) if prepared.measured else 0,
         prompts_cut=prepared.training.prompts_cut,
         completions_dropped=prepared.training.completions_dropped,
+        rows_dropped=invalid.count,
         figures=figures,
         reference=reference,
         log_history=list(trainer.state.log_history),
     )
     if is_first_process():
         _describe(config, prepared, result)
-    names = ("steps", "training_prompts", "heldout_prompts", "prompts_cut", "completions_dropped")
+    names = ("steps", "training_prompts", "heldout_prompts", "prompts_cut", "completions_dropped", "rows_dropped")
     end(folder, identity, {name: getattr(result, name) for name in names})
     return result
 
 
-def _read(config: RewardModelConfig) -> HeldOut:
+def _read(config: RewardModelConfig, invalid: InvalidRows) -> HeldOut:
     """Return the groups to train on and to measure on."""
-    options: dict[str, Any] = {"step_separator": config.step_separator, "group_size": config.group_size}
+    options: dict[str, Any] = {
+        "step_separator": config.step_separator,
+        "group_size": config.group_size,
+        "invalid": invalid,
+    }
     source = config.dataset
     if (pairs := config.from_run) is not None:
         source = pairs_from_run(pairs.run, pairs.reward, min_gap=pairs.min_gap, pairs_per_group=pairs.pairs_per_group)
@@ -187,13 +196,16 @@ def _read(config: RewardModelConfig) -> HeldOut:
     return HeldOut(groups, measured)
 
 
-def _prepare(config: RewardModelConfig, split: HeldOut) -> _Prepared:
+def _prepare(config: RewardModelConfig, split: HeldOut, invalid: InvalidRows) -> _Prepared:
     """Return the groups as tokens, with all that can be checked without the model's weights."""
     tokenizer = load_tokenizer(config.base_model)
     length = token_limit(config.base_model, config.max_length)
     refuse = config.over_long == "refuse"
-    training = fit_groups(tokenizer, split.training, length, refuse=refuse)
-    measured = fit_groups(tokenizer, split.measured, length, refuse=refuse) if split.measured else None
+    options: dict[str, Any] = {"refuse": refuse, "invalid": invalid}
+    training = fit_groups(tokenizer, split.training, length, **options)
+    measured = fit_groups(tokenizer, split.measured, length, **options) if split.measured else None
+    if invalid.count:
+        _log.warning("%s left out as they are invalid; the first: %s", counted(invalid.count, "row"), invalid.first)
     for name, fitted in (("training", training), ("held-out", measured)):
         if fitted is not None and fitted.completions_dropped:
             _log.warning(
@@ -247,6 +259,7 @@ def _describe(config: RewardModelConfig, prepared: _Prepared, result: RewardMode
         "optimizer steps": f"{result.steps:,}",
         "prompts cut at their beginning": f"{result.prompts_cut:,}",
         "completions left out as too long": f"{result.completions_dropped:,}",
+        "rows left out as invalid": f"{result.rows_dropped:,}",
         "adapter": config.adapter or "none: all weights",
         "seed": str(config.seed),
     }
