@@ -11,6 +11,7 @@ from rewardkit.advantages import (
     leave_one_out_advantages,
 )
 from trainer_adapter.objectives.accuracy import pairwise_accuracy, tie_rate, weighted_mean_over_shards, whiten
+from trainer_adapter.objectives.baselines import opo_advantages, reinforce_plus_plus_advantages
 from trainer_adapter.objectives.best_of_n import best_of_n_expected, best_of_n_kl
 from trainer_adapter.objectives.calibration import (
     ReliabilityCurve,
@@ -19,8 +20,9 @@ from trainer_adapter.objectives.calibration import (
     pair_probabilities,
     reliability_curve,
 )
+from trainer_adapter.objectives.corrections import importance_ratio, off_policy_mask, top_entropy_mask
 from trainer_adapter.objectives.outcomes import orm_labels, orm_loss
-from trainer_adapter.objectives.policy import clipped_surrogate, grpo_loss, kl_estimate
+from trainer_adapter.objectives.policy import grpo_loss, kl_estimate
 from trainer_adapter.objectives.preferences import (
     all_pairs_loss,
     bradley_terry_loss,
@@ -29,6 +31,7 @@ from trainer_adapter.objectives.preferences import (
     plackett_luce_loss,
 )
 from trainer_adapter.objectives.process import PRM_CLASSES, aggregate, prm_labels, prm_loss
+from trainer_adapter.objectives.surrogates import cispo_surrogate, clipped_surrogate, sapo_surrogate, vespo_surrogate
 
 __all__ = [
     "PRM_CLASSES",
@@ -41,6 +44,7 @@ __all__ = [
     "bradley_terry_loss",
     "bradley_terry_probability",
     "brier",
+    "cispo_surrogate",
     "clipped_surrogate",
     "dpo_implicit_reward",
     "expected_calibration_error",
@@ -48,8 +52,11 @@ __all__ = [
     "group_advantages",
     "group_statistics",
     "grpo_loss",
+    "importance_ratio",
     "kl_estimate",
     "leave_one_out_advantages",
+    "off_policy_mask",
+    "opo_advantages",
     "orm_labels",
     "orm_loss",
     "pair_probabilities",
@@ -57,8 +64,12 @@ __all__ = [
     "plackett_luce_loss",
     "prm_labels",
     "prm_loss",
+    "reinforce_plus_plus_advantages",
     "reliability_curve",
+    "sapo_surrogate",
     "tie_rate",
+    "top_entropy_mask",
+    "vespo_surrogate",
     "weighted_mean_over_shards",
     "whiten",
 ]

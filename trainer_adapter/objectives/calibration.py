@@ -15,6 +15,8 @@ from rewardkit import ObjectiveError
 from trainer_adapter.objectives import arrays
 from trainer_adapter.objectives.arrays import Array, ArrayT
 
+_ROUNDING = 4  # Spacings of floats within which a probability is on the edge of a bin: log-odds and back cost as many
+
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityCurve(Generic[ArrayT]):
@@ -100,8 +102,10 @@ def brier(probs: ArrayT, labels: ArrayT) -> ArrayT:
 def reliability_curve(probs: ArrayT, labels: ArrayT, bins: int, adaptive: bool = False) -> ReliabilityCurve[ArrayT]:
     """Return mean probability, frequency of label 1 and count in each bin (DeGroot and Fienberg, 1983).
 
-    A bin holds its lower edge and not its upper, but the last holds 1, as in ``numpy.histogram``. With equal counts,
-    equal probabilities share a bin, so that the order of the rows does not matter; the counts are then less equal.
+    A bin holds its lower edge and not its upper, but the last holds 1, as in ``numpy.histogram``. Edge b of bins of
+    equal widths is b / bins, so that 0.3 lies on the edge that is printed as 0.3; so does a probability that rounding
+    has moved off it, by four spacings of its dtype or less. With equal counts, equal probabilities share a bin, so that
+    the order of the rows does not matter; the counts are then less equal.
 
     Args:
         probs: (N,), from 0 to 1.
@@ -139,8 +143,11 @@ def _bin(prob: Array, label: Array, bins: int, adaptive: bool) -> _Binned:
     if not arrays.is_whole(bins, 1):
         raise ObjectiveError(f"bins={bins!r}: expected a whole number, 1 or more")
     xp = arrays.namespace(prob)
-    edges = _equal_counts(prob, bins) if adaptive else arrays.like(np.linspace(0, 1, int(bins) + 1), prob)
-    index, number = xp.searchsorted(edges[1:-1], prob, side="right"), len(edges) - 1
+    edges = _equal_counts(prob, bins) if adaptive else arrays.like(np.arange(int(bins) + 1) / int(bins), prob)
+    reached = edges[1:-1]
+    if not adaptive and prob.dtype.itemsize >= 4:  # an edge of halves is as coarse as the probabilities are
+        reached = reached * (1 - _ROUNDING * xp.finfo(prob.dtype).eps)
+    index, number = xp.searchsorted(reached, prob, side="right"), len(edges) - 1
     probabilities, labels = (
         xp.bincount(index, weights=arrays.cast(column, "float64"), minlength=number) for column in (prob, label)
     )

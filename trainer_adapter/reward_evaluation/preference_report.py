@@ -36,7 +36,8 @@ class SubsetReport:
         rows: Its rows, of which ``scored`` have all their scores, ``failed`` a failed call, and ``skipped`` a skip.
         accuracy: The mean worth of the scored rows.
         tie_rate: The share of the scored rows in which the best right and the best wrong completion have one score.
-        score: What counts in the mean of subsets: the accuracy, or of RewardBench 2's ties its own formula.
+        score: What counts in the mean of subsets: the accuracy, or of RewardBench 2's ties its own formula, of
+            at most 1.01: no share.
     """
 
     name: str | None

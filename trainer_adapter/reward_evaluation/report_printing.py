@@ -39,10 +39,17 @@ def print_report(report: PreferenceReport, console: Console) -> None:
         console.print()
         console.print(_table(report))
         if report.mean_of_subsets is not None:
-            print_labelled(console, "mean of subsets", f"{report.mean_of_subsets:.3f}, each counted once")
+            print_labelled(console, "mean of subsets", _mean_of_subsets(report))
     if report.worst:
         each = ", ".join(f"{where.rpartition(':')[2]} by {ahead:.3g}" for where, ahead in report.worst)
         print_labelled(console, "lost by most", f"rows {each}")
+
+
+def _mean_of_subsets(report: PreferenceReport) -> str:
+    """Return the mean of the subsets' scores, and what a score is where it is not the accuracy."""
+    text = f"{report.mean_of_subsets:.3f}, each counted once"
+    is_formula = any(_has_formula(subset) for subset in report.subsets)
+    return f"{text}; a score of ties is RewardBench 2's, of at most 1.01" if is_formula else text
 
 
 _PLURALS = {"logit": "logits", "probability": "probabilities"}
@@ -73,17 +80,30 @@ def _beside_chance(whole: SubsetReport) -> str:
 
 
 def _table(report: PreferenceReport) -> Table:
-    """Return a row a subset: what was scored, its accuracy with the interval, its ties."""
-    table = counts("subset", "kind", "scored", "left out", "accuracy", "95%", "ties")
+    """Return a row a subset: what was scored, its accuracy with the interval, its ties, and RewardBench's score of it.
+
+    The score is no share, because that of RewardBench 2's ties goes up to 1.01: it has a column of its own, where there
+    are such ties.
+    """
+    has_formula = any(_has_formula(subset) for subset in report.subsets)
+    columns = ("subset", "kind", "scored", "left out", "accuracy", "95%", "ties")
+    table = counts(*columns, *(["score"] if has_formula else []))
     for subset in report.subsets:
         share, left_out = subset.accuracy, subset.failed + subset.skipped
         between = "-" if share.rate is None else f"{math.floor(100 * share.low)}-{math.ceil(100 * share.high)}%"
-        score = "-" if subset.score is None else f"{subset.score:.1%}"
+        accuracy = "-" if share.rate is None else f"{share.rate:.1%}"
         ties = "-" if subset.tie_rate.rate is None else f"{subset.tie_rate.rate:.0%}"
+        score = "-" if subset.score is None else f"{subset.score:.3f}"
         lost = Text(f"{left_out:,}", "yellow" if left_out else "")
         name = Text(shortened(str(subset.name), _NAME_CHARS), "bold")
-        table.add_row(name, _KINDS.get(subset.kind, subset.kind), f"{subset.scored:,}", lost, score, between, ties)
+        kind, scored = _KINDS.get(subset.kind, subset.kind), f"{subset.scored:,}"
+        table.add_row(name, kind, scored, lost, accuracy, between, ties, *([score] if has_formula else []))
     return table
+
+
+def _has_formula(subset: SubsetReport) -> bool:
+    """Return whether what counts in the mean of subsets is another figure than the accuracy."""
+    return subset.score is not None and subset.score != subset.accuracy.rate
 
 
 _KINDS = {"best of several": "best of"}

@@ -116,6 +116,31 @@ def test_a_bin_holds_its_lower_edge(make: Make, dtype: str, bins: int) -> None:
     assert counts == np.histogram(edges, bins=edges)[0].tolist()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("bins", [2, 4, 5, 8, 10, 20, 25, 40, 50, 100])
+def test_a_score_on_a_printed_edge_is_in_the_bin_that_begins_there(make: Make, dtype: str, bins: int) -> None:
+    """0.3 is in the bin from 0.3, also where it is a sum, 1 - 0.7, or came back from log-odds."""
+    for number in range(1, bins):
+        text = f"{number / bins:.4f}"
+        edge = float(text)
+        odds = np.log(edge) - np.log1p(-edge)
+        ways = {
+            "written": edge,
+            "the complement's complement": 1 - (1 - edge),
+            "a sum of thirds": edge / 3 + edge / 3 + edge / 3,
+            "from log-odds": 1 / (1 + np.exp(-odds)),
+        }
+        for way, probability in ways.items():
+            curve = reliability_curve(make(np.array([probability], dtype=dtype)), make([1]), bins)
+            (index,) = np.flatnonzero(np.asarray(curve.count))
+            assert text == f"{float(curve.edges[index]):.4f}", way
+
+
+def test_what_is_below_an_edge_stays_below(make: Make) -> None:
+    """By a millionth, which no rounding of float64 makes."""
+    assert [0, 0, 1] == reliability_curve(make([0.3 - 1e-6]), make([1]), 10).count.tolist()[:3]
+
+
 def test_an_empty_bin_has_no_frequency(make: Make) -> None:
     """It is ``nan`` in the curve and weighs nothing in the error."""
     curve = reliability_curve(make([0.1, 0.9]), make([0, 1]), 3)

@@ -56,6 +56,40 @@ def _two_models(draw: Random) -> Arrays:
     return {name: one for name, one in _penalized(draw).items() if name in ("logps", "ref_logps")}
 
 
+def _weighted(draw: Random) -> Arrays:
+    given = _penalized(draw)
+    return {**given, "weights": draw.random(given["logps"].shape)}
+
+
+def _importance(draw: Random) -> Arrays:
+    given = _policy(draw)
+    return {**given, "importance_ratio": draw.exponential(size=given["logps"].shape)}
+
+
+def _two_engines(draw: Random) -> Arrays:
+    given = _policy(draw)
+    sampled = np.where(draw.random(given["logps"].shape) < 0.2, np.nan, given["old_logps"])
+    return {"old_logps": given["logps"], "sampling_logps": sampled, "mask": given["mask"]}
+
+
+def _far(draw: Random) -> Arrays:
+    given = _two_engines(draw)
+    return {"logps": given.pop("old_logps"), **given, "advantages": draw.normal(size=len(given["mask"]))}
+
+
+def _entropies(draw: Random) -> Arrays:
+    return {"entropies": draw.integers(0, 9, size=(3, 4)) / 4, "mask": (draw.random((3, 4)) < 0.7).astype(np.int64)}
+
+
+def _sized(draw: Random) -> Arrays:
+    return {**_rewards(draw), "lengths": draw.integers(0, 9, size=12)}
+
+
+def _returned(draw: Random) -> Arrays:
+    mask = (draw.random((12, 5)) < 0.7).astype(np.int64)
+    return {"rewards": draw.normal(size=12), "mask": mask, "kl": draw.exponential(size=(12, 5))}
+
+
 def _pairs(draw: Random) -> Arrays:
     many = int(draw.integers(1, 9))
     return {"chosen": 3 * draw.normal(size=many), "rejected": 3 * draw.normal(size=many)}
@@ -122,8 +156,26 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[Random], Arrays], Arrays]] 
     "clipped_surrogate of sequences": (o.clipped_surrogate, _policy, {"level": "sequence"}),
     **{
         f"grpo_loss {name}": (o.grpo_loss, _penalized, {"beta": 0.1, "normalization": name})
-        for name in ("grpo", "bnpo", "dr_grpo", "dapo")
+        for name in ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
     },
+    "grpo_loss weighted": (o.grpo_loss, _weighted, {"beta": 0.1, "correct_kl": True, "delta": 1.5}),
+    "clipped_surrogate on two sides": (o.clipped_surrogate, _policy, {"delta": 1.1}),
+    "cispo_surrogate": (o.cispo_surrogate, _policy, {"high": 1.1}),
+    "sapo_surrogate": (o.sapo_surrogate, _policy, {"level": "sequence"}),
+    "vespo_surrogate": (o.vespo_surrogate, _importance, {}),
+    "off_policy_mask": (o.off_policy_mask, _far, {"threshold": 0.05}),
+    **{
+        f"importance_ratio {mode}": (o.importance_ratio, _two_engines, {"mode": mode, "low": 0.5, "high": 1.2})
+        for mode in ("token_truncate", "token_mask", "sequence_truncate", "sequence_mask")
+    },
+    "top_entropy_mask": (o.top_entropy_mask, _entropies, {"share": 0.5}),
+    "opo_advantages": (o.opo_advantages, _sized, {"num_generations": 4}),
+    "reinforce_plus_plus_advantages": (o.reinforce_plus_plus_advantages, _returned, {"beta": 0.1, "discount": 0.9}),
+    "reinforce_plus_plus_advantages of groups": (
+        o.reinforce_plus_plus_advantages,
+        _returned,
+        {"num_generations": 4},
+    ),
     "bradley_terry_probability": (o.bradley_terry_probability, _pairs, {}),
     "bradley_terry_loss": (o.bradley_terry_loss, _pairs, {"margin": 0.5, "center": 0.01}),
     "plackett_luce_loss": (o.plackett_luce_loss, _ranked, {}),
@@ -233,6 +285,19 @@ SETTINGS: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda value: o.grpo_loss([[-1.0]], None, [1.0], normalization="dapo", tokens_in_batch=value),
         "tokens_in_batch",
     ),
+    "delta": (lambda value: o.grpo_loss([[-1.0]], None, [1.0], delta=value), "delta"),
+    "high of CISPO": (lambda value: o.cispo_surrogate([[-1.0]], None, [1.0], high=value), "high"),
+    "positive": (lambda value: o.sapo_surrogate([[-1.0]], None, [1.0], positive=value), "positive"),
+    "negative": (lambda value: o.sapo_surrogate([[-1.0]], None, [1.0], negative=value), "negative"),
+    "k": (lambda value: o.vespo_surrogate([[-1.0]], None, [1.0], positive=(value, 1.0)), "positive k"),
+    "lambda": (lambda value: o.vespo_surrogate([[-1.0]], None, [1.0], negative=(1.0, value)), "negative lambda"),
+    "threshold": (lambda value: o.off_policy_mask([[-1.0]], [[-1.0]], [1.0], value), "threshold"),
+    "low of a ratio": (lambda value: o.importance_ratio([[-1.0]], [[-1.0]], low=value), "low"),
+    "high of a ratio": (lambda value: o.importance_ratio([[-1.0]], [[-1.0]], high=value), "high"),
+    "share": (lambda value: o.top_entropy_mask([[1.0]], value), "share"),
+    "num_generations of OPO": (lambda value: o.opo_advantages([1.0, 2.0], [1, 1], value), "num_generations"),
+    "beta of REINFORCE++": (lambda value: o.reinforce_plus_plus_advantages([1.0], [[1]], beta=value), "beta"),
+    "discount": (lambda value: o.reinforce_plus_plus_advantages([1.0], [[1]], discount=value), "discount"),
     "beta of DPO": (lambda value: o.dpo_implicit_reward([1.0], [2.0], value), "beta"),
     "center": (lambda value: o.bradley_terry_loss([1.0], [2.0], center=value), "center"),
     "seed": (lambda value: o.pair_probabilities([1.0], [2.0], seed=value), "seed"),
@@ -260,7 +325,7 @@ def test_a_setting_that_is_no_number_is_named(name: str, value: Any) -> None:
 
 def test_a_batch_without_any_token_costs_nothing() -> None:
     """A mask of zeros, and completions of no width, have the loss 0 in every normalization but an empty width's."""
-    for normalization in ("grpo", "bnpo", "dr_grpo", "dapo"):
+    for normalization in ("grpo", "bnpo", "dr_grpo", "dapo", "luspo"):
         masked = o.grpo_loss([[-1.0, math.nan]], None, [math.nan], mask=[[0, 0]], normalization=normalization)
         assert 0.0 == masked
         width = {"max_completion_length": 8} if normalization == "dr_grpo" else {}
@@ -274,6 +339,11 @@ def test_estimators_and_advantages_of_nothing_are_nothing() -> None:
         o.group_advantages(np.zeros((0, 3)), 4),
         o.leave_one_out_advantages(np.zeros((0, 3)), 4),
         o.whiten(np.zeros((0, 3))),
+        o.opo_advantages(np.zeros((0, 3)), np.zeros((0, 3)), 4),
+        o.sapo_surrogate(np.zeros((0, 3)), None, np.zeros(0)),
+        o.top_entropy_mask(np.zeros((0, 3)), 0.2),
+        o.importance_ratio(np.zeros((0, 3)), np.zeros((0, 3)), mode="token_mask"),
+        o.reinforce_plus_plus_advantages(np.zeros(0), np.zeros((0, 3))),
         o.bradley_terry_probability(np.zeros((0, 3)), np.zeros((0, 3))),
     ):
         assert (0, 3) == found.shape

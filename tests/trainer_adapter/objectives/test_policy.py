@@ -5,35 +5,19 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections import defaultdict
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, get_args
 
 import numpy as np
 import pytest
+from trl_loss import inputs_of, token_arrays, trainer_of
 
 from rewardkit import ObjectiveError
 from trainer_adapter import GRPOConfig
 from trainer_adapter.objectives import clipped_surrogate, grpo_loss, kl_estimate
 
 LEVELS = ("token", "sequence")
-NORMALIZATIONS = ("grpo", "bnpo", "dr_grpo", "dapo")
-
-
-def batch(seed: int = 0, rows: int = 6, tokens: int = 5) -> dict[str, Any]:
-    """Return log-probabilities of three models, advantages, and a mask with a row of one token and one of none."""
-    drawn = np.random.default_rng(seed)
-    lengths = [0, 1, *drawn.integers(1, tokens + 1, size=rows - 2)]
-    mask = (np.arange(tokens) < np.asarray(lengths)[:, None]).astype(int)
-    logps = -drawn.exponential(size=(rows, tokens))
-    return {
-        "logps": logps,
-        "old_logps": logps + drawn.normal(size=logps.shape) * 0.3,
-        "ref_logps": logps + drawn.normal(size=logps.shape) * 0.5,
-        "advantages": drawn.normal(size=rows),
-        "mask": mask,
-    }
+NORMALIZATIONS = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo")
 
 
 def by_loops(
@@ -54,7 +38,7 @@ def by_loops(
             terms.append(beta * (math.exp(away) - away - 1) - min(ratio * advantage, clipped * advantage))
         rows.append(sum(terms) / max(len(kept), 1))
         every += terms
-    divisor = {"bnpo": len(every), "dapo": len(every), "dr_grpo": len(rows) * longest}
+    divisor = {"bnpo": len(every), "dapo": len(every), "dr_grpo": len(rows) * longest, "luspo": len(rows)}
     return sum(rows) / len(rows) if normalization == "grpo" else sum(every) / divisor[normalization]
 
 
@@ -63,7 +47,7 @@ def by_loops(
 def test_the_loss_is_that_of_plain_loops_in_numpy_and_torch(level: Any, normalization: Any) -> None:
     """In float64, with a penalty and a wider upper bound."""
     torch = pytest.importorskip("torch", reason="tensors are torch's")
-    given = batch()
+    given = token_arrays()
     options = {"low": 0.2, "high": 0.28, "level": level, "normalization": normalization, "beta": 0.1}
     expected = by_loops(given, longest=9, **options)
     found = grpo_loss(**given, **options, max_completion_length=9)
@@ -81,7 +65,7 @@ def test_loss_and_gradient_are_trls(normalization: Any, level: Any, beta: float)
     """``GRPOTrainer._compute_loss`` of the same log-probabilities."""
     torch = pytest.importorskip("torch", reason="TRL's loss is torch's")
     trl = pytest.importorskip("trl", reason="it is TRL's loss")
-    given = {name: torch.tensor(one) for name, one in batch(1).items()}
+    given = {name: torch.tensor(one) for name, one in token_arrays(1).items()}
     given["mask"][0, 0] = 1  # TRL's metrics have no completion without a token
     losses, gradients = [], []
     for _ in range(2):
@@ -105,57 +89,12 @@ def test_loss_and_gradient_are_trls(normalization: Any, level: Any, beta: float)
     assert np.asarray(gradients[0]) == pytest.approx(np.asarray(gradients[1]), abs=1e-9)
 
 
-def trainer_of(torch: Any, logps: Any, normalization: str, level: str, beta: float) -> Any:
-    """Return what ``_compute_loss`` reads of its trainer, whose model gives these log-probabilities."""
-    same = SimpleNamespace(
-        num_processes=1,
-        gather=lambda one: one,
-        reduce=lambda one, reduction: one,
-        gather_for_metrics=lambda one: one,
-        sync_gradients=True,
-    )
-    return SimpleNamespace(
-        _get_per_token_logps_and_entropies=lambda *given, **named: (logps, torch.ones_like(logps), None),
-        args=SimpleNamespace(use_bias_correction_kl=False, delta=None, steps_per_generation=1),
-        model=SimpleNamespace(training=True),
-        accelerator=same,
-        _metrics={"train": defaultdict(list)},
-        loss_type=normalization,
-        importance_sampling_level=level,
-        beta=beta,
-        epsilon_low=0.2,
-        epsilon_high=0.28,
-        max_completion_length=9,
-        current_gradient_accumulation_steps=1,
-        top_entropy_quantile=1.0,
-        off_policy_mask_threshold=None,
-        aux_loss_enabled=False,
-        use_vllm=False,
-        _entropy_bonus_enabled=False,
-    )
-
-
-def inputs_of(torch: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Return a batch as TRL lays it out."""
-    ids = torch.zeros_like(given["mask"])
-    return {
-        "prompt_ids": ids,
-        "prompt_mask": torch.ones_like(ids),
-        "completion_ids": ids,
-        "completion_mask": given["mask"],
-        "advantages": given["advantages"],
-        "old_per_token_logps": given["old_logps"],
-        "ref_per_token_logps": given["ref_logps"],
-        "num_items_in_batch": given["mask"].sum(),
-    }
-
-
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("normalization", NORMALIZATIONS)
 def test_gradients_are_those_of_finite_differences(normalization: Any, level: Any) -> None:
     """For log-probabilities away from the bounds of the clipping."""
     torch = pytest.importorskip("torch", reason="gradients are torch's")
-    given = {name: torch.tensor(one) for name, one in batch(2).items()}
+    given = {name: torch.tensor(one) for name, one in token_arrays(2).items()}
     logps = given.pop("logps").requires_grad_()
     assert torch.autograd.gradcheck(
         lambda one: grpo_loss(one, **given, beta=0.1, level=level, normalization=normalization), (logps,)
@@ -166,7 +105,7 @@ def test_gradients_are_those_of_finite_differences(normalization: Any, level: An
 def test_estimators_keep_shape_and_kind(kind: Any) -> None:
     """Numpy and torch give the same numbers, and the gradient is that of finite differences."""
     torch = pytest.importorskip("torch", reason="tensors are torch's")
-    given = batch(3)
+    given = token_arrays(3)
     away = given["ref_logps"] - given["logps"]
     expected = {"k1": -away, "k2": away**2 / 2, "k3": np.exp(away) - away - 1}[kind]
     found = kl_estimate(given["logps"], given["ref_logps"], kind)
@@ -186,7 +125,7 @@ def test_of_nearly_equal_models_k3_keeps_its_digits() -> None:
 def test_what_is_masked_is_not_read() -> None:
     """Neither the padding's junk nor what it would make of the gradient."""
     torch = pytest.importorskip("torch", reason="gradients are torch's")
-    given = {name: torch.tensor(one) for name, one in batch(4).items()}
+    given = {name: torch.tensor(one) for name, one in token_arrays(4).items()}
     padding = given["mask"] == 0
     clean = grpo_loss(**given, beta=0.1).item()
     for name, junk in (("logps", math.nan), ("old_logps", -math.inf), ("ref_logps", math.inf)):
@@ -283,7 +222,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "grpo-mathematics.md
 
 
 def test_the_page_says_which_losses_of_trl_are_here() -> None:
-    """The table has each loss type and level of the installed TRL; those that it calls ours are."""
+    """The table has each loss type and level of the installed TRL, with the call that is here."""
     pytest.importorskip("trl", reason="TRL's losses are those of the extra train")
     from trl import GRPOTrainer
 
@@ -293,10 +232,11 @@ def test_the_page_says_which_losses_of_trl_are_here() -> None:
     assert {"grpo", "vespo"} <= losses
     assert {"token", "sequence"} == levels
     rows = re.findall(r'^\| `(\w+)="(\w+)"` \| (.+?) \|', PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    here = {name: cell.split("`")[1] for _, name, cell in rows if cell != "no"}
+    here = {name: cell.split("`")[1] for _, name, cell in rows}
     assert losses == {name for setting, name, _ in rows if setting == "loss_type"}
     assert losses == set(get_args(GRPOConfig.model_fields["loss_type"].annotation))
     assert levels == {name for setting, name, _ in rows if setting == "importance_sampling_level"}
-    assert {name: f'grpo_loss(normalization="{name}")' for name in NORMALIZATIONS} | {
+    averages = {name: name for name in NORMALIZATIONS} | {"cispo": "dapo", "sapo": "grpo", "vespo": "dapo"}
+    assert {name: f'grpo_loss(normalization="{average}")' for name, average in averages.items()} | {
         name: f'level="{name}"' for name in LEVELS
     } == here

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,23 @@ def test_a_terminal_of_80_columns_is_enough() -> None:
     assert "lost by most  rows 21 by 8" in done.stdout
     rows = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
     assert [1.0, 0.0, None] == [row["credit"] for row in rows[-3:]]
+
+
+def test_no_accuracy_of_rewardbenchs_ties_is_above_a_whole() -> None:
+    """A reward that does all right has 100 % and RewardBench 2's score of up to 1.01, which is named as such."""
+    rows = [
+        {"id": f"{part}:{prompt}", "prompt": f"q{prompt}", "chosen": chosen, "rejected": ["1", "2"], "subset": "Ties"}
+        for prompt in range(9)
+        for part, chosen in (("ref", ["90"]), ("tied", ["90", "89.9"]))
+    ]
+    Path("ties.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shown = run("eval", "rw.py:number", "ties.jsonl", "--inline").stdout
+    assert [] == [share for share in re.findall(r"([\d.]+)%", shown) if float(share) > 100]
+    assert re.search(r"Ties +ties +18 +0 +100\.0% .* 1\.010", shown)
+    assert "mean of subsets  1.010, each counted once; a score of ties is RewardBench 2's," in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    four = pairs("four.jsonl", (["3"], ["3.0", "1", "2"]), subset="maths")
+    assert not re.search(r"\bscore\b", run("eval", "rw.py:number", four, "--inline").stdout)
 
 
 def test_limits_are_exit_codes() -> None:
