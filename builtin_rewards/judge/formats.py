@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from enum import StrEnum
 from typing import Any, TypeAlias
 
 from builtin_rewards.judge.endpoint.foreign import names_format
 from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
 from builtin_rewards.judge.messages import Reply
+from builtin_rewards.reading.broken_json import object_starts
+from builtin_rewards.reading.thoughts import strip_frame
 
 
 class Format(StrEnum):
@@ -37,7 +39,8 @@ _COMPLAINT = re.compile(
     re.IGNORECASE,
 )
 _PARAMETER = re.compile(rf"(?<!\w)({'|'.join(REFUSABLE)})(?!\w)")
-_FENCE_OPENS = re.compile(r"```(?:json)?\Z", re.IGNORECASE)
+_FENCE_OPENS = re.compile(r"```\w*\Z")
+_THOUGHT_ENDS = "</think>"
 
 
 def response_format(format: Format, schema: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -70,31 +73,40 @@ def _example(schema: Mapping[str, Any]) -> str:
     return f"<one of {', '.join(json.dumps(value, ensure_ascii=False) for value in values)}>"
 
 
-def object_text(text: str, format: Format) -> str:
+def object_text(text: str, format: Format, keys: Collection[str] = ()) -> str:
     """Return the part of a reply that must be the JSON object; a ValueError says why it lacks one.
 
     With ``TEXT`` it is the object that ends the reply, perhaps in a fence; with the others it is the whole reply but
-    for a fence and reasoning that ends with ``</think>``. So a verdict quoted before the end does not count.
+    for a fence and reasoning that ends with ``</think>``. So a verdict quoted before the end does not count. With
+    ``keys`` it need not be JSON: it is the only object behind the reasoning that begins with one of these keys.
     """
-    text = text.strip()
+    text = strip_frame(text).strip()
     bare = text.removesuffix("```").rstrip()
-    start = object_start(bare)
-    is_whole = format is not Format.TEXT and (start is None or text.startswith("{"))
+    start = _likely_start(bare, keys) if keys else object_start(bare)
+    is_whole = not keys and format is not Format.TEXT and (start is None or text.startswith("{"))
     if is_whole and len(text) <= LONGEST_OBJECT:
         return text
     if is_whole or start is None:
         raise ValueError(f"no JSON object of at most {LONGEST_OBJECT:,} characters ends it")
     before = bare[:start].rstrip()
-    if before.startswith("<think>") and "</think>" not in before:
+    if before.startswith("<think>") and _THOUGHT_ENDS not in before:
         raise ValueError("the object stands in reasoning that has no </think>")
-    if len(bare) < len(text):
-        fence = _FENCE_OPENS.search(before)
-        if fence is None:
-            raise ValueError("a closing fence follows the object, and no fence opens before it")
+    fence = _FENCE_OPENS.search(before)
+    if fence is not None:
         before = before[: fence.start()].rstrip()
-    if format is not Format.TEXT and before and not before.endswith("</think>"):
+    elif len(bare) < len(text):
+        raise ValueError("a closing fence follows the object, and no fence opens before it")
+    if format is not Format.TEXT and before and not before.endswith(_THOUGHT_ENDS):
         raise ValueError("there is more than the JSON object; format='text' lets words stand before it")
     return bare[start:]
+
+
+def _likely_start(text: str, keys: Collection[str]) -> int | None:
+    """Return where the one object of a text begins that has one of the keys first; ``None`` for several."""
+    if len(text) > LONGEST_OBJECT:
+        return None
+    starts = [start for start in object_starts(text, keys) if start > text.rfind(_THOUGHT_ENDS)]
+    return starts[0] if len(starts) == 1 else None
 
 
 def object_start(text: str) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
@@ -19,6 +20,7 @@ from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, Jud
 from builtin_rewards.judge.formats import Format, object_start, object_text
 from builtin_rewards.judge.messages import Reply, Token
 from builtin_rewards.judge.rubric import Rubric, Scale
+from builtin_rewards.reading.broken_json import read_broken_json
 from builtin_rewards.reading.json_values import read_json
 
 M = TypeVar("M", bound=BaseModel)
@@ -74,9 +76,10 @@ def _verdict_model(names: tuple[str, ...], scale: Scale, not_applicable: bool, r
 
 
 def read_verdict(reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHEMA) -> Verdict:
-    """Return a reply's verdict, an object of :meth:`Rubric.json_schema` read strictly; see :func:`formats.object_text`.
+    """Return a reply's verdict, an object of :meth:`Rubric.json_schema`; see :func:`formats.object_text`.
 
-    ``4.0`` is the whole number 4, as in JSON Schema; ``"4"``, ``true`` and ``4.5`` are not. A key twice is no JSON.
+    Grades are read strictly: ``4.0`` is the whole number 4, as in JSON Schema; ``"4"``, ``true`` and ``4.5`` are not,
+    and of two grades neither counts. Reasons are read leniently, see :func:`builtin_rewards.reading.broken_json`.
     JudgeReplyError has the first fault that applies, ``TRUNCATED`` even where the reply is whole by chance.
     """
     model = _verdict_model(rubric.names, rubric.scale, rubric.not_applicable, rubric.reasoned)
@@ -144,11 +147,24 @@ def read_reply(reply: Reply, format: Format, model: type[M]) -> M:
         if is_so:
             raise _reply_error(fault, problem, reply.refusal or reply.text)
     try:
-        return model.model_validate(read_json(object_text(reply.text, format)))
+        return _read_object(reply.text, format, model)
     except ValidationError as error:
         raise _schema_error(error, reply.text) from None
     except ValueError as error:
         raise _reply_error(Fault.UNREADABLE, f"cannot be read as a verdict: {error}", reply.text) from None
+
+
+def _read_object(text: str, format: Format, model: type[M]) -> M:
+    """Return the object of a reply, JSON or nearly JSON; a ValueError says why it is not JSON, or not the model's."""
+    try:
+        return model.model_validate(read_json(object_text(text, format)))
+    except ValueError:
+        fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+        parts = [part for part in fields.values() if isinstance(part, type) and issubclass(part, BaseModel)]
+        keys = fields.keys() | {name for part in parts for name in part.model_fields}
+        with contextlib.suppress(ValueError):
+            return model.model_validate(read_broken_json(object_text(text, format, fields.keys()), sorted(keys)))
+        raise
 
 
 def _schema_error(error: ValidationError, text: str) -> JudgeReplyError:

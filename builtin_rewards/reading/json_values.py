@@ -6,7 +6,8 @@ import contextlib
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from json import JSONDecoder
 from typing import Any
 
 from builtin_rewards.reading.answer import AnswerRule, final_answer
@@ -73,7 +74,14 @@ def _number(text: str) -> int | float:
     return int(text) if text.lstrip("-").isdigit() else number
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_number, parse_float=_number, parse_int=_number)
+def json_decoder(pairs_hook: Callable[[list[tuple[str, Any]]], dict[str, Any]], *, strict: bool = True) -> JSONDecoder:
+    """Return a decoder that refuses numbers as :func:`read_json` does, and makes objects by the hook."""
+    return JSONDecoder(
+        object_pairs_hook=pairs_hook, strict=strict, parse_constant=_number, parse_float=_number, parse_int=_number
+    )
+
+
+_DECODER = json_decoder(_unique)
 
 
 def expected_json(answer: object) -> Any:

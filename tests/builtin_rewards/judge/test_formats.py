@@ -101,6 +101,8 @@ def test_the_instruction_of_a_preference_lists_its_values() -> None:
         (OBJECT, '{"a": 1}', '{"a": 1}'),
         (OBJECT, '<think>{"a": 2}</think>\n{"a": 1}', '{"a": 1}'),
         (OBJECT, 'no opening tag {"a": 2}</think>{"a": 1}', '{"a": 1}'),
+        (OBJECT, '```json\n{"a": 1}', '{"a": 1}'),
+        (SCHEMA, '```python\n{"a": 1}\n```<|im_end|>', '{"a": 1}'),
         (TEXT, '{"a": 1}', '{"a": 1}'),
         (TEXT, 'first {"a": 2}, then {"a": 1}\n\n', '{"a": 1}'),
         (TEXT, 'so:\n```json\n{"a": 1}\n```\n', '{"a": 1}'),

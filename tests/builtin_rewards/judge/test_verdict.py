@@ -141,6 +141,49 @@ def test_half_a_character_in_a_reason_spoils_no_verdict() -> None:
     assert "long ?" == reasons["model_config"]
 
 
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        (r"\( x \) is \frac{1}{2} \text{so} \pi", None),
+        (r"in C:\dir\ ", None),
+        (r"it\'s", "it's"),
+        ('the "rule" holds', None),
+        ("one\n\ttwo", None),
+        (r"\\(x\\) and \u00e9 \" and a lone \(", r"\(x\) and é \" and a lone \(".replace(r"\"", '"')),
+    ],
+)
+@pytest.mark.parametrize("format", Format)
+def test_a_reason_is_read_as_it_was_meant(format: Format, reason: str, expected: str | None) -> None:
+    """What JSON does not allow in a text stands there as it is, and what it allows means what it means."""
+    text = GOOD.replace("long", reason)
+    assert (expected or reason) == read_verdict(Reply(text, "m"), RUBRIC, format).reasons["model_config"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD.replace('"long"', r'"\pi"').replace("4", "4 or 5"),
+        GOOD.replace('"long"', r'"\pi"').replace("2}", "2, 'score': 3}"),
+        GOOD.replace('"long"', '"it says "score": 5, and"'),
+        GOOD.replace('"long"', r'"\pi"').replace("4", "4 // of 5\n"),
+        GOOD.removesuffix("}}"),
+        GOOD.replace("{", '{"correct": {"reason": "", "score": 4}, ', 1).replace(
+            '"score": 4}, "model', '"score": 3}, "model'
+        ),
+    ],
+    ids=["two numbers", "two keys", "a key in a reason", "a comment", "no brace behind the grade", "criterion twice"],
+)
+@pytest.mark.parametrize("format", Format)
+def test_a_grade_that_is_not_clear_is_not_guessed(format: Format, text: str) -> None:
+    assert Fault.UNREADABLE is fault_of(Reply(text, "m"), format)
+
+
+def test_a_grade_that_stands_twice_and_agrees_is_read() -> None:
+    """Also a whole criterion, whose reasons may differ."""
+    twice = GOOD.replace("{", '{"correct": {"reason": "another", "score": 4, "score": 4}, ', 1)
+    assert {"correct": 4, "model_config": 2} == read_verdict(Reply(twice, "m"), RUBRIC).grades
+
+
 def test_an_error_names_the_place() -> None:
     with pytest.raises(JudgeReplyError, match="'the whole': Input should be"):
         read_verdict(Reply("[]", "m"), RUBRIC)
