@@ -23,7 +23,7 @@ from rewardkit.rows.strict_json import decode
 from rewardkit.runtime.attempt import score_of
 from rewardkit.runtime.names import hint_at
 from rewardkit.runtime.plan import check_rollouts
-from rewardkit.score_batch import costs_told, per_1000
+from rewardkit.score_batch import costs_told, per_1000, weighted_total
 from rewardkit.shown.svg import Chart, Curve, Marker, chart_file
 from rewardkit.shown.text import plain, shorten, shortened
 from rewardkit.types import COST_METRICS
@@ -69,5 +69,6 @@ __all__ = [
     "shorten",
     "shortened",
     "turns",
+    "weighted_total",
     "why_no_text",
 ]

@@ -25,6 +25,29 @@ def costs_told(costs: Mapping[str, float]) -> str:
     )
 
 
+def weighted_total(scores: Sequence[float | None], weights: Sequence[float]) -> float | None:
+    """Return the weighted sum of the scores that there are, as TRL's trainers compute their ``reward``.
+
+    The formula is that of ``GRPOTrainer`` and ``RLOOTrainer`` of TRL 1.16,
+    ``(rewards_per_func * reward_weights).nansum(dim=1)`` with ``nan`` where every reward is: a score that is missing
+    adds nothing, and a completion without any score has no total. With
+    ``multi_objective_aggregation="normalize_then_sum"`` (GDPO) the trainer logs the same sum, and makes its advantages
+    of normalized scores. :func:`rewardkit.advantages.weighted_rewards` is the same for arrays.
+
+    Args:
+        scores: One a reward; ``None`` where it gave none.
+        weights: One a reward, in the same order.
+
+    Returns:
+        The sum, rounded once; infinite where finite scores add up to more than a float holds.
+    """
+    terms = [weight * score for score, weight in zip(scores, weights, strict=True) if score is not None]
+    try:
+        return math.fsum(terms) if terms else None
+    except OverflowError:  # of finite scores whose sum is not
+        return sum(terms)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class ScoreBatch(Mapping[str, Sequence[Outcome]]):
     """What :meth:`~rewardkit.Runtime.score` returns; ``batch["correct"][0]`` is an outcome.
@@ -69,19 +92,12 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
 
     def _total(self, index: int) -> float | None:
         """Return a rollout's weighted sum as :attr:`totals` has it."""
-        terms = []
-        for name, column in self.outcomes.items():
-            outcome, weight = column[index], self.weights[name]
-            if weight == 0:
-                continue
-            if outcome.score is not None:
-                terms.append(weight * outcome.score)
-            elif outcome.status is Status.FAILED:
-                return None
-        try:
-            return math.fsum(terms) if terms else None
-        except OverflowError:  # of finite scores whose sum is not
-            return sum(terms)
+        counting = {name: column[index] for name, column in self.outcomes.items() if self.weights[name] != 0}
+        if any(outcome.score is None and outcome.status is Status.FAILED for outcome in counting.values()):
+            return None
+        return weighted_total(
+            [outcome.score for outcome in counting.values()], [self.weights[name] for name in counting]
+        )
 
     def __repr__(self) -> str:
         parts = [f"{name} {_mean_of(column)}" for name, column in self.outcomes.items()]

@@ -205,6 +205,7 @@ class Capture:
             before=before,
             truncated=_truncation_flags(trainer, batch.rollouts),
             handed=scores,
+            unseen=self._shadows,
             advantages=advantages,
         )
         self._pending = _Pending(step, split, summed) if None in advantages and rule is not None else None

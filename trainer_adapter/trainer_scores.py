@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Literal, TypeAlias
 
 from rewardkit import Cause, RewardError, ScoreBatch, Status
+from rewardkit.extending import weighted_total
 
 MAX_SCORE = 1e16
 """The largest score or weighted sum handed to TRL. It computes in float32 (at most 3.4e38) and squares scores for a
@@ -44,11 +45,8 @@ def for_trainer(batch: ScoreBatch, partial: Partial) -> dict[str, Scores]:
 
 def totals(scores: Mapping[str, Scores], weights: Mapping[str, float]) -> Scores:
     """Return the sums that TRL makes of its scores: ``None`` where a row has no score at all."""
-    sums: Scores = []
-    for row in zip(*scores.values(), strict=True):
-        terms = [weights[name] * score for name, score in zip(scores, row, strict=True) if score is not None]
-        sums.append(math.fsum(terms) if terms else None)
-    return sums
+    in_order = [weights[name] for name in scores]
+    return [weighted_total(row, in_order) for row in zip(*scores.values(), strict=True)]
 
 
 def metrics(batch: ScoreBatch) -> Iterator[tuple[str, float]]:

@@ -179,7 +179,7 @@ def _scores(row: Completion) -> Markup:
         [f"{name}@{row.versions[name]}", _score(outcome), outcome.reason or outcome.error or ""]
         for name, outcome in row.outcomes.items()
     ]
-    sums = [f"plain sum {figure(row.total)}", f"weighted sum {figure(row.reward)}"]
+    sums = [f"total {figure(row.total)}", f"plain sum {figure(row.plain_sum)}"]
     sums += [] if row.advantage is None else [f"advantage {figure(row.advantage)}"]
     sums += [] if row.tokens is None else [f"{counted(row.tokens, 'token')}{', truncated' if row.truncated else ''}"]
     below = element("p", ", ".join(sums), kind="quiet")
@@ -214,7 +214,7 @@ def prompts_section(report: RunReport) -> Markup:
     ]  # fmt: skip
     head = ["prompt", "text", *names, "completions", "epochs", "first", "last", "change", "best"]
     note = (
-        "First and last are the mean rewards (weighted sums) of the prompt's first and last epoch, best is the best"
+        "First and last are the mean totals (weighted sums) of the prompt's first and last epoch, best is the best"
         " reward of all. The prompts that changed most come first. "
         + report.note_limit("prompts", _PROMPTS, len(moves))
     )

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, argument, option
 from rewardkit.cli.exits import finish
-from rewardkit.cli.render import ENDLESS, NONE, byte_size, day, screen, table
+from rewardkit.cli.render import ENDLESS, NONE, byte_size, day, number, screen, table
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.place import RunsPlace
 from rewardkit.record.places import place_of_runs
@@ -40,6 +40,8 @@ def runs_command(
 ) -> None:
     """Show the recorded runs: when they began, how far they came, their rewards and size, and whether they still run.
 
+    The column reward has the mean reward of the last step: the weighted sum, as the trainer computes it.
+
     With --prune it removes the records of the runs that --name or --older-than names. What else is in a run's folder
     stays, and a run that is still being written is never removed.
 
@@ -62,7 +64,7 @@ def runs_command(
 def _row_of(name: str, folder: RunsPlace) -> dict[str, Any]:
     """Return a run's row of the table; where its record cannot be read, ``error`` says why."""
     record = folder.run(name)
-    empty = dict.fromkeys(("began", "seen", "steps", "last_step", "completions", "running"))
+    empty = dict.fromkeys(("began", "seen", "steps", "last_step", "completions", "total", "running"))
     row: dict[str, Any] = {"name": name, **empty, "rewards": [], "bytes": record.size(), "error": None}
     try:
         with RunReader(record) as run:
@@ -74,6 +76,7 @@ def _row_of(name: str, folder: RunsPlace) -> dict[str, Any]:
                 "steps": len(steps),
                 "last_step": steps[-1] if steps else None,
                 "completions": run.count(),
+                "total": next((total for _, total in run.total_series(steps=steps[-1:])), None),
                 "rewards": run.rewards,
                 "running": run.running,
             }
@@ -91,7 +94,7 @@ def _show(runs: Sequence[dict[str, Any]], folder: RunsPlace) -> None:
 
 def _table(runs: Sequence[dict[str, Any]], left_out: Collection[str]) -> Table:
     """Return the table of runs, the latest first, without the columns ``left_out``."""
-    head = ["run", "began", "steps", "completions", "size", "state", "rewards"]
+    head = ["run", "began", "steps", "completions", "reward", "size", "state", "rewards"]
     names = [name for name in head if name not in left_out]
     rows = table(*names, left=1)
     rewards_column = rows.columns[-1]
@@ -105,6 +108,7 @@ def _table(runs: Sequence[dict[str, Any]], left_out: Collection[str]) -> Table:
             "run": Text(run["name"], style="bold"),
             "began": NONE if run["began"] is None else day(run["began"]),
             **{key: NONE if run[key] is None else f"{run[key]:,}" for key in ("steps", "completions")},
+            "reward": number(run["total"]),
             "size": byte_size(run["bytes"]),
             "state": state,
             "rewards": Text(rewards),

@@ -115,6 +115,7 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
     metrics = {name: metric_points(run, name, split) for name in ordered if name in names}
     last = next((summary.step for summary in reversed(summaries) if summary.step is not None), None)
     ends = {end: run.by_id(run.ranked(last, _ENDS, best=end == "best", split=split)) for end in ("worst", "best")}
+    totals = run.total_series(split)
     head = head_of(run)
     facts = ("reward", "number", "first_step", "digits")
     versions = [{name: getattr(version, name) for name in facts} for version in run.own_versions]
@@ -126,7 +127,7 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
         if not rewards:
             console.say(f"nothing is recorded of {split}", fit="cut")
         else:
-            _print_scores(rewards, console)
+            _print_scores(rewards, totals, console)
             _print_calls(rewards, console)
         _print_metrics(metrics, console)
         if rewards:
@@ -137,6 +138,7 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
     result = {
         **head,
         "split": split,
+        "totals": totals,
         "rewards": [asdict(overview) for overview in rewards],
         "metrics": metrics,
         **{end: [_as_json(row) for row in completions] for end, completions in ends.items()},
@@ -166,7 +168,8 @@ def _print_head(head: Mapping[str, Any], console: Screen) -> None:
         console.say(warning, f"{head['left_out']:,} without their text: the disk was slower than the run", fit="cut")
 
 
-def _print_scores(rewards: Sequence[RewardOverview], console: Screen) -> None:
+def _print_scores(rewards: Sequence[RewardOverview], totals: Sequence[tuple[int, float]], console: Screen) -> None:
+    """Print each reward's means, and below them the mean totals where there are several or they differ."""
     console.print()
     rows: list[Cells] = [
         [
@@ -177,6 +180,10 @@ def _print_scores(rewards: Sequence[RewardOverview], console: Screen) -> None:
         ]
         for row in rewards
     ]
+    values = [value for _, value in totals]
+    if values:
+        ends = map(number, (values[0], values[-1]))
+        rows.append([Text("total, weighted", style="bold"), sparkline(values, _SPARK), *ends, NONE, NONE])
     _print_curves(["reward", "mean", "first", "last", "std", "zero variance"], rows, console)
 
 
@@ -388,7 +395,7 @@ def _as_json(row: Completion) -> dict[str, Any]:
     return {
         **{name: getattr(row, name) for name in (
             "id", "step", "epoch", "split", "rank", "prompt_index", "group", "completion", "tokens", "truncated",
-            "total", "reward", "advantage",
+            "total", "reward", "plain_sum", "advantage",
         )},
         "rewards": {
             name: {"score": outcome.score, "status": outcome.status, "reason": outcome.reason, "cause": outcome.cause,

@@ -230,7 +230,8 @@ def table_of(batch: ScoreBatch) -> CompletionTable:
     count = len(batch.rollouts)
     groups = np.array(group_numbers(batch.rollouts), np.int64)
     tokens = [None if rollout.completion_ids is None else len(rollout.completion_ids) for rollout in batch.rollouts]
-    plain = ScoreBatch(batch.rollouts, batch.outcomes, dict.fromkeys(batch.weights, 1.0))
+    weighed = {name: column for name, column in batch.outcomes.items() if batch.weights[name] != 0}
+    plain = ScoreBatch(batch.rollouts, weighed, dict.fromkeys(weighed, 1.0))
     unknown = np.full(count, np.nan)
 
     def columns(value: Callable[[Outcome], object], kind: str = "f8") -> dict[str, Any]:
@@ -243,7 +244,7 @@ def table_of(batch: ScoreBatch) -> CompletionTable:
         groups=groups,
         tokens=_numbers(tokens),
         truncated=unknown,
-        totals=_numbers(plain.totals),
+        plain_sums=_numbers(plain.totals),
         rewards=_numbers(batch.totals),
         advantages=unknown,
         scores=columns(lambda outcome: np.nan if outcome.score is None else outcome.score),

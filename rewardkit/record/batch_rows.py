@@ -8,17 +8,17 @@ import math
 import operator
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rewardkit.advantages import group_advantages, weighted_rewards
+from rewardkit.advantages import group_advantages
 from rewardkit.groups import content_bytes, group_numbers
 from rewardkit.own_columns import is_own
 from rewardkit.record.table import Floats, Whole
-from rewardkit.score_batch import ScoreBatch
+from rewardkit.score_batch import ScoreBatch, weighted_total
 from rewardkit.types import Outcome, Rollout, Status, Text
 
 LETTERS = {Status.SCORED: "s", Status.SKIPPED: "k", Status.FAILED: "f"}
@@ -94,7 +94,7 @@ class BatchRows:
 
     Attributes:
         groups: The number of each completion's group in the batch, or in the trainer's of which the batch is a part.
-        totals: Plain sums of the scores of the rewards that weigh anything: neither parts of a composition nor shadows.
+        plain_sums: Sums without weights, of rewards that weigh anything: neither parts of a composition nor shadows.
     """
 
     rewards: tuple[str, ...]  # The rewards' names in order
@@ -106,8 +106,8 @@ class BatchRows:
     tokens: Sequence[int | None]  # Lengths of the completions in tokens
     truncated: Sequence[bool | None]  # Whether each was cut at the token limit
     groups: Sequence[int]
-    totals: Sequence[float | None]
-    weighted: Sequence[float | None]  # Weighted sums, as TRL's `reward`
+    plain_sums: Sequence[float | None]
+    totals: Sequence[float | None]  # Weighted sums, as the trainer computes them: TRL's `reward`
     advantages: Sequence[float | None]  # What the trainer makes of them
     status: Sequence[str]  # One letter a reward, see `LETTERS`
     scores: Sequence[bytes]  # 8 bytes a reward, a little-endian float64; `nan` where there is no score
@@ -140,6 +140,7 @@ def rows_of(
     num_generations: int | None = None,
     truncated: Sequence[bool | None] | None = None,
     handed: Mapping[str, Sequence[float | None]] | None = None,
+    unseen: Collection[str] = (),
     advantages: Sequence[float | None] | None = None,
     before: int = 0,
     versions: Mapping[str, str] | None = None,
@@ -147,10 +148,10 @@ def rows_of(
     """Return the rows that a record keeps of a batch.
 
     ``num_generations`` is ``None`` for groups by prompt and row, whose advantages are computed for each by itself.
-    ``handed`` has the scores that the trainer received, whose weighted sums are then its rewards in place of the
-    batch's totals. ``advantages`` are computed unless the trainer's are given. ``before`` counts the completions that
-    stand before these in the trainer's batch, where other processes have a part of it. ``versions`` has digits where
-    they are not those of the outcomes: a composition has one of its own.
+    ``handed`` has the scores that the trainer received, whose weighted sums, without those of the rewards ``unseen`` by
+    the trainer, are then the totals in place of the batch's. ``advantages`` are computed unless the trainer's are
+    given. ``before`` counts the completions that stand before these in the trainer's batch, where other processes have
+    a part of it. ``versions`` has digits where they are not those of the outcomes: a composition has one of its own.
     """
     names = tuple(batch.outcomes)
     rollouts, columns = batch.rollouts, [batch.outcomes[name] for name in names]
@@ -159,11 +160,12 @@ def rows_of(
     )
     scores = scores.reshape(len(names), len(rollouts))
     handed_scores = {name: (handed or batch.scores)[name] for name in names}
-    reward = _floats(batch.totals) if handed is None or not names else weighted_rewards(handed_scores, batch.weights)
+    totals = batch.totals if handed is None else _totals(handed_scores, batch.weights, unseen, len(rollouts))
     groups = _groups(rollouts, num_generations, before)
     if advantages is None:
-        advantages = _as_list(_advantages(reward, groups))
+        advantages = _as_list(_advantages(_floats(totals), groups))
     seconds = np.array([[outcome.duration_s for outcome in column] for column in columns], dtype="<f4")
+    seconds = seconds.reshape(len(names), len(rollouts))
     return BatchRows(
         rewards=names,
         versions=tuple((versions or {}).get(name) or _version(batch.outcomes[name]) for name in names),
@@ -174,12 +176,12 @@ def rows_of(
         tokens=[None if rollout.completion_ids is None else len(rollout.completion_ids) for rollout in rollouts],
         truncated=list(truncated) if truncated is not None else [None] * len(rollouts),
         groups=groups,
-        totals=_as_list(_plain_sums(scores[[batch.weights[name] != 0 for name in names]])),
-        weighted=_as_list(reward),
+        plain_sums=_as_list(_plain_sums(scores[np.array([batch.weights[name] != 0 for name in names], bool)])),
+        totals=totals,
         advantages=list(advantages),
         status=["".join(map(_letter, outcomes)) for outcomes in zip(*columns, strict=True)] or [""] * len(rollouts),
         scores=[row.tobytes() for row in np.ascontiguousarray(scores.T, dtype="<f8")],
-        seconds=[row.tobytes() for row in np.ascontiguousarray(seconds.reshape(len(names), len(rollouts)).T)],
+        seconds=[row.tobytes() for row in np.ascontiguousarray(seconds.T)],
         details=[call for number, column in enumerate(columns) for call in details_of(number, column)],
         summaries=[
             _summary(column, values, _floats(handed_scores[name]), groups)
@@ -214,6 +216,17 @@ def _json(value: object) -> str:
         return _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError):  # keys that are not text, or a value that holds itself
         return _ENCODER.encode({"repr": repr(value)})
+
+
+def _totals(
+    scores: Mapping[str, Sequence[float | None]], weights: Mapping[str, float], unseen: Collection[str], count: int
+) -> list[float | None]:
+    """Return the sums that the trainer makes of ``count`` completions' scores, of which it does not see all."""
+    columns = {name: column for name, column in scores.items() if name not in unseen}
+    if not columns:
+        return [None] * count
+    in_order = [weights[name] for name in columns]
+    return [weighted_total(row, in_order) for row in zip(*columns.values(), strict=True)]
 
 
 def _plain_sums(scores: Floats) -> Floats:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rewardkit.record.outcomes import weights_in
 from rewardkit.record.table import CAUSE_TYPE, CompletionTable, Floats, Whole, Words
 from rewardkit.record.values import PromptSums
 
@@ -60,7 +61,7 @@ def read_table(
     # Sorted here, where they come in stretches; without those whose batch was taken away between the two queries.
     rows = sorted(row for row in rows if row[1] in batches)  # the second column is the batch
     columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * _COLUMNS
-    ids, of_batch, prompts, groups, tokens, truncated, totals, rewards, advantages, status, scores, seconds = columns
+    ids, of_batch, prompts, groups, tokens, truncated, plain, totals, advantages, status, scores, seconds = columns
     cells = _Cells.of(len(rows), batches, of_batch, named)
     cells.fill(status, scores, seconds)
     numbers = np.array(ids, np.int64)
@@ -76,8 +77,8 @@ def read_table(
         groups=_groups(of_batch, groups),
         tokens=_floats(tokens),
         truncated=_floats(truncated),
-        totals=_floats(totals),
-        rewards=_floats(rewards),
+        plain_sums=_floats(plain),
+        rewards=_floats(totals),
         advantages=_floats(advantages),
         scores=cells.scores,
         status=cells.status,
@@ -182,9 +183,9 @@ def _layouts(batches: Mapping[int, _Batch], of_batch: Sequence[int]) -> list[_La
     kind_of = {key: kinds.setdefault((batch.versions, batch.weights), len(kinds)) for key, batch in batches.items()}
     kind = np.array([kind_of[number] for number in of_batch], np.int64)
     return [
-        _Layout(tuple(json.loads(versions)), tuple(json.loads(weights)), np.flatnonzero(kind == number))
+        _Layout(ids, weights_in(weights, len(ids)), np.flatnonzero(kind == number))
         for (versions, weights), number in kinds.items()
-        if json.loads(versions)
+        if (ids := tuple(json.loads(versions)))
     ]
 
 

@@ -12,13 +12,13 @@ from rewardkit.types import Text
 
 BEFORE = ("step", "prompt", "completion")
 AFTER = (
-    "advantage", "reward", "total", "epoch", "split", "rank", "prompt_index", "batch", "group", "tokens", "truncated",
-    "id",
+    "advantage", "reward", "total", "plain_sum", "epoch", "split", "rank", "prompt_index", "batch", "group", "tokens",
+    "truncated", "id",
 )  # fmt: skip
 DETAILS = ("status", "reason", "cause", "error", "version")  # What each reward has beside its score, as `NAME.status`
 _BASE_KINDS = {
     "prompt": "text", "completion": "text", "split": "text", "truncated": "bool",
-    "advantage": "float", "reward": "float", "total": "float", "epoch": "float",
+    "advantage": "float", "reward": "float", "total": "float", "plain_sum": "float", "epoch": "float",
 }  # fmt: skip
 _INT64 = range(-(2**63), 2**63)
 

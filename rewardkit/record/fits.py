@@ -32,11 +32,16 @@ class Fits(NamedTuple):
         return self.low is None and self.high is None and self.status is None
 
     @property
+    def of_totals(self) -> bool:
+        """Whether totals alone decide."""
+        return self.reward is None and not self.takes_all
+
+    @property
     def columns_sql(self) -> str:
         """What to select behind the id so that :meth:`ids` can decide, as SQL; the id again where all fit."""
         if self.takes_all:
             return "completion.id"
-        return "completion.total" if self.reward is None else "completion.scores, completion.status"
+        return "completion.weighted" if self.reward is None else "completion.scores, completion.status"
 
     def ids(self, rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> list[int]:
         """Return the ids of the completions that fit, of one batch with these rewards.

@@ -46,5 +46,10 @@ def object_of(text: str) -> dict[str, Any]:
     return value
 
 
+def weights_in(text: str, count: int) -> tuple[float, ...]:
+    """Return the weights of a batch's ``count`` rewards from JSON; 1 for each where a record has none of them."""
+    return tuple(float(weight) for weight in json.loads(text)) or (1.0,) * count
+
+
 def _text(body: bytes | None, unpack: Callable[[bytes], str]) -> str | None:
     return None if body is None else unpack(body)

@@ -1,4 +1,8 @@
-"""The questions that a reader asks a record, in SQLite's words: see :mod:`rewardkit.record.dialect`."""
+"""The questions that a reader asks a record, in SQLite's words: see :mod:`rewardkit.record.dialect`.
+
+A completion's total, the weighted sum that the trainer uses, is ``completion.weighted``; ``completion.total`` is the
+plain sum, see :mod:`rewardkit.record.schema`.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +48,25 @@ SERIES = (
     " GROUP BY step ORDER BY step"
 )
 BATCH_SUMS = (
-    "SELECT completion.batch, count(*), count(total), avg(total), sum((total - low) * (total - low)), avg(total - low),"
-    " min(total), max(total), count(weighted), avg(weighted), count(tokens), avg(tokens), min(tokens), max(tokens),"
-    " count(truncated), avg(truncated)"
+    "SELECT completion.batch, count(*), count(weighted), avg(weighted),"
+    " sum((weighted - origin) * (weighted - origin)), avg(weighted - origin), min(weighted), max(weighted),"
+    " count(total), avg(total), count(tokens), avg(tokens), min(tokens), max(tokens), count(truncated), avg(truncated)"
     " FROM completion INDEXED BY completion_batch JOIN batch ON batch.id = completion.batch"
-    " WHERE completion.batch BETWEEN ? AND ? AND batch.split = ? GROUP BY completion.batch ORDER BY completion.batch"
+    " JOIN (SELECT completion.batch AS number, min(weighted) AS origin FROM completion INDEXED BY completion_batch"
+    "  WHERE completion.batch BETWEEN :first AND :last GROUP BY completion.batch) AS least"
+    " ON least.number = completion.batch"
+    " WHERE completion.batch BETWEEN :first AND :last AND batch.split = :split"
+    " GROUP BY completion.batch ORDER BY completion.batch"
+)
+TOTAL_SERIES = (
+    "SELECT batch.step, avg(weighted) FROM batch CROSS JOIN completion ON completion.batch = batch.id"
+    " WHERE batch.split = ? AND batch.step IN ({}) AND weighted IS NOT NULL GROUP BY batch.step ORDER BY batch.step"
+)
+WITH_TOTAL = (
+    "SELECT completion.id FROM completion CROSS JOIN batch ON batch.id = completion.batch"
+    " WHERE completion.id > :after AND (:low IS NULL OR weighted >= :low) AND (:high IS NULL OR weighted <= :high)"
+    " AND weighted IS NOT NULL AND (:split IS NULL OR batch.split = :split)"
+    " ORDER BY completion.id LIMIT :most"
 )
 BATCH_SCORED = (
     "SELECT batch.id, batch.versions, batch.weights, summary.version, summary.scored FROM batch"
@@ -57,16 +75,15 @@ BATCH_SCORED = (
 BATCHES = (
     "SELECT batch.id, batch.versions FROM batch"
     " WHERE batch.id >= :first AND (:step IS NULL OR step = :step) AND (:split IS NULL OR split = :split) AND"
-    " CASE WHEN :reward IS NULL THEN (:low IS NULL OR batch.high >= :low) AND (:high IS NULL OR batch.low <= :high)"
-    " ELSE EXISTS (SELECT 1 FROM summary JOIN version ON version.id = summary.version"
+    " (:reward IS NULL OR EXISTS (SELECT 1 FROM summary JOIN version ON version.id = summary.version"
     "  WHERE summary.batch = batch.id AND version.reward = :reward AND (:low IS NULL OR summary.max >= :low)"
     "  AND (:high IS NULL OR summary.min <= :high) AND (:status IS NULL OR CASE :status WHEN 'failed' THEN"
-    "  summary.failed WHEN 'skipped' THEN summary.skipped ELSE summary.scored END > 0)) END"
+    "  summary.failed WHEN 'skipped' THEN summary.skipped ELSE summary.scored END > 0)))"
     " ORDER BY batch.id LIMIT :most"
 )
 PROMPT_SUMS = (
-    "SELECT prompt, CAST(epoch AS INTEGER) AS passed, count(*), count(total), max(total), sum(total) FROM completion"
-    " WHERE id > ? AND id <= ? GROUP BY prompt, passed"
+    "SELECT prompt, CAST(epoch AS INTEGER) AS passed, count(*), count(weighted), max(weighted), sum(weighted)"
+    " FROM completion WHERE id > ? AND id <= ? GROUP BY prompt, passed"
 )
 MOMENTS = (
     "SELECT completion.id, completion.epoch, batch.split FROM completion"

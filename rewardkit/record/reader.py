@@ -20,7 +20,7 @@ from rewardkit.record.columns import read_table, score_sums
 from rewardkit.record.fits import Fits, check_split, status_of
 from rewardkit.record.log_pages import LogPage, LogPlace, Wanted, entry_of, read_page
 from rewardkit.record.opened_record import PAGE
-from rewardkit.record.outcomes import object_of, outcome_of
+from rewardkit.record.outcomes import object_of, outcome_of, weights_in
 from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
 from rewardkit.record.place import RecordPlace
 from rewardkit.record.sessions import is_alive
@@ -180,7 +180,7 @@ class RunReader(RecordedSums):
             step: Of this step.
             prompt: Of the prompt with this index.
             reward: With an outcome of this reward; the scores and status below are its.
-            min_score: At least this score; without ``reward``, this total.
+            min_score: At least this score; without ``reward``, this total: the weighted sum.
             max_score: At most this score or total.
             status: With this status; needs ``reward``.
             split: ``"train"`` or ``"eval"``.
@@ -220,7 +220,8 @@ class RunReader(RecordedSums):
             "SELECT versions, weights FROM batch JOIN completion ON batch.id = completion.batch WHERE completion.id = ?"
         )
         for versions, weights in self._tuples(query, completion):
-            return dict(zip(self._names(versions), map(float, json.loads(weights)), strict=True))
+            names = self._names(versions)
+            return dict(zip(names, weights_in(weights, len(names)), strict=True))
         return {}
 
     def ranked(self, step: int | None, limit: int, *, best: bool, split: str = "train") -> list[int]:
@@ -410,6 +411,9 @@ class RunReader(RecordedSums):
 
     def _of_batches(self, step: int | None, split: str | None, fits: Fits, after: int) -> Iterator[list[int]]:
         """Yield the ids of completions that fit, batch by batch; skip batches whose sums rule out a fit."""
+        if step is None and fits.of_totals:
+            yield from self._with_totals(split, fits, after)
+            return
         rows = self._tuples("SELECT batch FROM completion WHERE id > ? ORDER BY id LIMIT 1", after)
         if not rows:
             return
@@ -423,6 +427,13 @@ class RunReader(RecordedSums):
                     fitting = fits.ids(rows, self._names(versions))
                 yield fitting
             first, count = batches[-1][0] + 1, min(2 * count, PAGE)
+
+    def _with_totals(self, split: str | None, fits: Fits, after: int) -> Iterator[list[int]]:
+        """Yield the ids of completions whose totals fit, some at a time."""
+        bounds = {"split": split, "low": fits.low, "high": fits.high, "most": PAGE}
+        while rows := self._tuples(questions.WITH_TOTAL, after=after, **bounds):
+            yield [number for (number,) in rows]
+            after = rows[-1][0]
 
     def _names(self, versions: str) -> list[str]:
         return [name for name, _, _ in self._named(json.loads(versions))]

@@ -321,18 +321,18 @@ class Recorder:
             self.version(connection, name, self._described.get((name, digits)) or _unknown(digits), step, "run")
             for name, digits in zip(rows.rewards, rows.versions, strict=True)
         ]
-        totals = [total for total in rows.totals if total is not None]
+        sums = [value for value in rows.plain_sums if value is not None]
         batch, ids = connection.insert_batch({
             "session": self._session, "step": step, "epoch": epoch, "split": split, "scored": scored,
             "versions": json.dumps(versions), "weights": json.dumps(rows.weights),
-            "left_out": len(rows.completions) if texts is None else 0, "low": min(totals, default=None),
-            "high": max(totals, default=None),
+            "left_out": len(rows.completions) if texts is None else 0, "low": min(sums, default=None),
+            "high": max(sums, default=None),
         }, count)  # fmt: skip
         prompts = prompt_ids(connection, pairs)
         connection.insert_all("completion", list(
             zip(
                 ids, [batch] * count, [epoch] * count, prompts, rows.groups,
-                completions, rows.tokens, rows.truncated, rows.totals, rows.weighted, rows.advantages, rows.status,
+                completions, rows.tokens, rows.truncated, rows.plain_sums, rows.totals, rows.advantages, rows.status,
                 rows.scores, rows.seconds, strict=True,
             )
         ))  # fmt: skip

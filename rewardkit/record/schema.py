@@ -6,11 +6,13 @@ a digest and a text's id, 16 bytes each. An index over digests would be written 
 completion are packed in its row, in the order of its batch's versions; what a call said beside its number (reason,
 metrics, error, output) has a row only where it said something. Sums of each batch and version are kept beside them, so
 that no curve reads single scores, and so that a search for high or low scores knows which batches to open;
-``batch.low`` and ``high`` are of its totals. A pass of rescoring keeps its scores apart from those that the training
-saw: one row a completion, and ``said.pass`` is its number there, 0 for the training's own. Numbers of batches and
-completions only grow, also after some were taken away; those of a batch's completions follow each other. A change that
-a running training is asked for, the processes that train, and their votes on it have tables of their own:
-:mod:`rewardkit.record.changes` says how they agree. Times are seconds since 1970.
+``batch.low`` and ``high`` are of its plain sums. The total of a completion, the weighted sum that the trainer uses, is
+``completion.weighted``; ``completion.total`` is the plain sum: the file keeps that column's first name, so that records
+of all releases read alike, and no reader hands it on under this name. A pass of rescoring keeps its scores apart from
+those that the training saw: one row a completion, and ``said.pass`` is its number there, 0 for the training's own.
+Numbers of batches and completions only grow, also after some were taken away; those of a batch's completions follow
+each other. A change that a running training is asked for, the processes that train, and their votes on it have tables
+of their own: :mod:`rewardkit.record.changes` says how they agree. Times are seconds since 1970.
 """
 
 from __future__ import annotations

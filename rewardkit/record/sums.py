@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from rewardkit.record import questions
-from rewardkit.record.opened_record import OpenedRecord
+from rewardkit.record.opened_record import PAGE, OpenedRecord
+from rewardkit.record.outcomes import weights_in
 from rewardkit.record.step_sums import step_summary
 from rewardkit.record.table import Whole
 from rewardkit.record.values import BatchSums, FailedKind, PromptEpoch, StepSummary
@@ -58,6 +60,21 @@ class RecordedSums(OpenedRecord):
         """
         return self._tuples(questions.SERIES, split, reward)
 
+    def total_series(self, split: str = "train", steps: Sequence[int] | None = None) -> list[tuple[int, float]]:
+        """Return the mean total by step, of those steps at which a completion has one.
+
+        Args:
+            split: ``"train"`` or ``"eval"``.
+            steps: Of these steps alone; all unless given.
+        """
+        numbers = self.steps(split) if steps is None else [int(step) for step in steps]
+        chunks = (numbers[start : start + PAGE] for start in range(0, len(numbers), PAGE))
+        return [
+            point
+            for chunk in chunks
+            for point in self._tuples(questions.TOTAL_SERIES.format(",".join("?" * len(chunk))), split, *chunk)
+        ]
+
     def calls(self, split: str = "train") -> tuple[int, int]:
         """Return the count of failed calls of all rewards, and that of all their calls."""
         query = (
@@ -77,9 +94,10 @@ class RecordedSums(OpenedRecord):
         scored: dict[int, int] = {}
         for number, versions, weights, version, calls in self._tuples(questions.BATCH_SCORED, first, last, split):
             with self._decoding():
-                if dict(zip(json.loads(versions), json.loads(weights), strict=True)).get(version):
+                ids = json.loads(versions)
+                if dict(zip(ids, weights_in(weights, len(ids)), strict=True)).get(version):
                     scored[number] = scored.get(number, 0) + calls
-        rows = self._tuples(questions.BATCH_SUMS, first, last, split)
+        rows = self._tuples(questions.BATCH_SUMS, first=first, last=last, split=split)
         return [BatchSums._make((*row, scored.get(row[0], 0))) for row in rows]
 
     def session_steps(self) -> dict[int, int]:

@@ -33,8 +33,8 @@ class CompletionTable:
     groups: Whole  # The number of the group, unique within the table
     tokens: Floats  # Lengths in tokens; `nan` where that is not known
     truncated: Floats
-    totals: Floats  # Plain sums of the scores of the rewards that weigh anything; `nan` without any such score
-    rewards: Floats  # Weighted sums, as the trainer computes them; `nan` for a completion without a score
+    plain_sums: Floats  # Sums without weights, of the rewards that weigh anything; `nan` without any such score
+    rewards: Floats  # Totals: weighted sums, as the trainer computes them; `nan` for a completion without one
     advantages: Floats  # What the trainer makes of them; `nan` where that is not known
     scores: Mapping[str, Floats]  # By reward, the score; `nan` for a completion without one
     status: Mapping[str, Words]

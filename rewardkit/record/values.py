@@ -69,7 +69,7 @@ class PromptEpoch(NamedTuple):
     prompt_index: int
     epoch: int | None  # Without its fraction
     completions: int  # How many there are
-    mean: float | None  # The mean of their weighted sums; `None` where none has one
+    mean: float | None  # The mean of their totals; `None` where none has one
     best: float | None  # The greatest of them
 
 
@@ -89,14 +89,14 @@ class BatchSums(NamedTuple):
 
     batch: int  # The batch's number in the record
     completions: int  # How many completions it has
-    totals: int  # How many of them have a total
+    totals: int  # How many of them have a total, the weighted sum
     total: float | None  # The mean total; `None` without any
     squares: float | None  # The sum of the squares of each total's distance from the batch's lowest one
     above: float | None  # The mean of these distances
     low: float | None  # The lowest total
     high: float | None  # The highest
-    rewards: int  # How many have a weighted sum
-    reward: float | None  # The mean weighted sum
+    plain_sums: int  # How many have a plain sum
+    plain_sum: float | None  # The mean plain sum
     lengths: int  # How many have a length in tokens
     tokens: float | None  # The mean length
     shortest: int | None  # The shortest
@@ -151,10 +151,15 @@ class Completion:
     truncated: bool | None  # Whether it was cut at the token limit
     outcomes: Mapping[str, Outcome] = field(repr=False)  # What each reward said, by name
     versions: Mapping[str, int]  # The number of each reward's version, by name
-    total: float | None  # The plain sum of the scores of the rewards that weigh anything
-    reward: float | None  # The weighted sum, as the trainer computes it
+    plain_sum: float | None  # The sum of the scores without weights, of the rewards that weigh anything
+    total: float | None  # The weighted sum, as the trainer computes it
     advantage: float | None  # What the trainer made of it
     batch: int = 0  # The number of its batch in the record; within one, `group` tells the groups apart
+
+    @property
+    def reward(self) -> float | None:
+        """The total, under the name that TRL gives it."""
+        return self.total
 
     @property
     def scores(self) -> dict[str, float | None]:

@@ -41,11 +41,9 @@ def later_versions(run: RunReader) -> list[tuple[int, Version]]:
 def reward_charts(part: Part, rewards: Sequence[str], markers: Sequence[Marker]) -> Iterator[Chart]:
     """Yield the total reward and each reward: the mean of each step, with a band of one standard deviation."""
     total = _lines(part, "total_reward")
-    if total.get("weighted") == {VALUES: total.get("total", {}).get(VALUES)}:
-        del total["weighted"]  # all weights are 1
+    total.pop("plain sum", None)  # it is not what trains
     if _has_values(total):
-        curves = _curves(total, total="plain sum", weighted="weighted sum")
-        yield Chart("total_reward", part.steps, curves, [*markers, *_gaps(part, "total_reward")])
+        yield Chart("total_reward", part.steps, _curves(total), [*markers, *_gaps(part, "total_reward")])
     for name in rewards:
         lines = {key: line for key, line in _lines(part, f"reward/{name}").items() if key == "mean"}
         if lines:

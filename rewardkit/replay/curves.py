@@ -21,7 +21,7 @@ Place: TypeAlias = tuple[str, str, str]
 """A graph, a line of it, and which of the line's numbers: ``values``, ``low`` or ``high``."""
 VALUES, LOW, HIGH = "values", "low", "high"
 TOTAL: Place = ("total_reward", "total", VALUES)
-WEIGHTED: Place = ("total_reward", "weighted", VALUES)
+PLAIN: Place = ("total_reward", "plain sum", VALUES)
 AT_ONCE = 50_000  # Completions whose totals are read for one answer
 AT_FIRST = 10_000  # The same for the first answer, which reads all else as well
 _BATCHES = 16
@@ -33,7 +33,8 @@ class Part(NamedTuple):
     """The curves from a step on.
 
     Attributes:
-        columns: The numbers of each step, by graph and line; ``weighted`` only where it is not the total.
+        columns: The numbers of each step, by graph and line; ``plain sum`` only where it is not the total, which is the
+            weighted sum that the trainer uses.
         notes: By graph, words about steps: why there is no mean, or how many of its numbers stand in for failed calls.
     """
 
@@ -74,7 +75,7 @@ class Curves:
             return Part(
                 first,
                 steps,
-                {key: column[first:] for key, column in self._columns.items() if key != WEIGHTED or self._are_weighted},
+                {key: column[first:] for key, column in self._columns.items() if key != PLAIN or self._are_weighted},
                 [step for step in steps if step not in self._summaries],
                 {name: [note for note in notes.items() if note[0] >= since] for name, notes in self._notes.items()},
                 {name: [self._metrics[name].get(step) for step in steps] for name in metrics},
@@ -93,7 +94,7 @@ class Curves:
         self._columns: dict[Place, list[Number]] = {}
         self._summaries: dict[int, list[StepSummary]] = {}
         self._sums: dict[int, list[BatchSums]] = defaultdict(list)
-        self._are_weighted = False  # Whether the weighted sums are others than the totals, and so are told
+        self._are_weighted = False  # Whether the plain sums are others than the totals, and so are told
         self._notes: dict[str, dict[int, str]] = defaultdict(dict)
         self._metrics: dict[str, dict[int, Number]] = {}
 
@@ -122,7 +123,7 @@ class Curves:
         if changed:
             self._mark += 1
             self._fill(min(changed))
-            are_weighted = self._columns.get(WEIGHTED) != self._columns.get(TOTAL)
+            are_weighted = self._columns.get(PLAIN) != self._columns.get(TOTAL)
             is_same_set = are_weighted == self._are_weighted  # else a curve came or went, at all steps
             self._changes.append(_Change(self._mark, min(changed) if is_same_set else self._steps[0]))
             self._are_weighted = are_weighted
@@ -208,7 +209,7 @@ def _total_cells(batches: Sequence[BatchSums]) -> Iterator[tuple[Place, Number]]
     lowest = min((batch.low for batch in scored if batch.low is not None), default=None)
     highest = max((batch.high for batch in scored if batch.high is not None), default=None)
     yield from _band(("total_reward", "total"), total, std, lowest, highest)
-    yield WEIGHTED, _mean((batch.rewards, batch.reward) for batch in scored)
+    yield PLAIN, _mean((batch.plain_sums, batch.plain_sum) for batch in scored)
     yield ("total_reward_std", "total", VALUES), std
     length = _mean((batch.lengths, batch.tokens) for batch in batches)
     if length is not None:

@@ -131,7 +131,7 @@ def table_of(drawn: Drawn, ids: np.ndarray) -> CompletionTable:
         groups=drawn.groups,
         tokens=drawn.tokens,
         truncated=drawn.truncated,
-        totals=np.where(empty, np.nan, np.nansum(np.stack([drawn.scores[name] for name in names]), axis=0)),
+        plain_sums=np.where(empty, np.nan, np.nansum(np.stack([drawn.scores[name] for name in names]), axis=0)),
         rewards=np.where(empty, np.nan, np.nansum(weighted, axis=0)),
         advantages=np.full(count, np.nan),
         scores=drawn.scores,

@@ -126,8 +126,9 @@ def _prompts(opened: OpenRun, indices: Iterable[int]) -> dict[int, RecordedPromp
 def prompt(opened: OpenRun, query: Query) -> dict[str, Any]:
     """Return one prompt: its row, its epochs, the two completions to compare first, and a page of all completions.
 
-    Query: ``prompt``, ``sort`` (``id``, ``step``, ``epoch``, ``total``, ``reward``, ``advantage``, ``tokens``, or a key
-    of ``rewards``), ``order``, the filters of :func:`completions`, ``offset``, ``limit``, ``rest`` for the whole text.
+    Query: ``prompt``, ``sort`` (``id``, ``step``, ``epoch``, ``total`` or ``reward``, ``plain_sum``, ``advantage``,
+    ``tokens``, or a key of ``rewards``), ``order``, the filters of :func:`completions`, ``offset``, ``limit``, ``rest``
+    for the whole text.
     """
     run = opened.run
     number = query.integer("prompt", 0, low=0)
@@ -203,8 +204,8 @@ def _of_step(opened: OpenRun, query: Query, step: int, split: str) -> dict[str, 
             {
                 "prompt": number,
                 **_prompt_text(texts.get(number)),
-                "best": _number(_edge(np.fmax, table.totals[places])),
-                "worst": _number(_edge(np.fmin, table.totals[places])),
+                "best": _number(_edge(np.fmax, table.rewards[places])),
+                "worst": _number(_edge(np.fmin, table.rewards[places])),
                 "completions": len(places),
                 "rows": list(itertools.islice(rows, len(extreme))),
             }
@@ -243,7 +244,8 @@ def completion(opened: OpenRun, query: Query) -> dict[str, Any]:
     row, weights = rows[0], opened.run.weights_of(number)
     return {
         **attributes(
-            row, "id", "step", "epoch", "split", "rank", "tokens", "truncated", "total", "reward", "advantage",
+            row, "id", "step", "epoch", "split", "rank", "tokens", "truncated", "total", "reward", "plain_sum",
+            "advantage",
         ),
         "prompt": row.prompt_index,
         "completion": text_json(row.completion, full=query.integer("rest", 0) == 1),
@@ -288,7 +290,7 @@ class _Filter(NamedTuple):
     def mask(self, table: CompletionTable) -> Mask:
         """Return which completions of a table are wanted; one without a score is not, where a score is asked for."""
         nothing = np.full(len(table), np.nan)
-        values = table.totals if self.reward is None else table.scores.get(self.reward, nothing)
+        values = table.rewards if self.reward is None else table.scores.get(self.reward, nothing)
         mask = np.ones(len(table), np.bool_)
         if self.reward is not None:
             status = table.status.get(self.reward, np.full(len(table), ""))
@@ -330,9 +332,8 @@ def _pair_to_compare(table: CompletionTable, epochs: Floats) -> tuple[int | None
 
 
 def _ranking(table: CompletionTable) -> Whole:
-    """Return a table's rows from the best to the worst: by total, then by reward, then in the order of recording."""
-    totals, rewards = (np.nan_to_num(values, nan=-np.inf) for values in (table.totals, table.rewards))
-    ranked: Whole = np.lexsort((table.ids, -rewards, -totals))
+    """Return a table's rows from the best to the worst: by total, equal ones in the order of recording."""
+    ranked: Whole = np.lexsort((table.ids, -np.nan_to_num(table.rewards, nan=-np.inf)))
     return ranked
 
 
@@ -344,7 +345,7 @@ def _epochs(table: CompletionTable, epochs: Floats) -> list[dict[str, Any]]:
     for epoch in np.unique(epoch_of):
         ids = table.ids[epoch_of == epoch]
         best = next(row for row in ranked if epoch_of[row] == epoch)
-        totals = table.totals[epoch_of == epoch]
+        totals = table.rewards[epoch_of == epoch]
         rows.append(
             {
                 "epoch": _epoch(epoch),
@@ -357,7 +358,7 @@ def _epochs(table: CompletionTable, epochs: Floats) -> list[dict[str, Any]]:
     return rows
 
 
-_COLUMNS = ("id", "step", "epoch", "total", "reward", "advantage", "tokens")
+_COLUMNS = ("id", "step", "epoch", "total", "reward", "plain_sum", "advantage", "tokens")
 
 
 def _values(table: CompletionTable, epochs: Floats, rewards: Sequence[_Key], sort: str) -> Floats:
@@ -366,8 +367,8 @@ def _values(table: CompletionTable, epochs: Floats, rewards: Sequence[_Key], sor
     if key is not None:
         return np.where(table.versions[key.reward] == key.version, table.scores[key.reward], np.nan)
     columns: Mapping[str, Any] = {
-        "id": table.ids, "step": table.steps, "epoch": epochs, "total": table.totals, "reward": table.rewards,
-        "advantage": table.advantages, "tokens": table.tokens,
+        "id": table.ids, "step": table.steps, "epoch": epochs, "total": table.rewards, "reward": table.rewards,
+        "plain_sum": table.plain_sums, "advantage": table.advantages, "tokens": table.tokens,
     }  # fmt: skip
     return np.asarray(columns[sort], np.float64)
 
@@ -379,7 +380,7 @@ def _groups(table: CompletionTable, first: str) -> list[tuple[int, Whole]]:
     starts = np.flatnonzero(np.diff(table.prompts[ordered], prepend=-1))
     if not len(starts):
         return []
-    prompts, totals = table.prompts[ordered[starts]], table.totals[ordered]
+    prompts, totals = table.prompts[ordered[starts]], table.rewards[ordered]
     low, high = np.fmin.reduceat(totals, starts), np.fmax.reduceat(totals, starts)
     value = {"best": -high, "worst": low, "spread": low - high}[first]
     parts = np.split(ordered, starts[1:])  # one array a prompt
@@ -413,8 +414,9 @@ def _rows(
         "split": [None if splits is None else splits[row] for row in places],
         "prompt": table.prompts[places].tolist(),
         "text": [None if text is None else text[:PREVIEW] for text in opened.run.texts(ids)],
-        "total": _numbers(table.totals[places]),
+        "total": _numbers(table.rewards[places]),
         "reward": _numbers(table.rewards[places]),
+        "plain_sum": _numbers(table.plain_sums[places]),
         "advantage": _numbers(table.advantages[places]),
         "tokens": [None if tokens is None else int(tokens) for tokens in _numbers(table.tokens[places])],
         "truncated": [None if flag is None else bool(flag) for flag in _numbers(table.truncated[places])],
@@ -442,7 +444,7 @@ def _row_of(row: Completion, rewards: Sequence[_Key]) -> dict[str, Any]:
     """Return the row of a completion that was read whole."""
     return {
         **attributes(
-            row, "id", "step", "epoch", "split", "tokens", "truncated", "total", "reward", "advantage",
+            row, "id", "step", "epoch", "split", "tokens", "truncated", "total", "reward", "plain_sum", "advantage",
         ),
         "prompt": row.prompt_index,
         "text": None if row.completion is None else plain(row.completion)[:PREVIEW],

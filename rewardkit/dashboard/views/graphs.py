@@ -33,9 +33,9 @@ class _About(NamedTuple):
 _ABOUT = {
     "total_reward": _About(
         "total_reward", "rewards", "",
-        "The plain sum of a completion's scores, without rewards of weight 0: the mean of each step, with a band of"
-        " one standard deviation."
-        " weighted is the sum that the trainer uses, with each reward's weight.",
+        "The weighted sum of a completion's scores, as the trainer computes it: the mean of each step, with a band of"
+        " one standard deviation. Each step has the weights that it was trained with."
+        " plain sum is the sum without weights, of the rewards that weigh anything.",
     ),
     "total_reward_std": _About(
         "total_reward_std", "rewards", "",

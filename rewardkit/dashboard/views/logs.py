@@ -123,10 +123,9 @@ def _entry(run: RunReader, query: Query) -> dict[str, Any]:
 
 def _completion(completion: Completion) -> dict[str, Any]:
     return {
-        **attributes(completion, "prompt_index", "tokens", "truncated", "total", "advantage"),
+        **attributes(completion, "prompt_index", "tokens", "truncated", "total", "plain_sum", "advantage"),
         "prompt": text_json(completion.prompt),
         "text": text_json(completion.completion),
-        "weighted": completion.reward,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from rewardkit.dashboard.as_json import attributes
 from rewardkit.dashboard.query import SPLITS, Query
@@ -21,6 +21,7 @@ from rewardkit.types import Cause
 
 READ_S = 5.0  # Seconds for one run, so that a damaged one does not hold up the list
 MOST_POINTS = 60  # Points of a small curve
+Point = TypeVar("Point")
 
 
 def overview(opened: OpenRun, query: Query) -> dict[str, Any]:
@@ -123,8 +124,9 @@ class Listing:
 def _read(name: str, file: RecordPlace) -> dict[str, Any]:
     """Return the row of a run as its record has it; where that cannot be read, ``problem`` says why."""
     empty = dict.fromkeys(("completions", "steps", "first_step", "last_step", "began", "seen", "problem", "state",
-                           "failed_share"))  # fmt: skip
-    row: dict[str, Any] = {"name": name, **empty, "rewards": [], "metrics": [], "flags": 0, "sessions": []}
+                           "failed_share", "total"))  # fmt: skip
+    lists: dict[str, list[Any]] = {key: [] for key in ("totals", "rewards", "metrics", "sessions")}
+    row: dict[str, Any] = {"name": name, **empty, **lists, "flags": 0}
     try:
         with Run.open(file) as run:
             run.within(READ_S)
@@ -139,6 +141,7 @@ def _read(name: str, file: RecordPlace) -> dict[str, Any]:
                 "last_step": steps[-1] if steps else None,
                 "began": min((float(session["began"]) for session in sessions), default=None),
                 "seen": max((float(session["seen"]) for session in sessions), default=None),
+                **_total(run, steps),
                 "rewards": [_curve(run, reward) for reward in run.rewards],
                 "metrics": run.metric_names(),
                 "failed_share": failed / calls if calls else None,
@@ -152,13 +155,19 @@ def _read(name: str, file: RecordPlace) -> dict[str, Any]:
         return {**row, "state": "unreadable", "problem": f"{file}: damaged: {type(error).__name__}: {error}"}
 
 
+def _total(run: Run, steps: Sequence[int]) -> dict[str, Any]:
+    """Return the mean total of the last step, and those of at most :data:`MOST_POINTS` steps as a series."""
+    series = run.total_series(steps=thin(steps))
+    return {"total": series[-1][1] if series else None, "totals": series}
+
+
 def _curve(run: Run, name: str) -> dict[str, Any]:
     series = run.series(name)
     return {"name": name, "last": series[-1][1] if series else None, "series": thin(series)}
 
 
-def thin(series: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Return at most :data:`MOST_POINTS` points of a series, the first and the last among them."""
+def thin(series: Sequence[Point]) -> list[Point]:
+    """Return at most :data:`MOST_POINTS` points or steps of a series, the first and the last among them."""
     if len(series) <= MOST_POINTS:
         return list(series)
     last = len(series) - 1

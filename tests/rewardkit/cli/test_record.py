@@ -234,7 +234,7 @@ def test_runs_are_listed_with_what_they_hold(work: Path) -> None:
     Path("runs/broken/record.db").write_text("no record")
     _record(Path("runs/two"), 1)
     lines = _run("runs")[1].splitlines()
-    assert ["run", "began", "steps", "completions", "size", "state", "rewards"] == lines[0].split()
+    assert ["run", "began", "steps", "completions", "reward", "size", "state", "rewards"] == lines[0].split()
     cells = [re.split(r" {2,}", line.strip()) for line in lines[2:]]
     assert [["two", "1", "8"], ["one", "6", "48"], ["broken", "-", "-"]] == [
         [name, *numbers[:2]] for name, _, *numbers in cells
@@ -354,7 +354,7 @@ def test_runs_leaves_columns_out_on_a_narrow_terminal(work: Path, monkeypatch: p
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setenv("FORCE_COLOR", "1")
     shown = COLOURS.sub("", _run("runs")[1]).splitlines()
-    assert ["run", "began", "steps", "state", "rewards"] == shown[0].split()
+    assert ["run", "began", "steps", "reward", "state", "rewards"] == shown[0].split()
     assert shown[2].startswith("one ")
     assert max(map(len, shown)) <= 60
 

@@ -312,7 +312,7 @@ def _rows(scores: object, groups: object, step: int = -1) -> CompletionTable:
         groups=np.asarray(groups, dtype=np.int64),
         tokens=np.full(count, np.nan),
         truncated=np.full(count, np.nan),
-        totals=values,
+        plain_sums=values,
         rewards=values,
         advantages=np.full(count, np.nan),
         scores={"correct": values},

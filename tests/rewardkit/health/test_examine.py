@@ -137,7 +137,7 @@ def test_rows_become_columns_without_steps() -> None:
     assert ["", "", "exception"] == table.causes["a"].tolist()
     assert [-1, -1, -1] == table.steps.tolist()
     np.testing.assert_array_equal([2.0, np.nan, 1.0], table.rewards)
-    np.testing.assert_array_equal([2.0, np.nan, 1.0], table.totals)
+    np.testing.assert_array_equal([1.0, np.nan, 0.5], table.plain_sums)
     assert [2.0, 2.0, 2.0] == table.tokens.tolist()
 
 

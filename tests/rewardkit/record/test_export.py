@@ -52,7 +52,7 @@ def test_columns_have_trls_names_and_no_two_share_one(run: Any) -> None:
         rows = list(export_rows(reader, columns, reader.last_id))
     assert len(set(names)) == len(names)
     assert [*BEFORE, "exact", "fragile", "reward.step", *AFTER] == names[: 3 + 3 + len(AFTER)]
-    assert ["exact.status", "exact.reason", "exact.cause", "exact.error", "exact.version"] == names[18:23]
+    assert ["exact.status", "exact.reason", "exact.cause", "exact.error", "exact.version"] == names[19:24]
     assert [0, 0, 0, 0, 1, 1, 1, 1, 2] == [one["step"] for one in rows]
     assert [1.0, 0.0, 0.0, 0.0] == [one["exact"] for one in rows[:4]]
     assert [1.0, None, None, 1.0] == [one["fragile"] for one in rows[:4]]

@@ -77,7 +77,8 @@ def test_the_plain_sum_is_of_the_rewards_that_weigh_anything(place: Any) -> None
     with Runtime([exact, fragile], weights=[0.5, 0], workers=1, record=place) as runtime:
         runtime.score(rollouts("4", "5"))
     with RunReader(place) as run:
-        assert [(one.total, one.reward) for one in run.completions()] == [(1.0, 0.5), (0.0, 0.0)]
+        rows = list(run.completions())
+        assert [(1.0, 0.5, 0.5), (0.0, 0.0, 0.0)] == [(row.plain_sum, row.total, row.reward) for row in rows]
 
 
 def test_where_no_reward_weighs_anything_there_is_no_total(place: Any) -> None:

@@ -230,8 +230,8 @@ export function Scores({ left, right }) {
 }
 
 const FIGURES = [
-  ["total", "Total", "The plain sum of the scores, without rewards of weight 0"],
-  ["reward", "Weighted reward", "What the trainer was told: the scores times their weights"],
+  ["total", "Reward", "The weighted sum of the scores, as the trainer computes it"],
+  ["plain_sum", "Plain sum", "The sum of the scores without weights, of the rewards that weigh anything"],
   ["advantage", "Advantage", "What the trainer made of the reward within its group"],
   ["tokens", "Length in tokens", "Tokens of the completion, where the trainer told them"],
 ];
@@ -248,11 +248,11 @@ function RewardRow({ reward, sides }) {
   `;
 }
 
-/** What a reward counts in the total, where it is not once. */
+/** What a reward counts in the weighted sum, where it is not once. */
 function weightOf(said) {
   const weights = [...new Set(said.filter(Boolean).map((one) => one.weight))].filter((one) => Number.isFinite(one));
   if (weights.length !== 1 || weights[0] === 1) return null;
-  return html` <span class="faint score-weight">${weights[0] === 0 ? "weight 0, not in the total" : `weight ${number(weights[0])}`}</span>`;
+  return html` <span class="faint score-weight">${weights[0] === 0 ? "weight 0, not in the reward" : `weight ${number(weights[0])}`}</span>`;
 }
 
 function FigureRow({ figure, title, hint, sides }) {

@@ -16,6 +16,7 @@ const GROUP_OF = { metrics: "training" };
 const MARKS = { version: "new version", flag: "health flag", change: "change", resume: "resumed" };
 const MOST_FOUND = 30;
 const NONE = [];
+const PLAIN = "plain sum";
 const TOTALS = ["total_reward", "total_reward_std"];
 const FOLDED = ["failed", "timeouts", "skipped", "flat_groups", "length", "truncated"];
 const SHARED = ["failed", "timeouts", "skipped", "time_p50", "time_p95", "flat_groups"];
@@ -35,8 +36,8 @@ export default function Graphs({ run, overview, query }) {
   const view = viewOf(query);
   const other = useCurves(view.beside, { split, metrics });
   const graphs = useMemo(
-    () => (data ? data.graphs.map((graph) => drawn(graph, data, rewards, view.beside, other.data)) : NONE),
-    [data, rewards.join(), view.beside, other.data],
+    () => (data ? data.graphs.map((graph) => drawn(chosen(graph, view), data, rewards, view.beside, other.data)) : NONE),
+    [data, rewards.join(), view.plain, view.beside, other.data],
   );
   useKeys([
     ["z", "Zero in every y range, or not", () => set({ zero: view.zero ? null : 1 })],
@@ -49,7 +50,7 @@ export default function Graphs({ run, overview, query }) {
   return html`
     <div class="stack graphs">
       <h1 class="unseen">Graphs of ${visible(run)}</h1>
-      ${(data.steps.length > 0 || splits.length > 1) && html`<${Controls} run=${run} view=${view} splits=${splits} split=${split} marks=${data.markers} unread=${data.unread} />`}
+      ${(data.steps.length > 0 || splits.length > 1) && html`<${Controls} run=${run} view=${view} splits=${splits} split=${split} marks=${data.markers} hasPlain=${data.graphs.some((graph) => graph.lines.some((line) => line.name === PLAIN))} unread=${data.unread} />`}
       <${Happened} run=${run} marks=${data.markers} />
       ${view.sought && html`<${Found} sought=${view.sought} names=${names} pinned=${pinned} />`}
       ${problem && !passes(problem) && html`<${ProblemNote} problem=${problem} retry=${reload} />`}
@@ -73,6 +74,7 @@ function viewOf(query) {
     smoothing: Math.min(0.99, Math.max(0, Number(query.smooth) || 0)),
     zero: query.zero === "1",
     range: query.from && query.to && Number.isFinite(from) && to > from ? [from, to] : null,
+    plain: query.plain === "1",
     closed: (query.closed || "").split(",").filter(Boolean),
     enlarged: query.graph || null,
     beside: query.beside || null,
@@ -99,6 +101,11 @@ function besideOf(graph, name, data) {
   if (!line || SHARED.includes(graph.key)) return NONE;
   const values = placed(line.values, data.steps, new Set(data.unscored), theirs.sparse);
   return [{ name, x: data.steps, values, low: null, high: null, edge: false, dashed: true, colour: "--s8" }];
+}
+
+/** A graph with the lines that the view asks for. */
+function chosen(graph, view) {
+  return view.plain ? graph : { ...graph, lines: graph.lines.filter((line) => line.name !== PLAIN) };
 }
 
 /** A graph as the chart takes it. */
@@ -169,7 +176,7 @@ function Beside({ run, name }) {
   return html`<${Choice} label="Beside" value=${name || ""} options=${options} onChange=${(one) => set({ beside: one || null })} />`;
 }
 
-function Controls({ run, view, splits, split, marks, unread }) {
+function Controls({ run, view, splits, split, marks, hasPlain, unread }) {
   const kinds = Object.keys(MARKS).filter((kind) => marks.some((mark) => mark.kind === kind));
   return html`
     <div class="bar graphs-bar">
@@ -188,6 +195,7 @@ function Controls({ run, view, splits, split, marks, unread }) {
         <output class="graphs-smooth">${view.smoothing ? view.smoothing.toFixed(2) : "off"}</output>
       </label>
       <${Toggle} value=${view.zero} onChange=${(on) => set({ zero: on ? 1 : null })} label="From zero" />
+      ${(hasPlain || view.plain) && html`<${Toggle} value=${view.plain} onChange=${(on) => set({ plain: on ? 1 : null })} label="Plain sum" />`}
       <${Beside} run=${run} name=${view.beside} />
       ${view.range && html`
         <button type="button" class="button" onClick=${() => set({ from: null, to: null })}>

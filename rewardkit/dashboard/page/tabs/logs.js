@@ -552,7 +552,7 @@ function Detail({ run, entryKey, text, close }) {
           <${Metrics} metrics=${one.metrics} />
           <dl class="facts">
             <dt>Took</dt><dd>${one.cached ? "nothing: an earlier score of the same completion" : `${seconds(one.seconds)} in ${counted(one.attempts, "attempt")}`}</dd>
-            <dt>Total</dt><dd>${number(one.total)}, weighted ${number(one.weighted)}, advantage ${number(one.advantage)}</dd>
+            <dt>Reward</dt><dd>${number(one.total)}, advantage ${number(one.advantage)}</dd>
           </dl>
         </div>
         <div class="stack">

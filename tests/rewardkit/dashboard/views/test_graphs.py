@@ -97,7 +97,7 @@ def joined(known: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def test_curves_say_what_the_completions_say(writer: Recorder, opened: OpenRun) -> None:
-    """Means, bands and shares are those of the recorded scores; the total is the plain sum beside the weighted one."""
+    """Means, bands and shares are those of the recorded scores; the total is weighted, beside the plain sum."""
     writer.record(batch([0.0, 1.0, 1.0, 1.0], [0.5, 0.5, 0.5, 0.1]), step=0)
     writer.record(batch([1.0, 1.0, 1.0, 1.0], [0.2, 0.4, 0.6, 0.8]), step=1)
     assert writer.flush()
@@ -111,7 +111,8 @@ def test_curves_say_what_the_completions_say(writer: Recorder, opened: OpenRun) 
     totals = [one.total for one in opened.run.completions(step=0) if one.total is not None]
     assert line(answer, "total_reward", "total")[0] == pytest.approx(statistics.mean(totals))
     assert line(answer, "total_reward_std", "total")[0] == pytest.approx(statistics.stdev(totals), rel=1e-5)
-    assert line(answer, "total_reward", "weighted") == pytest.approx([0.95, 1.25])
+    assert line(answer, "total_reward", "total") == pytest.approx([0.95, 1.25])
+    assert line(answer, "total_reward", "plain sum") == pytest.approx([1.15, 1.5])
     assert line(answer, "flat_groups", "good") == [0.0, 1.0]
     assert line(answer, "time_p50", "good") == [0.25, 0.25]
 
@@ -141,7 +142,7 @@ def test_a_default_is_no_score(writer: Recorder, opened: OpenRun) -> None:
     assert line(answer, "reward/good", "mean")[1] == 0.625, "TRL's rewards/good/mean"
     notes = [[0, "all 4 failed (timeout)"], [1, "1 of 4 stand in for failed calls"]]
     assert graph(answer, "reward/good")["notes"] == notes
-    assert line(answer, "total_reward", "total")[0] == 0.5, "another reward scored"
+    assert line(answer, "total_reward", "total")[0] == 0.25, "another reward scored"
     assert opened.run.series("good") == [(1, 0.625)]
 
 
@@ -153,8 +154,8 @@ def test_a_total_of_defaults_alone_is_none(writer: Recorder, opened: OpenRun) ->
     writer.record(batch([1.0] * 4, [0.5] * 4), step=1)
     assert writer.flush()
     answer = asked(opened)
-    assert line(answer, "total_reward", "total") == [None, 1.5]
-    assert line(answer, "total_reward", "weighted") == [None, 1.25]
+    assert line(answer, "total_reward", "total") == [None, 1.25]
+    assert line(answer, "total_reward", "plain sum") == [None, 1.5]
     assert line(answer, "total_reward_std", "total") == [None, 0.0]
     assert graph(answer, "total_reward")["notes"] == [[0, "no reward that counts gave a score"]]
 
@@ -244,12 +245,12 @@ def test_totals_of_a_long_run_come_in_portions(
     answer = asked(opened)
     assert answer["unread"] == 24
     assert line(answer, "reward/good", "mean") == [1.0] * 40
-    assert line(answer, "total_reward", "total") == [1.5] * 16 + [None] * 24
+    assert line(answer, "total_reward", "total") == [1.25] * 16 + [None] * 24
     while answer["unread"]:
         more = asked(opened, after=answer["mark"])
         assert more["unread"] < answer["unread"]
         answer = joined(answer, more) | {"mark": more["mark"]}
-    assert line(answer, "total_reward", "total") == [1.5] * 40
+    assert line(answer, "total_reward", "total") == [1.25] * 40
 
 
 def test_a_metric_stands_at_the_step_that_it_tells_of(writer: Recorder, opened: OpenRun) -> None:

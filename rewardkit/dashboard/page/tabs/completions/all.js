@@ -8,7 +8,7 @@ import { Score } from "../../parts/completion.js";
 import { Choice } from "../../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { Filters, Line, TOTAL, filterOf, splitsOf } from "./fields.js";
+import { Filters, Line, PlainSums, filterOf, splitsOf, totalColumns } from "./fields.js";
 
 const before = new Map(); // what a page was reached from, by the place after which it begins
 
@@ -31,6 +31,7 @@ export function All({ run, overview, query }) {
     <div class="bar">
       ${splits.length > 1 && html`<${Choice} label="Split" value=${split} options=${splits} onChange=${(next) => go({ query: { split: next, after: null } })} />`}
       <${Filters} rewards=${overview.rewards.map((one) => one.name)} query=${query} />
+      <${PlainSums} query=${query} />
       <span class="push"></span>
       <div class="pager">
         ${place && html`<button type="button" class="button" onClick=${() => go({ query: { after: null } })}>From the start</button>`}
@@ -40,13 +41,13 @@ export function All({ run, overview, query }) {
     </div>
     ${
       data.rows.length
-        ? html`<${Table} label="Completions" columns=${columnsOf(data.rewards)} rows=${data.rows} rowKey=${(row) => row.id} onRow=${open} />`
+        ? html`<${Table} label="Completions" columns=${columnsOf(data.rewards, query)} rows=${data.rows} rowKey=${(row) => row.id} onRow=${open} />`
         : html`<${Empty} title="No completion fits" hint="Clear the filter, or widen it." />`
     }
   `;
 }
 
-function columnsOf(rewards) {
+function columnsOf(rewards, query) {
   return [
     { key: "id", title: "Number", align: "right", className: "narrow", render: (row) => html`<span class="faint">${count(row.id)}</span>` },
     { key: "step", title: "Step", align: "right", render: (row) => count(row.step) },
@@ -54,7 +55,7 @@ function columnsOf(rewards) {
     { key: "prompt", title: "Prompt", align: "right", render: (row) => count(row.prompt) },
     { key: "text", title: "Completion", className: "text-cell", render: (row) => html`<${Line} text=${row.text} />` },
     ...rewards.map(({ key }) => scoreColumn(key)),
-    { key: "total", title: "Total", hint: TOTAL, align: "right", render: (row) => html`<b>${number(row.total)}</b>` },
+    ...totalColumns(query),
     { key: "advantage", title: "Advantage", align: "right", render: (row) => number(row.advantage) },
     { key: "tokens", title: "Tokens", align: "right", render: (row) => count(row.tokens) },
   ];

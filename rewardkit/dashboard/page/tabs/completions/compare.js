@@ -10,7 +10,7 @@ import { Toggle, Turn } from "../../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { scoreColumn } from "./all.js";
-import { Filters, Line, Pager, filterOf } from "./fields.js";
+import { Filters, Line, Pager, PlainSums, filterOf, totalColumns } from "./fields.js";
 
 const MODES = [
   ["text", "Text"],
@@ -241,7 +241,7 @@ function Pane({ side, id, prompt, heard, epochs, mode, marks, onStep, onEpoch, o
         ${!problem && !data && html`<${Loading} rows=${3} label="Loading the completion" />`}
         ${data && html`<${CompletionText} text=${data.completion} mode=${mode} marks=${marks} onRest=${onRest} />`}
       </div>
-      ${data && html`<p class="pane-total"><span class="faint">Total</span> <b>${number(data.total)}</b></p>`}
+      ${data && html`<p class="pane-total"><span class="faint">Reward</span> <b>${number(data.total)}</b></p>`}
     </section>
   `;
 }
@@ -259,7 +259,7 @@ function factsOf({ step, epoch, split, rank, id, truncated, tokens }) {
   return facts.filter(Boolean).join(" · ");
 }
 
-/** Through the epochs; its mean total stands beside each for a first impression. */
+/** Through the epochs; its mean reward stands beside each for a first impression. */
 function EpochSlider({ side, epochs, at, onEpoch }) {
   const { epoch, mean } = epochs[at];
   const words = epoch === null ? "epoch unknown" : `Epoch ${epoch}`;
@@ -274,8 +274,8 @@ function EpochSlider({ side, epochs, at, onEpoch }) {
         step="1"
         value=${at}
         aria-label=${`${NAMES[side]}: epoch`}
-        aria-valuetext=${`${words}, mean total ${number(mean)}`}
-        title=${`mean total ${number(mean)}`}
+        aria-valuetext=${`${words}, mean reward ${number(mean)}`}
+        title=${`mean reward ${number(mean)}`}
         onInput=${(event) => onEpoch(Number(event.target.value))}
         onKeyDown=${own}
       />
@@ -300,6 +300,7 @@ function AllOf({ data, query, sort, rewards }) {
       <div class="bar">
         <h2>All completions</h2>
         <${Filters} rewards=${rewards.map((one) => one.name)} query=${query} />
+        <${PlainSums} query=${query} />
         <span class="push"></span>
         <${Pager} offset=${data.offset} shown=${data.rows.length} limit=${data.limit} of=${data.matched} things="completions" onOffset=${(from) => go({ query: { from: from || null } }, { replace: true })} />
       </div>
@@ -309,7 +310,7 @@ function AllOf({ data, query, sort, rewards }) {
               <div onClickCapture=${note} onKeyDownCapture=${note}>
                 <${Table}
                   label="All completions of this prompt"
-                  columns=${columnsOf(data, ids, view)}
+                  columns=${columnsOf(data, ids, view, query)}
                   rows=${data.rows}
                   rowKey=${(row) => row.id}
                   selected=${ids.right}
@@ -325,13 +326,13 @@ function AllOf({ data, query, sort, rewards }) {
   `;
 }
 
-function columnsOf(data, ids, view) {
+function columnsOf(data, ids, view, query) {
   return [
     { key: "epoch", title: "Epoch", align: "right", first: "up", render: (row) => epochsPassed(row.epoch) },
     { key: "step", title: "Step", align: "right", first: "up", render: (row) => html`${count(row.step)}${row.split === "eval" && html` <span class="chip">eval</span>`}` },
     { key: "text", title: "Completion", sortable: false, className: "text-cell", render: (row) => html`<${Line} text=${row.text} />` },
     ...data.rewards.map(({ key }) => scoreColumn(key)),
-    { key: "total", title: "Total", align: "right", render: (row) => html`<b>${number(row.total)}</b>` },
+    ...totalColumns(query),
     { key: "advantage", title: "Advantage", align: "right", render: (row) => number(row.advantage) },
     { key: "tokens", title: "Tokens", align: "right", hint: "Length of the completion in tokens", render: (row) => html`${count(row.tokens)}${row.truncated && html` <span class="chip is-warn">truncated</span>`}` },
     { key: "view", title: "", label: "View", sortable: false, className: "view-cell", render: (row) => html`<${ViewButtons} row=${row} ids=${ids} view=${view} />` },

@@ -1,13 +1,31 @@
 /** What the lists of completions share: filters by a reward's outcome, pages, and how far a reading came. */
 import { go } from "../../lib/address.js";
-import { count, percent, visible } from "../../lib/format.js";
+import { count, number, percent, visible } from "../../lib/format.js";
 import { html, useEffect } from "../../lib/view.js";
-import { Choice, NumberField, Turn } from "../../parts/fields.js";
+import { Choice, NumberField, Toggle, Turn } from "../../parts/fields.js";
 
 const AGAIN_MS = 60;
 
-/** What the total of a completion is. */
-export const TOTAL = "The plain sum of a completion's scores, without rewards of weight 0";
+/** What the reward of a completion is, and the plain sum beside it. */
+export const TOTAL = "The weighted sum of a completion's scores, as the trainer computes it";
+export const PLAIN = "The sum of a completion's scores without weights, of the rewards that weigh anything";
+
+/** Whether the tables have a column of plain sums, as the address says. */
+export function hasPlain(query) {
+  return query.plain === "1";
+}
+
+/** Adds the column of plain sums, and takes it away. */
+export function PlainSums({ query }) {
+  return html`<${Toggle} value=${hasPlain(query)} onChange=${(on) => go({ query: { plain: on ? 1 : null } }, { replace: true })} label="Plain sums" />`;
+}
+
+/** The columns of the reward and, where it is asked for, of the plain sum. */
+export function totalColumns(query, more = {}) {
+  const total = { key: "total", title: "Reward", hint: TOTAL, align: "right", render: (row) => html`<b>${number(row.total)}</b>`, ...more };
+  const plain = { key: "plain_sum", title: "Plain sum", hint: PLAIN, align: "right", render: (row) => number(row.plain_sum), ...more };
+  return hasPlain(query) ? [total, plain] : [total];
+}
 
 /** The splits in which the run has steps. */
 export function splitsOf(overview) {
@@ -24,11 +42,11 @@ export function filterOf({ reward, status, min, max }) {
   return { reward, status: reward ? status : null, min, max };
 }
 
-/** Filters by one reward's outcome, or by the total. */
+/** Filters by one reward's outcome, or by the weighted sum of all. */
 export function Filters({ rewards, query }) {
   const set = (name) => (value) => filtered({ [name]: value });
   const some = ["reward", "status", "min", "max"].some((name) => query[name]);
-  const options = [["", "the total"], ...rewards.map((name) => [name, visible(name)])];
+  const options = [["", "the reward"], ...rewards.map((name) => [name, visible(name)])];
   return html`
     <${Choice} label="Filter by" value=${query.reward || ""} options=${options} onChange=${(reward) => filtered({ reward, status: reward ? query.status : null })} />
     ${query.reward && html`<${Choice} label="Status" shown=${false} value=${query.status || ""} options=${STATUSES} onChange=${set("status")} />`}

@@ -34,7 +34,7 @@ export function Prompts({ run, query }) {
       <${Search} label="Search in the prompts" value=${query.q || ""} onChange=${(q) => set({ q })} />
       ${data.columns.length > 0 && html`<${ColumnFilter} columns=${data.columns} column=${column} value=${query.val || ""} onChange=${set} />`}
       ${data.columns_left > 0 && html`<span class="faint">${count(data.columns_left)} more columns are not shown</span>`}
-      ${data.rewards.length > 1 && html`<${Choice} label="Scores of" value=${data.reward || ""} options=${[["", "the total"], ...data.rewards.map((name) => [name, visible(name)])]} onChange=${(pby) => set({ pby: pby || null })} />`}
+      ${data.rewards.length > 1 && html`<${Choice} label="Scores of" value=${data.reward || ""} options=${[["", "the reward"], ...data.rewards.map((name) => [name, visible(name)])]} onChange=${(pby) => set({ pby: pby || null })} />`}
       <span class="push"></span>
       <${Pager} offset=${data.offset} shown=${data.rows.length} limit=${data.limit} of=${data.matched} things="prompts" onOffset=${(from) => go({ query: { pfrom: from || null } })} />
     </div>
@@ -61,7 +61,7 @@ function ColumnFilter({ columns, column, value, onChange }) {
 }
 
 function columnsOf({ columns, several_epochs: several, reward }) {
-  const what = reward ? visible(reward) : "total";
+  const what = reward ? visible(reward) : "reward";
   const whose = reward ? `What ${what} scored, in all its versions` : TOTAL;
   return [
     { key: "index", title: "Prompt", align: "right", first: "up", className: "narrow", render: (row) => html`<span class="faint">${row.index}</span>` },
@@ -82,7 +82,7 @@ function columnsOf({ columns, several_epochs: several, reward }) {
   ];
 }
 
-/** What a prompt's totals or scores were at first and at last. */
+/** What a prompt's rewards or scores were at first and at last. */
 const changes = (whose) => [
   { key: "first_mean", title: "First epoch", align: "right", hint: `${whose}: the mean in the first epoch in which it was asked`, render: (row) => number(row.first_mean) },
   { key: "last_mean", title: "Last epoch", align: "right", hint: `${whose}: the mean in the latest epoch in which it was asked, so far`, render: (row) => number(row.last_mean) },

@@ -9,7 +9,7 @@ import { Score } from "../../parts/completion.js";
 import { Choice, Turn } from "../../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { focusRow } from "../../parts/table.js";
-import { Filters, Line, Pager, TOTAL, filterOf, filtered, splitsOf } from "./fields.js";
+import { Filters, Line, PLAIN, Pager, PlainSums, TOTAL, filterOf, filtered, hasPlain, splitsOf } from "./fields.js";
 
 /** One step; the last unless the address names one. */
 export function Step({ run, overview, query }) {
@@ -41,12 +41,13 @@ export function Step({ run, overview, query }) {
       ${splits.length > 1 && html`<${Choice} label="Split" value=${split} options=${splits} onChange=${(next) => go({ query: { split: next, step: null, list: "steps", from: null } })} />`}
       <${Choice} label="First" value=${first} options=${FIRSTS} onChange=${(next) => filtered({ first: next === "best" ? null : next })} />
       <${Filters} rewards=${overview.rewards.map((one) => one.name)} query=${query} />
+      <${PlainSums} query=${query} />
       <span class="push"></span>
       <${Pager} offset=${data.offset} shown=${data.groups.length} limit=${data.limit} of=${data.matched} things="prompts" onOffset=${(from) => go({ query: { from: from || null } })} />
     </div>
     ${
       data.groups.length
-        ? html`<${Groups} data=${data} body=${body} />`
+        ? html`<${Groups} data=${data} plain=${hasPlain(query)} body=${body} />`
         : html`<${Empty} title=${`No completion of step ${data.step} fits`} hint="Clear the filter, or go to another step." />`
     }
   `;
@@ -58,27 +59,28 @@ const FIRSTS = [
   ["spread", "widest apart"],
 ];
 
-function Groups({ data, body }) {
-  const width = data.rewards.length + 4;
+function Groups({ data, plain, body }) {
+  const width = data.rewards.length + (plain ? 5 : 4);
   return html`
     <div class="table-box" role="region" aria-label=${`Completions of step ${data.step}`} tabindex="0" ref=${body}>
       <table class="table groups">
         <thead>
           <tr>
-            <th scope="col" class="right" title=${TOTAL}>Total</th>
+            <th scope="col" class="right" title=${TOTAL}>Reward</th>
+            ${plain && html`<th scope="col" class="right" title=${PLAIN}>Plain sum</th>`}
             <th scope="col">Completion</th>
             ${data.rewards.map(({ key }) => html`<th scope="col" class="right" key=${key}><${Name} name=${key} /></th>`)}
             <th scope="col" class="right">Advantage</th>
             <th scope="col" class="right">Tokens</th>
           </tr>
         </thead>
-        ${data.groups.map((group) => html`<${Group} key=${group.prompt} group=${group} rewards=${data.rewards} width=${width} />`)}
+        ${data.groups.map((group) => html`<${Group} key=${group.prompt} group=${group} rewards=${data.rewards} plain=${plain} width=${width} />`)}
       </table>
     </div>
   `;
 }
 
-function Group({ group, rewards, width }) {
+function Group({ group, rewards, plain, width }) {
   const half = group.rows.length / 2;
   const between = group.completions - group.rows.length;
   return html`
@@ -88,21 +90,21 @@ function Group({ group, rewards, width }) {
           <span class="group-line">
             <button type="button" class="button is-bare" onClick=${() => go({ query: { prompt: group.prompt, from: null } })}>Prompt ${group.prompt}</button>
             <span class="group-text"><${Line} text=${group.text} /></span>
-            <span class="faint">${counted(group.completions, "completion")}, total ${number(group.worst)} to ${number(group.best)}</span>
+            <span class="faint">${counted(group.completions, "completion")}, reward ${number(group.worst)} to ${number(group.best)}</span>
           </span>
         </th>
       </tr>
       ${group.rows.map(
         (row, place) => html`
           ${between > 0 && place === half && html`<tr class="group-between" key="between"><td colspan=${width}>${counted(between, "completion")} between these</td></tr>`}
-          <${GroupRow} key=${row.id} row=${row} rewards=${rewards} />
+          <${GroupRow} key=${row.id} row=${row} rewards=${rewards} plain=${plain} />
         `,
       )}
     </tbody>
   `;
 }
 
-function GroupRow({ row, rewards }) {
+function GroupRow({ row, rewards, plain }) {
   const open = () => go({ query: { prompt: row.prompt, right: row.id, left: null, epoch: null, from: null } });
   const onKeyDown = (event) => {
     if (event.key !== "Enter" || event.target !== event.currentTarget) return;
@@ -112,6 +114,7 @@ function GroupRow({ row, rewards }) {
   return html`
     <tr class="row-opens" tabindex="0" aria-label=${`Completion ${row.id}`} onClick=${() => String(window.getSelection()) || open()} onKeyDown=${onKeyDown}>
       <td class="right"><b>${number(row.total)}</b></td>
+      ${plain && html`<td class="right">${number(row.plain_sum)}</td>`}
       <td class="text-cell"><${Line} text=${row.text} /></td>
       ${rewards.map(({ key }) => html`<td class="right" key=${key}>${row.scores[key] ? html`<${Score} ...${row.scores[key]} />` : html`<span class="faint">–</span>`}</td>`)}
       <td class="right">${number(row.advantage)}</td>
