@@ -12,14 +12,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-from builtin_rewards.reading.thoughts import after_thinking, ends_in_thought, ends_with_opening, strip_frame
+from builtin_rewards.reading.thoughts import Shows, thought_text, without_thoughts
 from rewardkit import CoercionError
-from rewardkit.extending import ROLES, content_text, is_thought, why_no_text
+from rewardkit.extending import ROLES, is_thought, why_no_text
 
-Shows: TypeAlias = Literal["answer", "all"]
-"""What is judged of what a model writes: its answer alone, or its thoughts too."""
 _NOT_IN_A_HEAD = re.compile(r"[^\w.:/-]")
 
 
@@ -66,7 +64,7 @@ def turns_of(text: str | Sequence[Mapping[str, Any]], of: str, shows: Shows = "a
     """Return the turns of a ``"prompt"`` or ``"completion"``: text or chat messages. Raises CoercionError.
 
     ``shows="answer"`` leaves out the thoughts of the assistant's turns, and turns of nothing else, but never the last
-    turn to grade. ``inside`` says that the text begins within a thought; see :func:`leaves_thought_open`.
+    turn to grade. ``inside`` says that the text begins within a thought; see :func:`without_thoughts`.
     """
     if (problem := why_no_text(text)) is not None:
         raise CoercionError(f"{of}: {problem}")
@@ -85,18 +83,6 @@ def turns_of(text: str | Sequence[Mapping[str, Any]], of: str, shows: Shows = "a
     return tuple(visible)
 
 
-def leaves_thought_open(prompt: object) -> bool:
-    """Return whether a completion begins within a thought: the prompt's text ends with its mark, or its last turn."""
-    if isinstance(prompt, str):
-        return ends_with_opening(prompt)
-    last = prompt[-1] if isinstance(prompt, Sequence) and prompt else None
-    return (
-        isinstance(last, Mapping)
-        and last.get("role") == "assistant"
-        and ends_in_thought(content_text(last.get("content")))
-    )
-
-
 def last_text(turns: Turns, role: str) -> str:
     """Return a role's last text; empty if the role says nothing."""
     return next((turn.said for turn in reversed(turns) if turn.role == role and turn.said), "")
@@ -113,31 +99,14 @@ def tools_turn(value: object) -> Turn | None:
 class _Message:
     role: str
     head: str
-    shows: Shows
     parts: list[tuple[str, str]] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     images: list[Image] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
-    thoughts: int = 0
 
     def add_thought(self, text: str) -> None:
-        """Add a thought, or count its characters where only the answer is shown."""
-        if self.shows == "all":
-            self.add_text(text, f"{self.role} thinks")
-        else:
-            self.thoughts += len(text)
-
-    def leave_out_thoughts(self, name_line: str, inside: bool) -> None:
-        """Keep of its own text what stands after thinking."""
-        text = "\n".join(self.texts)
-        answer = after_thinking(text, inside=inside)
-        if answer == text:
-            return
-        if chars := len(strip_frame(text)) - len(answer):
-            self.thoughts, answer = self.thoughts + chars, answer.strip()
-        self.texts, own = [answer] if answer else [], "\n".join(filter(None, (name_line, answer)))
-        others = [part for part in self.parts if part[0] != self.head]
-        self.parts = [*others, (self.head, own)] if own else others
+        """Add a thought under a head of its own, so that it is no part of what is said."""
+        self.add_text(text, f"{self.role} thinks")
 
     def add_text(self, text: str, head: str) -> None:
         """Add a text; texts in a row under one head become one part."""
@@ -160,7 +129,7 @@ class _Message:
             for inner in _to_list(block.get("content") or []):
                 self.add_block(inner, of)
         elif is_thought(block):
-            self.add_thought(_thought_text(block) or "[not shown]")
+            self.add_thought(thought_text(block) or "[not shown]")
         elif text := _first_text(block, "text", "refusal"):
             self.add_text(text, head)
         elif (url := _image_url(block)) is not None:
@@ -182,16 +151,16 @@ def _turn(message: Mapping[str, Any], of: str, where: str, shows: Shows, inside:
     graded = of == "completion" and role == "assistant"
     mark = ", to grade" if graded else ""
     head = f"{role}{name and f' {_safe_name(name)}'}{_id_suffix(message.get('tool_call_id'))}{mark}"
-    name_line = _name_line(name)
-    content = _Message(role, head, shows, [(head, name_line)] if name_line else [])
-    content.add_thought(_first_text(message, "reasoning_content", "reasoning", "thinking"))
-    for block in _to_list(message.get("content") or message.get("refusal") or []):
-        if is_thought(message) and isinstance(block, str | Mapping):
-            content.add_thought(block if isinstance(block, str) else _thought_text(block))
-        else:
-            content.add_block(block, head)
+    content = _Message(role, head, [(head, line)] if (line := _name_line(name)) else [])
+    thoughts = 0
     if shows == "answer" and role == "assistant":
-        content.leave_out_thoughts(name_line, inside)
+        message, thoughts = without_thoughts(message, inside=inside)
+    content.add_thought(_first_text(message, "reasoning_content", "reasoning", "thinking"))
+    if is_thought(message):
+        content.add_thought(thought_text(message))
+        message = {**message, "content": None}
+    for block in _to_list(message.get("content") or message.get("refusal") or []):
+        content.add_block(block, head)
     if message.get("audio"):
         content.unseen.append("audio")
     calls = [(f"{role} calls {call}{mark}", arguments) for call, arguments in _tool_calls(message)]
@@ -203,14 +172,8 @@ def _turn(message: Mapping[str, Any], of: str, where: str, shows: Shows, inside:
         bool(calls) or role in ("tool", "function") or any(part.startswith("tool") for part, _ in content.parts),
         tuple(content.unseen),
         graded,
-        content.thoughts,
+        thoughts,
     )
-
-
-def _thought_text(block: Mapping[str, Any]) -> str:
-    """Return the text of a thought, which stands in one of these keys, as text or as blocks."""
-    values = (block.get(key) for key in ("thinking", "reasoning", "text", "summary", "content"))
-    return next((text for value in values if isinstance(value, str | list) and (text := content_text(value))), "")
 
 
 def _first_text(mapping: Mapping[str, Any], *keys: str) -> str:

@@ -15,16 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Never, TypeVar
 
 from builtin_rewards.judge.column_coercion import PASSAGES, rubric_annotation
-from builtin_rewards.judge.conversation import (
-    Image,
-    Shows,
-    Turn,
-    Turns,
-    last_text,
-    leaves_thought_open,
-    tools_turn,
-    turns_of,
-)
+from builtin_rewards.judge.conversation import Image, Turn, Turns, last_text, tools_turn, turns_of
 from builtin_rewards.judge.endpoint.client import StandIn
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
@@ -36,6 +27,7 @@ from builtin_rewards.judge.prompt import MAX_CHARS, Template, Value, omitted_cha
 from builtin_rewards.judge.rubric import Rubric
 from builtin_rewards.judge.settings import AskingSettings, JudgeSettings, check, check_names
 from builtin_rewards.judge.templates import builtin_template, of_conversations
+from builtin_rewards.reading.thoughts import Shows, leaves_thought_open
 from rewardkit import Kind, RewardOptions, Rollout
 from rewardkit.extending import CallContext, Versioned, check_rollouts, turns
 

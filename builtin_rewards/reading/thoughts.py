@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from rewardkit.extending import content_text, is_thought
+
+Shows: TypeAlias = Literal["answer", "all"]
+"""What a model of judgement is shown of what a model wrote: its answer alone, or its thoughts too."""
 
 _PIPED = """
 end im_end endoftext end_of_text end_of_turn end_of_sentence end_of_document eot_id eom_id eot eom eos EOT return call
@@ -30,6 +37,7 @@ _MARK = re.compile(  # the marks of thoughts, none of them right behind a backti
     r"|(?P<fence>(?<=^`)``[^\n`]*\n(?>(?!```)[^\n]*\n)*+```[ \t]*$))",
     re.IGNORECASE | re.MULTILINE,
 )
+_THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")  # of messages, by server
 _BARE_CHANNEL, _BARE_FINAL = "analysis", "assistantfinal"  # the rest of gpt-oss's channels without its special tokens
 
 
@@ -38,6 +46,11 @@ def strip_frame(text: str) -> str:
     text = text.removeprefix("\ufeff")
     padding = _PADDING.match(text[::-1])
     return text[: len(text) - padding.end()] if padding else text
+
+
+def is_mark(text: str) -> bool:
+    """Return whether a text is one mark of a thought's beginning or end."""
+    return _MARK.fullmatch(text) is not None
 
 
 def begins_in_thought(text: str) -> bool:
@@ -65,12 +78,19 @@ def after_thinking(text: str, *, inside: bool = False) -> str:
     the prompt: with ``inside`` it is there, and a text without an end is a thought as a whole. A mark right behind a
     backtick, or in a code fence outside a thought, does not count.
     """
-    text = strip_frame(text)
-    if text.startswith(_BARE_CHANNEL) and _BARE_FINAL in text:
-        text = text.rpartition(_BARE_FINAL)[2]
-        inside = False
-    start, opening = _answer_bounds(text, inside)
-    return text[start:opening]
+    start, stop = _answer_span(text, inside)
+    return text[start:stop]
+
+
+def _answer_span(text: str, inside: bool) -> tuple[int, int]:
+    """Return where the answer of :func:`after_thinking` begins and ends."""
+    framed = strip_frame(text)
+    offset = int(text.startswith("\ufeff"))
+    if framed.startswith(_BARE_CHANNEL) and _BARE_FINAL in framed:
+        cut = framed.rindex(_BARE_FINAL) + len(_BARE_FINAL)
+        framed, offset, inside = framed[cut:], offset + cut, False
+    start, opening = _answer_bounds(framed, inside)
+    return offset + start, offset + (len(framed) if opening is None else opening)
 
 
 def _answer_bounds(text: str, inside: bool) -> tuple[int, int | None]:
@@ -89,3 +109,76 @@ def _answer_bounds(text: str, inside: bool) -> tuple[int, int | None]:
         elif mark["fence"] and opening is not None:
             position = mark.start() + 1
     return start, opening
+
+
+class Answer(NamedTuple):
+    """An assistant's message without its thoughts, and how many characters these had."""
+
+    message: dict[str, Any]
+    thoughts: int
+
+
+def without_thoughts(message: Mapping[str, Any], *, inside: bool = False) -> Answer:
+    """Return an assistant's message without fields, blocks and text of thoughts, as :func:`after_thinking` reads it.
+
+    ``inside`` says that it begins within a thought; see :func:`leaves_thought_open`.
+    """
+    fields = {name: value for name, value in message.items() if name not in _THOUGHT_FIELDS}
+    thoughts = sum(len(thought_text({name: message[name]})) for name in message.keys() - fields.keys())
+    content = message.get("content")
+    if is_thought(message):
+        return Answer({**fields, "content": ""}, thoughts + len(thought_text(message)))
+    blocks: list[Any] = [*content] if isinstance(content, list | tuple) else [content]
+    are_thoughts = [isinstance(block, Mapping) and is_thought(block) for block in blocks]
+    hidden = [block for block, is_hidden in zip(blocks, are_thoughts, strict=True) if is_hidden]
+    visible = [block for block, is_hidden in zip(blocks, are_thoughts, strict=True) if not is_hidden]
+    text = "".join(_text_of(block) for block in visible)
+    start, stop = _answer_span(text, inside)
+    in_text = len(strip_frame(text)) - (stop - start)
+    if in_text:
+        answer = text[start:stop].strip()
+        start = text.index(answer, start)
+        stop = start + len(answer)
+    if (start, stop) != (0, len(text)):
+        visible = _sliced(visible, start, stop)
+    thoughts += in_text + sum(len(thought_text(block)) or 1 for block in hidden)
+    if isinstance(content, list | tuple):
+        return Answer({**fields, "content": visible}, thoughts)
+    return Answer({**fields, **({"content": visible[0] if visible else ""} if "content" in fields else {})}, thoughts)
+
+
+def _sliced(blocks: Sequence[Any], start: int, stop: int) -> list[Any]:
+    """Return blocks with the characters of their joined text from start to stop; without those that lose all of it."""
+    result, offset = list[Any](), 0
+    for block in blocks:
+        text = _text_of(block)
+        part = text[max(0, start - offset) : max(0, stop - offset)]
+        offset += len(text)
+        if not text:
+            result.append(block)
+        elif part:
+            result.append(part if isinstance(block, str) else {**block, "text": part})
+    return result
+
+
+def _text_of(block: object) -> str:
+    text = block.get("text") if isinstance(block, Mapping) else block
+    return text if isinstance(text, str) else ""
+
+
+def thought_text(part: Mapping[str, Any]) -> str:
+    """Return the text of a thought, a block or a message; empty where it has none, as a redacted one."""
+    for name in ("thinking", "reasoning", "reasoning_content", "text", "summary", "content"):
+        if isinstance(value := part.get(name), str | list | tuple) and (text := content_text(value)):
+            return text
+    return ""
+
+
+def leaves_thought_open(prompt: object) -> bool:
+    """Return whether a completion begins within a thought: the prompt's text ends with its mark, or its last turn."""
+    if isinstance(prompt, str):
+        return ends_with_opening(prompt)
+    last = prompt[-1] if isinstance(prompt, Sequence) and prompt else None
+    if not isinstance(last, Mapping) or last.get("role") != "assistant":
+        return False
+    return ends_in_thought(content_text(last.get("content")))

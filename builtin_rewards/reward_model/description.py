@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from builtin_rewards.reading.thoughts import Shows
 from rewardkit import ConfigError
 
 DESCRIPTION_FILE = "reward_model.json"
@@ -69,6 +70,7 @@ class RewardModelDescription(BaseModel):
         max_length: Tokens of prompt and completion that it was trained with at most.
         base: The model that it was trained from.
         step_separator: What stands between the steps of a completion that is one text.
+        shows: What it was trained on of what a model wrote: its answer alone, or with ``all`` its thoughts too.
         aggregate: How tokens or steps become a score; ``None`` where there is one logit a sequence.
         reference: The scores of held-out completions.
         center: What is to be subtracted from a score for a mean of 0.
@@ -82,6 +84,7 @@ class RewardModelDescription(BaseModel):
     max_length: int | None = Field(default=None, ge=1)
     base: str = ""
     step_separator: str = "\n"
+    shows: Shows = "answer"
     aggregate: Aggregation | None = None
     reference: ScoreReference | None = None
     center: _Finite = 0.0

@@ -3,7 +3,8 @@
 The tokenizer's chat template joins the two where it has one. A tokenizer without a template that marks pairs, as
 BERT's does, gets them as a pair; any other gets a transcript with the speakers' names. The form ``"plain"`` is for
 checkpoints that others trained on pasted text. A text that is too long loses the beginning of its prompt, never any of
-its completion.
+its completion. Thoughts are left out, and special tokens that a completion spells are text; see
+:mod:`~builtin_rewards.reward_model.spelled_tokens`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from builtin_rewards.reading.thoughts import Shows, leaves_thought_open, strip_frame, without_thoughts
+from builtin_rewards.reward_model.spelled_tokens import SpelledTokens
 from rewardkit import DataError
 
 if TYPE_CHECKING:
@@ -36,6 +39,7 @@ class EncodedText:
         step_ends: The place in ``ids`` of each step's last token; empty where no steps were given.
         cut: Tokens of the prompt that were left out at its beginning.
         excess: Tokens by which the text is still too long, without any of its prompt; 0 where it fits.
+        thoughts: Characters of thoughts that were left out.
     """
 
     ids: tuple[int, ...]
@@ -43,6 +47,7 @@ class EncodedText:
     step_ends: tuple[int, ...] = ()
     cut: int = 0
     excess: int = 0
+    thoughts: int = 0
 
 
 class _Layout(NamedTuple):
@@ -64,8 +69,12 @@ def encode_text(
     max_length: int | None = None,
     steps: Sequence[str] = (),
     form: TextForm = "chat",
+    shows: Shows = "answer",
 ) -> EncodedText:
     """Return the tokens of a prompt with a completion.
+
+    A special token that the completion, or an earlier turn of the assistant, spells is text: no turn begins or ends
+    with it. Stop tokens at the completion's end are left out, and the form's own stand there.
 
     Args:
         tokenizer: A fast one: only these say which characters a token stands for.
@@ -77,25 +86,60 @@ def encode_text(
         form: ``"chat"`` joins the two by the chat template, as a pair or as a transcript. ``"plain"`` is the prompt's
             text, the completion's and the end token, with the tokenizer's own special tokens: what TRL's
             ``RewardTrainer`` makes of rows of text.
+        shows: ``"answer"`` leaves out the thoughts of the assistant's turns, ``"all"`` reads them too.
 
     Raises:
         DataError: The completion is empty, a step is not in it, two steps end in the same token, or the form is
             ``"plain"`` and there are several messages to join.
     """
+    messages = messages_of(prompt, completion, shows)
+    return encode_messages(tokenizer, messages, max_length=max_length, steps=steps, form=form)
+
+
+class Messages(NamedTuple):
+    """The messages of a prompt and a completion as they are read, and the characters of thoughts that are left out."""
+
+    questions: _Messages
+    answers: _Messages
+    thoughts: int
+
+
+def messages_of(prompt: Turns, completion: Turns, shows: Shows) -> Messages:
+    """Return the messages of a prompt and a completion, without the assistant's thoughts unless ``shows="all"``."""
     questions = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
     answers = [{"role": "assistant", "content": completion}] if isinstance(completion, str) else list(completion)
+    if shows == "all":
+        return Messages(questions, answers, 0)
+    questions, _ = _leave_out_thoughts(questions)
+    return Messages(questions, *_leave_out_thoughts(answers, inside=leaves_thought_open(prompt)))
+
+
+def encode_messages(
+    tokenizer: PreTrainedTokenizerBase,
+    messages: Messages,
+    *,
+    max_length: int | None = None,
+    steps: Sequence[str] = (),
+    form: TextForm = "chat",
+) -> EncodedText:
+    """Return the tokens of messages; see :func:`encode_text`."""
+    questions, answers, thoughts = messages
     if not any(message_text(message).strip() or message.get("tool_calls") for message in answers):
-        raise DataError("the completion is empty")
+        reason = ": nothing follows its thinking" if thoughts else ""
+        raise DataError(f"the completion is empty{reason}")
+    spelled = SpelledTokens.of(tokenizer)
+    questions = [spelled.hide(message) if message.get("role") == "assistant" else message for message in questions]
+    answers = [spelled.hide(_without_stop_tokens(tokenizer, message)) for message in answers]
     is_pair = tokenizer.cls_token is not None and tokenizer.sep_token is not None
     if form == "chat" and not tokenizer.chat_template and is_pair:
-        layout = _pair(tokenizer, questions, answers)
+        layout = _pair(tokenizer, spelled, questions, answers)
     else:
         join = _paste if form == "plain" else _apply_template if tokenizer.chat_template else _write_transcript
-        layout = _locate(tokenizer, *join(tokenizer, questions, answers), special=form == "plain")
+        layout = _locate(tokenizer, spelled, *join(tokenizer, questions, answers), special=form == "plain")
     ids, prompt_length = layout.ids, layout.prompt_length
     if prompt_length >= len(ids):
         raise DataError("the completion has no tokens")
-    step_ends = _step_ends(layout, steps)
+    step_ends = _step_ends(layout, steps, has_thoughts=thoughts > 0)
     excess = max(0, len(ids) - max_length) if max_length else 0
     head, tail = layout.margins
     cut = min(excess, max(0, prompt_length - head - tail))
@@ -105,22 +149,48 @@ def encode_text(
         step_ends=tuple(end - cut for end in step_ends),
         cut=cut,
         excess=excess - cut,
+        thoughts=thoughts,
     )
 
 
-def _pair(tokenizer: PreTrainedTokenizerBase, questions: _Messages, answers: _Messages) -> _Layout:
+def _leave_out_thoughts(messages: _Messages, *, inside: bool = False) -> tuple[_Messages, int]:
+    """Return messages without the assistant's thoughts, and how many characters these had."""
+    result, thoughts = [], 0
+    for number, message in enumerate(messages):
+        if message.get("role", "assistant") == "assistant":
+            message, chars = without_thoughts(message, inside=inside and not number)
+            thoughts += chars
+        result.append(message)
+    return result, thoughts
+
+
+def _without_stop_tokens(tokenizer: PreTrainedTokenizerBase, message: Mapping[str, Any]) -> Mapping[str, Any]:
+    content = message.get("content")
+    if not isinstance(content, str):
+        return message
+    return {**message, "content": strip_frame(content).removesuffix(tokenizer.eos_token or "")}
+
+
+def _pair(
+    tokenizer: PreTrainedTokenizerBase, spelled: SpelledTokens, questions: _Messages, answers: _Messages
+) -> _Layout:
     """Return prompt and completion apart, with the marks of a tokenizer for pairs such as BERT's around them."""
     question, text = (message_text(side[0]) if len(side) == 1 else _transcript(side) for side in (questions, answers))
-    (question_ids, _), (answer_ids, spans) = _tokens(tokenizer, question), _tokens(tokenizer, text)
+    question_ids, _ = _tokens(tokenizer, spelled, question)
+    answer_ids, spans = _tokens(tokenizer, spelled, text)
+    text = spelled.restore(text)
     mark = tokenizer.sep_token_id
     ids = [tokenizer.cls_token_id, *question_ids, mark, *answer_ids, mark]
     prompt_length = len(question_ids) + 2
     return _Layout(ids, [*[_NO_SPAN] * prompt_length, *spans, _NO_SPAN], text, 0, prompt_length, margins=(1, 1))
 
 
-def _locate(tokenizer: PreTrainedTokenizerBase, text: str, start: int, *, special: bool) -> _Layout:
+def _locate(
+    tokenizer: PreTrainedTokenizerBase, spelled: SpelledTokens, text: str, start: int, *, special: bool
+) -> _Layout:
     """Return the tokens of one text whose completion starts at a character, with the length of its prompt."""
-    ids, spans = _tokens(tokenizer, text, special=special)
+    ids, spans = _tokens(tokenizer, spelled, text, special=special)
+    start, text = len(spelled.restore(text[:start])), spelled.restore(text)
     prompt_length = next((index for index, (_, last) in enumerate(spans) if last > start), len(ids))
     has_start_token = bool(ids) and ids[0] in {tokenizer.bos_token_id, tokenizer.cls_token_id}
     return _Layout(ids, spans, text, start, prompt_length, margins=(int(has_start_token), 0))
@@ -171,18 +241,16 @@ def message_text(message: Mapping[str, Any]) -> str:
 
 
 def _tokens(
-    tokenizer: PreTrainedTokenizerBase, text: str, *, special: bool = False
+    tokenizer: PreTrainedTokenizerBase, spelled: SpelledTokens, text: str, *, special: bool = False
 ) -> tuple[list[int], list[tuple[int, int]]]:
     """Return a text's tokens and the characters of each, none for special ones; refuse a slow tokenizer."""
     if not tokenizer.is_fast:
         raise DataError("the tokenizer is a slow one, which does not say where its tokens are; give a fast one")
-    options = {"return_offsets_mapping": True, "truncation": False, "verbose": False}
     try:
-        encoding = tokenizer(text, add_special_tokens=special, **options)
+        ids, spans = spelled.encode(text, special=special)
     except Exception as error:  # half of a surrogate pair is no text to it, and its error does not say so
         raise DataError(_why_no_tokens(text, error)) from error
-    spans = [(first, last) if first < last else _NO_SPAN for first, last in encoding["offset_mapping"]]
-    return list(encoding["input_ids"]), spans
+    return ids, [(first, last) if first < last else _NO_SPAN for first, last in spans]
 
 
 def _why_no_tokens(text: str, error: Exception) -> str:
@@ -195,7 +263,7 @@ def _why_no_tokens(text: str, error: Exception) -> str:
     return f"the tokenizer refuses it: {type(error).__name__}: {error}"
 
 
-def _step_ends(layout: _Layout, steps: Sequence[str]) -> list[int]:
+def _step_ends(layout: _Layout, steps: Sequence[str], *, has_thoughts: bool) -> list[int]:
     """Return the index of each step's last token, in order; raise DataError for a step that is not there."""
     ends: list[int] = []
     start, spans = layout.start, layout.spans
@@ -204,7 +272,8 @@ def _step_ends(layout: _Layout, steps: Sequence[str]) -> list[int]:
         if not content:
             raise DataError(f"step {number} is empty")
         if (match := layout.text.find(content, start)) < 0:
-            raise DataError(f"step {number} is not in the completion: {content[:60]!r}")
+            hint = "; its thoughts are left out, unless shows='all'" if has_thoughts else ""
+            raise DataError(f"step {number} is not in the completion: {content[:60]!r}{hint}")
         start = match + len(content)
         end = max(index for index in range(layout.prompt_length, len(spans)) if 0 <= spans[index][0] < start)
         if ends and end <= ends[-1]:

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar, get_args
 
+from builtin_rewards.reading.thoughts import Shows
 from builtin_rewards.reward_model.description import Aggregation
 from builtin_rewards.reward_model.encoding import TextForm
 from builtin_rewards.reward_model.loading import DTYPES, check_folder, leaves_form_open
@@ -262,6 +263,8 @@ class RewardModelReward(Reward[..., Any]):
         text_form: ``"chat"`` joins prompt and completion by the chat template, as a pair or as a transcript;
             ``"plain"`` pastes them, as TRL's ``RewardTrainer`` does with rows of text. By default ``"chat"``, but
             ``"plain"`` for another's checkpoint whose tokenizer has neither a template nor marks of pairs.
+        shows: ``"answer"`` scores a completion without its thoughts, ``"all"`` with them; by default as trained, which
+            is the answer alone unless the training says ``all``.
         pad_token: The padding token, for a tokenizer that names no such token.
         base: The base of an adapter, where it is no longer where its file says.
         token_budget: Tokens of one forward at most, padding included; by default 16,384 on a GPU and 2,048 on a CPU.
@@ -292,6 +295,7 @@ class RewardModelReward(Reward[..., Any]):
         steps_column: str | None = None,
         read_at: str = "trained",
         text_form: TextForm | None = None,
+        shows: Shows | None = None,
         pad_token: str | None = None,
         base: str | None = None,
         token_budget: int | None = None,
@@ -312,6 +316,7 @@ class RewardModelReward(Reward[..., Any]):
         _check_choice("steps", steps, _STEPS)
         _check_choice("read_at", read_at, ("trained", "last"))
         _check_choice("text_form", text_form, (None, *get_args(TextForm)))
+        _check_choice("shows", shows, (None, *get_args(Shows)))
         _check_minimum("max_length", max_length, 1)
         _check_minimum("token_budget", token_budget, 1)
         _check_minimum("wait_ms", wait_ms, 0)
@@ -326,7 +331,7 @@ class RewardModelReward(Reward[..., Any]):
             folders=folders, device=device, dtype=dtype, max_length=max_length, pad_token=pad_token,
             truncation=truncation, read_at=read_at, normalize=normalize, aggregate=aggregate, reduce=reduce,
             spread=spread, steps=steps, step_separator=step_separator, token_budget=token_budget,
-            text_form=text_form,
+            text_form=text_form, shows=shows,
         )  # fmt: skip
         options = RewardOptions(
             name=name or folders[0].path.resolve().name, timeout_s=timeout_s, default=default,

@@ -12,9 +12,17 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from builtin_rewards.reading.thoughts import Shows
 from builtin_rewards.reward_model.calibration import sigmoids
 from builtin_rewards.reward_model.description import DESCRIPTION_FILE, ScoreReference
-from builtin_rewards.reward_model.encoding import EncodedText, TextForm, Turns, encode_text, message_text
+from builtin_rewards.reward_model.encoding import (
+    EncodedText,
+    TextForm,
+    Turns,
+    encode_messages,
+    message_text,
+    messages_of,
+)
 from builtin_rewards.reward_model.loading import CheckedFolder, LoadedMember, load_members
 from rewardkit import ConfigError, DataError, InfrastructureError
 
@@ -69,6 +77,7 @@ class ScorerSettings:
     step_separator: str | None = None
     token_budget: int | None = None
     text_form: TextForm | None = None
+    shows: Shows | None = None
 
 
 class ModelScorer:
@@ -149,13 +158,17 @@ class ModelScorer:
 
     def _encode(self, member: LoadedMember, text: Text) -> EncodedText:
         """Return the tokens of a text, cut by the rule; raise DataError where it has no content or does not fit."""
-        texts = _assistant_texts(text.completion)
+        shows = self.settings.shows or member.folder.description.shows
+        messages = messages_of(text.prompt, text.completion, shows)
+        texts = _assistant_texts(messages.answers)
         if not any(part.strip() for part in texts):
-            raise DataError("the completion has no text; give default= a score for such completions, or filter them")
+            behind = " behind its thoughts" if messages.thoughts else ""
+            fix = "give default= a score for such completions, or filter them"
+            raise DataError(f"the completion has no text{behind}; {fix}")
         steps = self._steps(member, text, texts) if member.folder.kind == "prm" else ()
         rule, limit = self.settings.truncation, member.max_length
         form = self.settings.text_form or self._form_of(member)
-        row = encode_text(member.tokenizer, text.prompt, text.completion, max_length=limit, steps=steps, form=form)
+        row = encode_messages(member.tokenizer, messages, max_length=limit, steps=steps, form=form)
         if row.cut and rule == "error":
             raise DataError(
                 f"{len(row.ids) + row.cut} tokens, of which {limit} fit; raise max_length or truncation='prompt'"
@@ -167,7 +180,8 @@ class ModelScorer:
                 f"the completion alone is {row.excess} tokens longer than the {limit} that fit; raise max_length, "
                 "shorten completions, or cut their ends with truncation='completion'"
             )
-        return EncodedText(row.ids[:limit], min(row.prompt_length, limit - 1), (), row.cut + row.excess)
+        prompt_length = min(row.prompt_length, limit - 1)
+        return EncodedText(row.ids[:limit], prompt_length, (), row.cut + row.excess, thoughts=row.thoughts)
 
     def _steps(self, member: LoadedMember, text: Text, texts: list[str]) -> tuple[str, ...]:
         """Return a completion's steps as the settings divide it, no blank ones; raise DataError if none is left."""
@@ -255,6 +269,8 @@ class ModelScorer:
         metrics = {"tokens": float(len(row.ids))}
         if row.cut:
             metrics["cut_tokens"] = float(row.cut)
+        if row.thoughts:
+            metrics["left_out/thoughts"] = float(row.thoughts)
         if not member.folder.tokenwise:
             value = float(logits[0])
             value = float(sigmoids(np.array(value))) if member.folder.kind == "orm" else value

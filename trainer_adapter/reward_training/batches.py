@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from builtin_rewards.reading.thoughts import Shows
 from builtin_rewards.reward_model import EncodedText, ModelKind, encode_text
 from rewardkit import ConfigError, DataError
 from rewardkit.extending import InvalidRows
@@ -49,8 +50,9 @@ def fit_groups(
     *,
     refuse: bool = False,
     invalid: InvalidRows | None = None,
+    shows: Shows = "answer",
 ) -> Fitted:
-    """Return groups as tokens, of which no text has more than ``max_length``.
+    """Return groups as tokens, of which no text has more than ``max_length``; thoughts only with ``shows="all"``.
 
     A prompt is cut at its beginning. A completion that does not fit without it is left out, or a DataError. One that
     cannot be made tokens is a DataError, unless ``invalid`` leaves its rows out.
@@ -59,7 +61,7 @@ def fit_groups(
     invalid = invalid or InvalidRows()
     prompts_cut = completions_dropped = groups_dropped = 0
     for whole in groups:
-        group, texts = _encode_group(tokenizer, whole, max_length, invalid)
+        group, texts = _encode_group(tokenizer, whole, max_length, invalid, shows)
         if group is None:
             continue
         fits = [index for index, text in enumerate(texts) if not text.excess]
@@ -87,14 +89,14 @@ def fit_groups(
 
 
 def _encode_group(
-    tokenizer: PreTrainedTokenizerBase, group: LabelledGroup, max_length: int, invalid: InvalidRows
+    tokenizer: PreTrainedTokenizerBase, group: LabelledGroup, max_length: int, invalid: InvalidRows, shows: Shows
 ) -> tuple[LabelledGroup | None, list[EncodedText]]:
     """Return a group with the tokens of its completions, without those left out; ``None`` where nothing is left."""
     texts: dict[int, EncodedText] = {}
     errors: list[DataError] = []
     for index in range(len(group.completions)):
         try:
-            texts[index] = _encode(tokenizer, group, index, max_length)
+            texts[index] = _encode(tokenizer, group, index, max_length, shows)
         except DataError as error:
             errors.append(error)
     rest = _only(group, [*texts])
@@ -104,10 +106,12 @@ def _encode_group(
     return rest, [*texts.values()]
 
 
-def _encode(tokenizer: PreTrainedTokenizerBase, group: LabelledGroup, index: int, max_length: int) -> EncodedText:
-    steps = group.steps[index] if group.steps else ()
+def _encode(
+    tokenizer: PreTrainedTokenizerBase, group: LabelledGroup, index: int, max_length: int, shows: Shows
+) -> EncodedText:
+    steps, completion = group.steps[index] if group.steps else (), group.completions[index]
     try:
-        return encode_text(tokenizer, group.prompt, group.completions[index], max_length=max_length, steps=steps)
+        return encode_text(tokenizer, group.prompt, completion, max_length=max_length, steps=steps, shows=shows)
     except DataError as error:
         raise DataError(f"{group.where}: {error}") from error.__cause__
 

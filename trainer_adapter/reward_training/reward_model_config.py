@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator, model_validator
 
+from builtin_rewards.reading.thoughts import Shows
 from builtin_rewards.reward_model import Aggregation, ModelKind
 from rewardkit import ConfigError
 from rewardkit.extending import RowHandling
@@ -94,6 +95,8 @@ class RewardModelConfig(TrainingConfig):
     """Completions in one ranking; null is as many as a row, or a prompt, has."""
     step_separator: str = Field(default="\n", min_length=1)
     """What separates the steps of a completion that is one text."""
+    shows: Shows = "answer"
+    """What is read of what a model wrote: `answer` alone, or `all`, its thoughts too."""
     aggregate: Aggregation | None = None
     """How tokens or steps become one score; null is `last` for `orm`, `min` for `prm`."""
     center: Number = Field(default=0.0, ge=0)

@@ -201,7 +201,7 @@ def _prepare(config: RewardModelConfig, split: HeldOut, invalid: InvalidRows) ->
     tokenizer = load_tokenizer(config.base_model)
     length = token_limit(config.base_model, config.max_length)
     refuse = config.over_long == "refuse"
-    options: dict[str, Any] = {"refuse": refuse, "invalid": invalid}
+    options: dict[str, Any] = {"refuse": refuse, "invalid": invalid, "shows": config.shows}
     training = fit_groups(tokenizer, split.training, length, **options)
     measured = fit_groups(tokenizer, split.measured, length, **options) if split.measured else None
     if invalid.count:
@@ -248,6 +248,7 @@ def _describe(config: RewardModelConfig, prepared: _Prepared, result: RewardMode
         max_length=prepared.max_length,
         base=config.base_model,
         step_separator=config.step_separator,
+        shows=config.shows,
         aggregate=config.aggregation,
         reference=result.reference,
         center=result.reference.mean if is_of_pairs else 0.0,

@@ -121,7 +121,7 @@ def test_no_plea_in_a_thought_moves_a_score(kind: str, lane: str) -> None:
         *outcomes, _, alone = runtime.score(rollouts)[judge.name]
     assert alone.score is not None
     assert [alone.score] * len(outcomes) == [outcome.score for outcome in outcomes]
-    assert [True] * len(outcomes) == [outcome.metrics["left_out/thoughts"] >= 11 for outcome in outcomes]
+    assert [True] * len(outcomes) == [outcome.metrics["left_out/thoughts"] > 0 for outcome in outcomes]
     assert "left_out/thoughts" not in alone.metrics
     if judge.kind.value == "single":
         called: Score = judge(prompt=PROMPT, completion=INLINE["a tag"], **COLUMNS)
