@@ -6,6 +6,7 @@ from random import Random
 
 from rewardkit.renderings.closed_forms import MultipleOfPi, RootNumber
 from rewardkit.renderings.collections import NumberMatrix, NumberSet, Point
+from rewardkit.renderings.documents import JsonDocument, ToolCalls
 from rewardkit.renderings.functions import FunctionTerm, LineQuotient
 from rewardkit.renderings.intervals import NumberRange
 from rewardkit.renderings.moments import Angle, CalendarDay, ClockTime
@@ -33,6 +34,8 @@ KINDS: tuple[type[Value], ...] = (
     LineQuotient,
     ChoiceLetter,
     TruthWord,
+    ToolCalls,
+    JsonDocument,
     Polynomial,
     PhraseList,
     Phrase,

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from labelled_pairs import disagreements, draw_pairs, frame_answer, frame_marked
+from labelled_pairs import disagreements, draw_pairs, frame_answer, frame_document, frame_marked
 
 from builtin_rewards.consistency import self_consistency
 from builtin_rewards.matching import (
@@ -23,9 +23,12 @@ from builtin_rewards.matching import (
     token_f1,
 )
 from builtin_rewards.math import math_answer, numeric_close
+from builtin_rewards.structured import json_fields
+from builtin_rewards.tools import tool_call
 from rewardkit import Reward
 from rewardkit.renderings.closed_forms import MultipleOfPi, RootNumber
 from rewardkit.renderings.collections import NumberSet, Point
+from rewardkit.renderings.documents import JsonDocument, ToolCalls
 from rewardkit.renderings.intervals import NumberRange
 from rewardkit.renderings.kinds import KINDS, read_value
 from rewardkit.renderings.numbers import PlainNumber
@@ -42,7 +45,8 @@ _BRACKETS = frozenset(
 # Terms are looked for as they stand, whatever else a completion says.
 _LITERAL = frozenset(("words", name) for name in ("with a second answer", "in text", "in bold", "with a full stop"))
 # Several answers, and what is joined with "or", are no consistent answer.
-_ONE_ANSWER = tuple(kind for kind in KINDS if kind not in (NumberSet, NumberRange, PhraseList))
+_DOCUMENTS = (JsonDocument, ToolCalls)
+_ONE_ANSWER = tuple(kind for kind in KINDS if kind not in (NumberSet, NumberRange, PhraseList, *_DOCUMENTS))
 
 Verdict = Callable[[str, str], bool | None]  # of a completion and a gold; None where the reward skips them
 
@@ -72,10 +76,11 @@ class Case:
     frame: Callable[[Writing, Random], str] = frame_answer
     left_out: frozenset[tuple[str, str]] = field(default=frozenset())
     only_usual: bool = False
+    usual_golds: bool = False
 
 
 CASES = [
-    Case("math_answer", _by(math_answer), [kind for kind in KINDS if kind is not PhraseList]),
+    Case("math_answer", _by(math_answer), [kind for kind in KINDS if kind not in (PhraseList, *_DOCUMENTS)]),
     # In a sentence, words behind a comma end an answer.
     Case("math_answer, lists of words", _by(math_answer), (PhraseList,), frame_marked),
     Case("set_f1", _by(set_f1), (PhraseList,), frame_marked),
@@ -110,6 +115,8 @@ CASES = [
     Case("multiple_choice", _by(multiple_choice), (ChoiceLetter,)),
     Case("numeric_list", _by(numeric_list), (NumberSet,), frame_marked, left_out=_BRACKETS),
     Case("numeric_list, ordered", _by(numeric_list(ordered=True)), (Point,), frame_marked, left_out=_BRACKETS),
+    Case("json_fields", _by(json_fields), _DOCUMENTS[:1], frame_document, usual_golds=True),
+    Case("tool_call", _by(tool_call), _DOCUMENTS[1:], frame_document, usual_golds=True),
 ]
 
 
@@ -118,7 +125,15 @@ def test_a_reward_agrees_with_labels_right_by_construction(case: Case, *, full: 
     """Each rendering of a gold is paid in full, and none of its perturbations is."""
     random = Random(f"{draw_seed} {case.name}")
     count = PAIRS_IN_FULL if full else PAIRS
-    pairs = draw_pairs(case.kinds, count, random, frame=case.frame, left_out=case.left_out, only_usual=case.only_usual)
+    pairs = draw_pairs(
+        case.kinds,
+        count,
+        random,
+        frame=case.frame,
+        left_out=case.left_out,
+        only_usual=case.only_usual,
+        usual_golds=case.usual_golds,
+    )
     wrong = disagreements(case.is_right, pairs)
     assert not wrong, "\n".join([f"{len(wrong)} of {count} pairs; draw them again by --draw-seed {draw_seed}:", *wrong])
 

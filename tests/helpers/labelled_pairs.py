@@ -12,6 +12,7 @@ _WORK = "Let me think about it.\n"
 MARKED = ("\\boxed{%}", "So we get $\\boxed{%}$.", "<answer>%</answer>", f"{_WORK}\\[\\boxed{{%}}\\]")
 FORMULA_FRAMES = (*MARKED, "The answer is $%$.", f"{_WORK}The final answer is $%$.")
 TEXT_FRAMES = (*MARKED, "The answer is %.", "Answer: %", "#### %", f"{_WORK}The final answer is %.")
+DOCUMENT_FRAMES = ("%", "\n%\n", "<answer>%</answer>", "<think>I think it over.</think>\n\n%")
 OTHER_GOLDS = 0.3  # the share of golds that are written in another way than the usual one
 
 
@@ -40,6 +41,11 @@ def frame_marked(writing: Writing, random: Random) -> str:
     return random.choice((*MARKED, "%")).replace("%", writing.text)
 
 
+def frame_document(writing: Writing, random: Random) -> str:
+    """Return a completion that is a document, in tags or behind a thought or not."""
+    return random.choice(DOCUMENT_FRAMES).replace("%", writing.text)
+
+
 def draw_pairs(
     kinds: Sequence[type[Value]],
     count: int,
@@ -48,18 +54,19 @@ def draw_pairs(
     frame: Callable[[Writing, Random], str] = frame_answer,
     left_out: Collection[tuple[str, str]] = (),
     only_usual: bool = False,
+    usual_golds: bool = False,
 ) -> Iterator[LabelledPair]:
     """Yield so many pairs, as many equal as not.
 
     ``left_out`` has the kinds and names of writings that a reward's page rules otherwise; ``only_usual`` leaves out all
-    renderings but the value's own text.
+    renderings but the value's own text, ``usual_golds`` writes the golds in no other way than that.
     """
     for _ in range(count // 2):
         value = random.choice(kinds).draw(random)
         usual = Writing("as usual", value.text)
         equal = [] if only_usual else _allowed(value, other_texts(value.text, value.renderings()), left_out)
         others = _allowed(value, value.perturbations(), left_out)
-        gold = random.choice(equal) if equal and random.random() < OTHER_GOLDS else usual
+        gold = random.choice(equal) if equal and not usual_golds and random.random() < OTHER_GOLDS else usual
         for answers, is_equal in (([usual, *equal], True), (others, False)):
             answer = random.choice(answers)
             yield LabelledPair(value.kind, gold, answer, frame(answer, random), is_equal)

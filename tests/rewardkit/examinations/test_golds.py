@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,12 +10,21 @@ import pytest
 
 from builtin_rewards.matching import exact_match
 from builtin_rewards.math import math_answer
+from builtin_rewards.structured import json_fields
+from builtin_rewards.tools import tool_call
 from rewardkit import Outcome, Reward, Rollout, Runtime, reward
 from rewardkit.audit.rows import row_of
 from rewardkit.examinations.examination import ExaminationResult, examine, rows_to_examine
 from rewardkit.examinations.golds import GoldExamination
 
 ROWS = ["5-x", "1/2", "12", "(2, 4)", "x^2-4", "5 cm", "ellipse", "[1, 3)"]
+
+
+JSON_ROWS = ['{"city": "Oslo", "tags": [1, true, null]}', '[{"size": 2.5, "parts": {}}]']
+CALL_ROWS = [
+    '{"name": "add", "arguments": {"city": "5"}}',
+    '[{"name": "a", "arguments": {}}, {"name": "b", "arguments": {"n": 1}}]',
+]
 
 
 @reward
@@ -40,8 +50,26 @@ def _examined(scored: Reward[..., Any], golds: Sequence[str], column: str = "ans
         return examine(examination, scored, rows_to_examine(examination, scored, rows, 100, column), len(rows), score)
 
 
-def test_a_reward_that_reads_golds_well_has_no_flaw() -> None:
-    assert [] == [flaw.flaw for flaw in _examined(math_answer, ROWS).flaws]
+@reward
+def same_words(completion: str, answer: str) -> float:
+    """Compare the words of JSON alone, as hand-written rewards do."""
+    return float(sorted(re.findall(r"\w+", completion)) == sorted(re.findall(r"\w+", f"answer {answer} answer")))
+
+
+@pytest.mark.parametrize(
+    ("scored", "golds"),
+    [(math_answer, ROWS), (json_fields, JSON_ROWS), (tool_call, CALL_ROWS)],
+    ids=["math", "JSON", "calls"],
+)
+def test_a_reward_that_reads_golds_well_has_no_flaw(scored: Reward[..., Any], golds: Sequence[str]) -> None:
+    result = _examined(scored, golds)
+    assert ([], len(golds)) == ([flaw.flaw for flaw in result.flaws], result.rows)
+
+
+def test_documents_that_a_reward_does_not_tell_apart_are_named() -> None:
+    """Types and the order of a list are lost where only words are compared, and so are other writings of a number."""
+    kinds = {flaw.flaw.kind for flaw in _examined(same_words, JSON_ROWS).flaws}
+    assert {"paid_like_gold", "not_recognised"} == kinds
 
 
 def test_what_a_reward_pays_besides_the_gold_is_named() -> None:
