@@ -12,7 +12,7 @@ from builtin_rewards.judge.endpoint.foreign import names_format
 from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
 from builtin_rewards.judge.messages import Reply
 from builtin_rewards.reading.broken_json import object_starts
-from builtin_rewards.reading.thoughts import strip_frame
+from builtin_rewards.reading.thoughts import after_thinking, begins_in_thought, ends_in_thought, strip_frame
 
 
 class Format(StrEnum):
@@ -89,14 +89,14 @@ def object_text(text: str, format: Format, keys: Collection[str] = ()) -> str:
     if is_whole or start is None:
         raise ValueError(f"no JSON object of at most {LONGEST_OBJECT:,} characters ends it")
     before = bare[:start].rstrip()
-    if before.startswith("<think>") and _THOUGHT_ENDS not in before:
-        raise ValueError("the object stands in reasoning that has no </think>")
+    if begins_in_thought(before) and ends_in_thought(before):
+        raise ValueError("the object stands in reasoning that has no end, such as </think>")
     fence = _FENCE_OPENS.search(before)
     if fence is not None:
         before = before[: fence.start()].rstrip()
     elif len(bare) < len(text):
         raise ValueError("a closing fence follows the object, and no fence opens before it")
-    if format is not Format.TEXT and before and not before.endswith(_THOUGHT_ENDS):
+    if format is not Format.TEXT and after_thinking(before).strip():
         raise ValueError("there is more than the JSON object; format='text' lets words stand before it")
     return bare[start:]
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
+
+_FENCED = re.compile(r"<([\w-]+-[0-9a-f]{12})>\n(.*?)\n</\1>", re.DOTALL)  # as Template.fill writes data
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,16 @@ def texts_of(message: Mapping[str, Any]) -> tuple[list[str], int]:
         return [message["role"], content], 0
     texts = [part["text"] for part in content if part["type"] == "text"]
     return [message["role"], *texts], len(content) - len(texts)
+
+
+def bare_text(messages: Iterable[Mapping[str, Any]]) -> str:
+    """Return the text of messages without blanks, in which a quotation is found however it is laid out.
+
+    Of a filled template it is the data between its marked lines, which no data can hold; its own words are no data.
+    """
+    text = "\n".join(text for message in messages for text in texts_of(message)[0])
+    data = [match[2] for match in _FENCED.finditer(text)]
+    return "".join("".join(data or [text]).split())
 
 
 class Usage(NamedTuple):
@@ -57,4 +70,5 @@ class Reply:
     tokens: tuple[Token, ...] | None = None  # ``None`` where the server gives no log-probabilities
     requests: int = 1  # HTTP requests that were sent for it, tries that failed included
     reasoned: bool = False  # whether reasoning came beside the text
+    question: str = ""  # the :func:`bare_text` that it answers, of which no quotation is a verdict
     free: ClassVar[bool] = False

@@ -24,7 +24,7 @@ from builtin_rewards.judge.formats import (
     format_instruction,
     response_format,
 )
-from builtin_rewards.judge.messages import Reply, Request, append_text
+from builtin_rewards.judge.messages import Reply, Request, append_text, bare_text
 from builtin_rewards.judge.settings import check
 from rewardkit.extending import COST_METRICS, of_this_loop
 
@@ -44,6 +44,11 @@ class Question:
     version: str  # the prompt's
     index: int = 0  # the sample's number
     likelihoods: bool = False  # whether those of the tokens are wanted
+
+    def own_reply(self, read: Read[T]) -> Read[T]:
+        """Return what reads a reply, and knows what the question quotes, so that no quotation is the reply's own."""
+        text = bare_text(self.messages)
+        return lambda reply, format: read(replace(reply, question=text), format)
 
 
 class ReadReply(NamedTuple, Generic[T]):

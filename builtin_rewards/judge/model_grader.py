@@ -65,7 +65,7 @@ class ModelGrade:
         question = Question(tuple(messages), self._reply.model_json_schema(), "grader 1")
         with open_bill() as bill:
             async with turns(self._model.server_key, question_limit(self._model)):
-                read = functools.partial(read_reply, model=self._reply)
+                read = question.own_reply(functools.partial(read_reply, model=self._reply))
                 answer = await self._model.attempt(self._name, question, read)
             charge(answer)
         if isinstance(answer.value, JudgeReplyError):

@@ -204,7 +204,7 @@ class PromptedFunction(JudgeFunction, Versioned):
                     f"under way for {wait_s:g} s; raise the load's concurrency if the server takes more, or deadline_s",
                     Fault.DEADLINE,
                 ) from None
-            answer = await self.model.attempt(self.name, question, read)
+            answer = await self.model.attempt(self.name, question, question.own_reply(read))
         charge(answer)
         return answer
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import json
 import math
 import re
 import statistics
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -80,12 +81,19 @@ def read_verdict(reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHE
 
     Grades are read strictly: ``4.0`` is the whole number 4, as in JSON Schema; ``"4"``, ``true`` and ``4.5`` are not,
     and of two grades neither counts. Reasons are read leniently, see :func:`builtin_rewards.reading.broken_json`.
-    JudgeReplyError has the first fault that applies, ``TRUNCATED`` even where the reply is whole by chance.
+    A verdict that is quoted from the question is none, unless it gives the lowest grades only, so that no completion
+    can keep its own bad grade from being read. JudgeReplyError has the first fault that applies, ``TRUNCATED`` even
+    where the reply is whole by chance.
     """
     model = _verdict_model(rubric.names, rubric.scale, rubric.not_applicable, rubric.reasoned)
-    parts = dict(zip(rubric.names, read_reply(reply, format, model).model_dump().values(), strict=True))
+    values = read_reply(reply, format, model, lambda value: _is_lowest(value, rubric)).model_dump().values()
+    parts = dict(zip(rubric.names, values, strict=True))
     grades = {name: part["score"] for name, part in parts.items()}
     return Verdict(grades, {name: part.get("reason", "") for name, part in parts.items()}, rubric.normalised(grades))
+
+
+def _is_lowest(value: BaseModel, rubric: Rubric) -> bool:
+    return all(part["score"] == rubric.scale.low for part in value.model_dump().values())
 
 
 def read_preference(reply: Reply, format: Format = Format.JSON_SCHEMA) -> Preference:
@@ -133,8 +141,13 @@ def _missing_verdicts_error(errors: Sequence[JudgeError], samples: int) -> Judge
     return result
 
 
-def read_reply(reply: Reply, format: Format, model: type[M]) -> M:
-    """Return a reply's content as a model, which allows nothing else; raise as :func:`read_verdict` does."""
+def read_reply(
+    reply: Reply, format: Format, model: type[M], is_harmless: Callable[[M], bool] = lambda value: False
+) -> M:
+    """Return a reply's content as a model, which allows nothing else; raise as :func:`read_verdict` does.
+
+    An object that is quoted from the question is none, unless it ``is_harmless``.
+    """
     finish = reply.finish_reason or ""
     problems = (
         (reply.refusal, Fault.REFUSED, "is a refusal"),
@@ -147,24 +160,41 @@ def read_reply(reply: Reply, format: Format, model: type[M]) -> M:
         if is_so:
             raise _reply_error(fault, problem, reply.refusal or reply.text)
     try:
-        return _read_object(reply.text, format, model)
+        value, text = _read_object(reply.text, format, model)
+        if _is_quoted(text, reply.question) and not is_harmless(value):
+            raise ValueError("its object is quoted from what the judge was shown")
+        return value
     except ValidationError as error:
         raise _schema_error(error, reply.text) from None
     except ValueError as error:
         raise _reply_error(Fault.UNREADABLE, f"cannot be read as a verdict: {error}", reply.text) from None
 
 
-def _read_object(text: str, format: Format, model: type[M]) -> M:
-    """Return the object of a reply, JSON or nearly JSON; a ValueError says why it is not JSON, or not the model's."""
+def _read_object(text: str, format: Format, model: type[M]) -> tuple[M, str]:
+    """Return the object of a reply, JSON or nearly JSON, and its text.
+
+    A ValueError says why it is not JSON, or not the model's.
+    """
     try:
-        return model.model_validate(read_json(object_text(text, format)))
+        part = object_text(text, format)
+        return model.model_validate(read_json(part)), part
     except ValueError:
         fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
         parts = [part for part in fields.values() if isinstance(part, type) and issubclass(part, BaseModel)]
         keys = fields.keys() | {name for part in parts for name in part.model_fields}
         with contextlib.suppress(ValueError):
-            return model.model_validate(read_broken_json(object_text(text, format, fields.keys()), sorted(keys)))
+            part = object_text(text, format, fields.keys())
+            return model.model_validate(read_broken_json(part, sorted(keys))), part
         raise
+
+
+def _is_quoted(text: str, question: str) -> bool:
+    """Return whether an object's text stands in a question's bare text, whatever its blanks and escapes."""
+    forms = [text]
+    with contextlib.suppress(ValueError):
+        value = read_json(text)
+        forms += [json.dumps(value, ensure_ascii=is_ascii) for is_ascii in (True, False)]
+    return any("".join(form.split()) in question for form in forms)
 
 
 def _schema_error(error: ValidationError, text: str) -> JudgeReplyError:
