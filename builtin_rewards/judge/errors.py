@@ -25,7 +25,8 @@ class Fault(StrEnum):
     EMPTY = "empty"  # the reply has no text
     REFUSED = "refused"  # the model refused to judge
     TRUNCATED = "truncated"  # the reply was cut off at its length limit
-    CONTENT_FILTER = "content_filter"  # the provider's filter ended the reply
+    CONTENT_FILTER = "content_filter"  # the provider's filter refused the question or ended the reply
+    CONTEXT_LENGTH = "context_length"  # the question is longer than the model takes
     UNREADABLE = "unreadable"  # the reply holds no verdict that can be read
     WRONG_SCHEMA = "wrong_schema"  # the reply is JSON that lacks a criterion, or has a value of the wrong type
     OUT_OF_RANGE = "out_of_range"  # a grade lies outside the scale
@@ -79,4 +80,7 @@ class BudgetSpentError(JudgeUnavailableError):
 
 
 class JudgeReplyError(JudgeError):
-    """A reply came and it is not a verdict: the cause ``exception``. It is never taken for a low grade."""
+    """A reply came that is no verdict, or none for what this one question holds: the cause ``exception``.
+
+    It is never taken for a low grade.
+    """

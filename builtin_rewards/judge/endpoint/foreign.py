@@ -11,6 +11,13 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
+from builtin_rewards.judge.endpoint.provider_errors import (
+    ERROR_RULES,
+    FINISH_REASONS,
+    HELP_OF_LENGTH,
+    ErrorRule,
+    read_error,
+)
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
 from builtin_rewards.judge.messages import Reply, Token, Usage
 from rewardkit.extending import shortened
@@ -23,8 +30,6 @@ _FOREIGN = {
 }
 # Transport errors that are raised before a request is out.
 _NOT_SENT = ("ConnectError", "ConnectTimeout", "LocalProtocolError", "ProxyError", "ConnectionRefusedError")
-# By a status below 500; 402 tells of an empty account. All others are ``REJECTED``.
-_FAULTS = {402: Fault.QUOTA, 429: Fault.RATE_LIMIT, 408: Fault.SERVER_ERROR, 409: Fault.SERVER_ERROR}
 _OUT_OF_PATIENCE = frozenset({504, 524})  # a gateway gave up on the server behind it, which may go on, and bill it
 
 _HELP = {
@@ -39,14 +44,15 @@ _HELP = {
 _HELP_BY_STATUS = {
     **dict.fromkeys(range(300, 400), "set base_url to where the API is"),
     400: "the request is at fault; read the server's words and the options, and try format='text'",
-    401: "check the key in the environment variable that key_env names",
-    403: "the key may not use this model, or not from here",
     404: "check base_url, which mostly ends with /v1, and the model's name",
-    413: "let the prompt's parts be cut shorter",
 }
 _HELP_OF_ITS_OWN_ERROR = "the server or one behind it failed, and says so with status 200; read its words"
 _HELP_NO_CHOICES = "the server answers, and the model gave nothing: read the server's log, or give the judge a fallback"
-_HELP_OF_CONTENT = "the server refuses what this request holds; a fallback may judge it"
+
+# By a finish reason a reply that did not end by itself, nor by its limit, and what helps.
+_BROKEN_OFF = {"error": (Fault.SERVER_ERROR, ""), "context_length": (Fault.CONTEXT_LENGTH, HELP_OF_LENGTH)}
+# Faults of what one question holds, and of nobody's machine.
+_OF_ONE_QUESTION = frozenset({Fault.UNREADABLE, Fault.CONTENT_FILTER, Fault.CONTEXT_LENGTH})
 
 _MASK = r"[*.\u2022]{2,}|\u2026"
 # A word that may be part of a key, with the middle or the start of it masked.
@@ -55,8 +61,6 @@ _FORMAT_WORDS = re.compile(
     r"response[ _-]?format|json[ _-]?(schema|object|mode|output)|schema|guided|grammar|structured[ _-]?output",
     re.IGNORECASE,
 )
-# Words of a 403 that refuses the request for its content, and not the key.
-_CONTENT_WORDS = re.compile(r"moderat|flagged|polic(y|ies)|\bcontent|safety", re.IGNORECASE)
 MOST_BYTES = 16 * 2**20  # of an answer, unpacked, that are read
 _MAX_WORDS = 300
 _MOST_TOKENS = 10**9  # a higher count is not believed
@@ -81,34 +85,30 @@ class Addressee:
 
     def error(self, fault: Fault, problem: str, status: int | None = None, advice: str = "") -> JudgeError:
         """Return our error for one request that was sent."""
-        kind = JudgeReplyError if fault is Fault.UNREADABLE else JudgeUnavailableError
-        advice = advice or _HELP_BY_STATUS.get(status or 0, _HELP[fault])
+        kind = JudgeReplyError if fault in _OF_ONE_QUESTION else JudgeUnavailableError
+        advice = advice or _HELP_BY_STATUS.get(status or 0) or _HELP[fault]
         error = kind(scrub(f"{self.server}, model {self.model!r}: {problem}; {advice}", self.key), fault)
         error.status, error.requests = status, 1
         return error
 
     def refusal(self, answer: HttpAnswer, *, behind_200: bool = False) -> JudgeError:
         """Return our error for a status that is no success, also if it stands in the body of a status 200."""
-        status, bodies = answer.status, (answer.content, _get(answer.content, "error"))
-        problem = f"HTTP {status}: {_error_text(answer.content) or 'no words'}"
+        status, body = answer.status, read_error(answer.content)
+        message = _shorten(body.message or str(answer.content or "")) or "no words"
+        problem = f"HTTP {status}: {message}"
         if behind_200:
-            problem = f"HTTP 200 with error {status}: {_error_text(answer.content)}"
+            problem = f"HTTP 200 with error{'' if status == 200 else f' {status}'}: {message}"
         elif 300 <= status < 400:
             target = re.sub(r"//[^/@]*@", "//", answer.headers.get("location", "")).partition("?")[0]
             problem = f"HTTP {status}: it points to {_shorten(target)}, not followed"
-        codes = {str(_get(body, name)) for body in bodies for name in ("code", "type")}
-        fault = Fault.SERVER_ERROR if status >= 500 else _FAULTS.get(status, Fault.REJECTED)
-        if "insufficient_quota" in codes:
-            fault = Fault.QUOTA
-        elif status == 500 and names_format(problem):
-            fault = Fault.REJECTED  # llama_cpp.server says so of a format it does not know; asking again is no use
-        of_content = status == 403 and _CONTENT_WORDS.search(" ".join((problem, *codes))) is not None
-        error = self.error(fault, problem, status, _HELP_OF_CONTENT if of_content else "")
-        error.refuses_key = fault is Fault.QUOTA or (status in (401, 403) and not of_content)
-        error.retry_after_s = retry_after_s(answer.headers, time.time())
+        rule = body.rule(status)
+        if status == 500 and rule.fault is Fault.SERVER_ERROR and names_format(problem):
+            rule = ErrorRule(Fault.REJECTED)  # llama_cpp.server's of a format that it does not know
+        error = self.error(rule.fault, problem, status, rule.advice)
+        error.refuses_key = rule.refuses_key
+        error.retry_after_s = retry_after_s(answer.headers, time.time()) or body.wait_s
         error.free = status >= 400 and status not in _OUT_OF_PATIENCE and not behind_200
-        names = [name for body in bodies if isinstance(name := _get(body, "param"), str)]
-        error.parameter = scrub(names[0], self.key) if names else None
+        error.parameter = None if body.parameter is None else scrub(body.parameter, self.key)
         return error
 
 
@@ -164,15 +164,6 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     return None
 
 
-def _error_text(body: object) -> str:
-    """Return the words of an error's body, in any of the layouts that servers use."""
-    if isinstance(body, str):
-        return _shorten(re.sub(r"<[^>]*>", " ", body[: 20 * _MAX_WORDS]))
-    error = _get(body, "error")
-    messages = [_get(part, name) for part in (body, error) for name in ("message", "detail")]
-    return _shorten(str(next(filter(None, messages), error or body or "")))
-
-
 def _shorten(text: str) -> str:
     return shortened(text.rstrip(" .\n"), _MAX_WORDS)
 
@@ -180,18 +171,21 @@ def _shorten(text: str) -> str:
 def parse_completion(completion: object, addressee: Addressee) -> Reply:
     """Return the first choice of a chat completion as a Reply, or raise an error if there is no completion."""
     choices, usage = _get(completion, "choices"), _usage(_get(completion, "usage"))
-    message = _get(choices[0], "message") if isinstance(choices, list | tuple) and choices else None
-    if message is None:
-        error = _not_a_completion(completion, addressee)
+    choice = choices[0] if isinstance(choices, list | tuple) and choices else None
+    message, reason = _get(choice, "message"), _get(choice, "finish_reason")
+    finish = reason if reason is None else _finish_reason(str(reason))
+    failure = _get(completion, "error") or _get(choice, "error")
+    if message is None or failure or finish in _BROKEN_OFF:
+        error = _not_a_completion(completion, failure, addressee, finish or "")
         error.usage = usage
         raise error
-    refusal, reason = _get(message, "refusal"), _get(choices[0], "finish_reason")
-    text, tokens = _text(_get(message, "content")), _tokens(_get(_get(choices[0], "logprobs"), "content"))
+    refusal = _get(message, "refusal") or ("the model gave no words" if finish == "refusal" else None)
+    text, tokens = _text(_get(message, "content")), _tokens(_get(_get(choice, "logprobs"), "content"))
     has_key = any(_mask_key(quote, addressee.key) != quote for quote in (text, str(tokens)))
     return Reply(
         text=_mask_key(text, addressee.key),
         model=_mask_key(str(_get(completion, "model") or addressee.model), addressee.key),
-        finish_reason=None if reason is None else _mask_key(str(reason), addressee.key),
+        finish_reason=None if finish is None else _mask_key(finish, addressee.key),
         refusal=_mask_key(str(refusal), addressee.key) if refusal else None,
         usage=usage,
         tokens=None if has_key else tokens,
@@ -199,17 +193,26 @@ def parse_completion(completion: object, addressee: Addressee) -> Reply:
     )
 
 
-def _not_a_completion(completion: object, addressee: Addressee) -> JudgeError:
-    """Return our error for an answer with status 200 that has no choice with a message."""
-    problem, advice = "HTTP 200 with no choices", ""
-    error, choices = _get(completion, "error"), _get(completion, "choices")
-    code = _get(error, "code")
-    if isinstance(code, int) and 400 <= code < 600:
-        return addressee.refusal(HttpAnswer(code, {}, completion), behind_200=True)
+def _finish_reason(reason: str) -> str:
+    """Return a finish reason by OpenAI's name, also of one such as ``content_filter: SAFETY``."""
+    return FINISH_REASONS.get(reason.partition(":")[0].strip().lower(), reason)
+
+
+def _not_a_completion(completion: object, failure: object, addressee: Addressee, finish: str) -> JudgeError:
+    """Return our error for an answer with status 200 that has no choice with a message, or an error beside one."""
+    body = read_error(failure or completion)
+    code = next((int(code) for code in body.codes if re.fullmatch("[45][0-9][0-9]", code)), None)
+    rule = body.rule(code or 200) if failure or isinstance(completion, Mapping) else None
+    if rule is not None and (code is not None or rule in ERROR_RULES):
+        return addressee.refusal(HttpAnswer(code or 200, {}, failure or completion), behind_200=True)
+    if finish in _BROKEN_OFF:
+        fault, advice = _BROKEN_OFF[finish]
+        return addressee.error(fault, f"HTTP 200 with a reply that was broken off ({finish})", 200, advice)
+    problem, advice, choices = "HTTP 200 with no choices", "", _get(completion, "choices")
     if isinstance(completion, str):
-        problem = f"HTTP 200 with no JSON: {_error_text(completion)!r}"
-    elif error:
-        problem, advice = f"HTTP 200 with error: {_error_text(error)}", _HELP_OF_ITS_OWN_ERROR
+        problem = f"HTTP 200 with no JSON: {_shorten(body.message)!r}"
+    elif failure:
+        problem, advice = f"HTTP 200 with error: {_shorten(body.message)}", _HELP_OF_ITS_OWN_ERROR
     elif choices:
         problem, advice = "the reply's choice has no message", _HELP_NO_CHOICES
     elif isinstance(completion, Mapping) and "choices" in completion:

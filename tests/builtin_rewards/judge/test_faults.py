@@ -129,10 +129,10 @@ ROWS: dict[str, Row] = {
     "402": always(F.QUOTA, 1, status(402, WRONG), "raise the account's limit"),
     "403": always(F.REJECTED, 1, status(403, WRONG), "the key may not use this model"),
     "403 of the content": always(
-        F.REJECTED, 1, status(403, "flagged by moderation"), "refuses what this request holds"
+        F.CONTENT_FILTER, 1, status(403, "flagged by moderation"), "refuses what this question holds"
     ),
     "404": always(F.REJECTED, 1, status(404, "no such model"), "check base_url, which mostly ends with /v1"),
-    "413": always(F.REJECTED, 1, status(413, "too large"), "let the prompt's parts be cut shorter"),
+    "413": always(F.CONTEXT_LENGTH, 1, status(413, "too large"), "lower max_chars"),
     "422": always(F.REJECTED, 1, status(422, "messages: field required")),
     "`insufficient_quota`": always(F.QUOTA, 1, fault_server.quota(), "You exceeded your current quota"),
     # connections
@@ -209,7 +209,10 @@ ROWS: dict[str, Row] = {
     "a refusal": always(F.REFUSED, 1, fault_server.refusal(f"I cannot take {CANARY}")),
     "`finish_reason: length`": said(VERDICT, F.TRUNCATED, finish_reason="length"),
     "`finish_reason: content_filter`": said(VERDICT, F.CONTENT_FILTER, finish_reason="content_filter"),
-    "`finish_reason: error`": said(VERDICT, F.TRUNCATED, finish_reason="error"),
+    "`finish_reason: error`": always(F.SERVER_ERROR, TRIES, ok(VERDICT, finish_reason="error")),
+    "a verdict with an error beside it": always(
+        F.NOT_A_COMPLETION, TRIES, completion({**json.loads(BODY), "error": {"message": WRONG}})
+    ),
     "words": said("A clear 5 of 5.", F.UNREADABLE),
     "JSON cut off in the content": said(VERDICT[:30], F.UNREADABLE),
     "half a `<think>` block": said(f"<think>3 or 4? {VERDICT}", F.UNREADABLE),

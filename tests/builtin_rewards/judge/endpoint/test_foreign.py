@@ -303,7 +303,7 @@ def test_a_403_of_content_that_is_sent_with_status_200_is_no_refused_key() -> No
     """A router's own 403 is read as a server's; one about the key is of the key."""
     told = []
     for words in ("your input was flagged", "this key may not use the model"):
-        with pytest.raises(JudgeUnavailableError) as caught:
+        with pytest.raises(JudgeError) as caught:
             parse_completion({"error": {"message": words, "code": 403}}, ASKED)
         told.append((caught.value.status, caught.value.refuses_key, "the key may not use" in str(caught.value)))
     assert [(403, False, False), (403, True, True)] == told
