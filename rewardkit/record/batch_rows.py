@@ -76,15 +76,15 @@ class RewardSums(NamedTuple):
     scored: int  # Calls with a score
     skipped: int  # Calls that did not apply
     failed: int  # Calls that failed, with or without a default that stands in
-    counted: int  # Calls with a number that the trainer was told, a default that stands in for a failure included
+    counted: int  # Calls with a score that the trainer was told; no default that stands in for a failure is one
     causes: str  # JSON of the failed calls' number by cause
-    mean: float | None  # Of these numbers; `None` without any
+    mean: float | None  # Of these scores; `None` without any
     std: float | None  # Their standard deviation (`ddof=1`); `None` with fewer than two
     low: float | None  # The lowest score; those of completions that the trainer left out count, too
     high: float | None  # The highest
     p50_s: float | None  # Median seconds of the calls that ran
     p95_s: float | None  # 95th percentile of these
-    groups: int  # Groups with two numbers or more that the trainer was told
+    groups: int  # Groups with two numbers or more that the trainer was told, defaults included
     flat_groups: int  # Those of them whose scores are all the same
 
 
@@ -311,7 +311,8 @@ def _summary(column: Sequence[Outcome], values: Floats, handed_scores: Floats, g
     """Return the sums of a reward's outcomes; ``handed_scores`` are the scores that the trainer was told."""
     status = Counter(outcome.status for outcome in column)
     causes = Counter(outcome.cause.value for outcome in column if outcome.cause is not None)
-    counted, own_scores = handed_scores[~np.isnan(handed_scores)], values[~np.isnan(values)]
+    own = np.array([outcome.status is Status.SCORED for outcome in column], bool)
+    counted, own_scores = handed_scores[own & ~np.isnan(handed_scores)], values[own & ~np.isnan(values)]
     ran = np.array([outcome.duration_s for outcome in column if not outcome.cached])
     sizes, flat = _flat(handed_scores, np.asarray(groups))
     return RewardSums(

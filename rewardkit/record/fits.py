@@ -58,8 +58,8 @@ class Fits(NamedTuple):
         else:
             column = names.index(self.reward)
             values = np.frombuffer(b"".join([row[1] for row in rows]), "<f8").reshape(len(rows), -1)[:, column]
-            if self.status is not None:
-                fitting = np.array([row[2][column].lower() == LETTERS[self.status] for row in rows])
+            status = self.status or Status.SCORED  # a default that stands in for a failed call is no score
+            fitting = np.array([row[2][column].lower() == LETTERS[status] for row in rows])
         if self.low is not None:
             fitting &= values >= self.low
         if self.high is not None:

@@ -47,6 +47,12 @@ SERIES = (
     " GROUP BY batch.step, summary.version HAVING sum(summary.scored) > 0 AND sum(summary.counted) > 0) AS parts"
     " GROUP BY step ORDER BY step"
 )
+OLD_SESSIONS = "SELECT id FROM session WHERE NOT instr(about, :mark)"
+DEFAULTS = (
+    "SELECT 1 FROM summary JOIN batch ON batch.id = summary.batch JOIN version ON version.id = summary.version"
+    " WHERE batch.split = ? AND version.reward = ? AND summary.failed > 0 AND summary.counted > 0"
+    " AND batch.session IN ({}) LIMIT 1"
+)
 BATCH_SUMS = (
     "SELECT completion.batch, count(*), count(weighted), avg(weighted),"
     " sum((weighted - origin) * (weighted - origin)), avg(weighted - origin), min(weighted), max(weighted),"
@@ -58,6 +64,16 @@ BATCH_SUMS = (
     " WHERE completion.batch BETWEEN :first AND :last AND batch.split = :split"
     " GROUP BY completion.batch ORDER BY completion.batch"
 )
+CALLS = (
+    "SELECT batch.step, version.reward, batch.versions, batch.weights, summary.version, summary.scored,"
+    " summary.skipped, summary.failed, summary.causes FROM batch JOIN summary ON summary.batch = batch.id"
+    " JOIN version ON version.id = summary.version WHERE batch.split = ? AND batch.step IN ({})"
+    " ORDER BY batch.step, version.id"
+)
+FAILING_STEPS = (
+    "SELECT DISTINCT batch.step FROM batch JOIN summary ON summary.batch = batch.id"
+    " WHERE batch.split = ? AND summary.failed > 0 AND batch.step BETWEEN ? AND ?"
+)
 TOTAL_SERIES = (
     "SELECT batch.step, avg(weighted) FROM batch CROSS JOIN completion ON completion.batch = batch.id"
     " WHERE batch.split = ? AND batch.step IN ({}) AND weighted IS NOT NULL GROUP BY batch.step ORDER BY batch.step"
@@ -68,9 +84,8 @@ WITH_TOTAL = (
     " AND weighted IS NOT NULL AND (:split IS NULL OR batch.split = :split)"
     " ORDER BY completion.id LIMIT :most"
 )
-BATCH_SCORED = (
-    "SELECT batch.id, batch.versions, batch.weights, summary.version, summary.scored FROM batch"
-    " JOIN summary ON summary.batch = batch.id WHERE batch.id BETWEEN ? AND ? AND batch.split = ?"
+BATCH_WEIGHTS = (
+    "SELECT batch.id, batch.versions, batch.weights FROM batch WHERE batch.id BETWEEN ? AND ? AND batch.split = ?"
 )
 BATCHES = (
     "SELECT batch.id, batch.versions FROM batch"

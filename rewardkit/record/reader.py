@@ -180,7 +180,8 @@ class RunReader(RecordedSums):
             step: Of this step.
             prompt: Of the prompt with this index.
             reward: With an outcome of this reward; the scores and status below are its.
-            min_score: At least this score; without ``reward``, this total: the weighted sum.
+            min_score: At least this score; without ``reward``, this total: the weighted sum. The default of a failed
+                call is a score for ``status="failed"`` alone.
             max_score: At most this score or total.
             status: With this status; needs ``reward``.
             split: ``"train"`` or ``"eval"``.
@@ -420,6 +421,8 @@ class RunReader(RecordedSums):
         query = questions.FAILED_OF_BATCH if fits.only_failed else questions.OF_BATCH.format(fits.columns_sql)
         first, count = rows[0][0], 1
         bounds = {"step": step, "split": split, **fits._asdict()}
+        if fits.status is Status.FAILED:
+            bounds |= {"low": None, "high": None}  # sums have no defaults of failed calls
         while batches := self._tuples(questions.BATCHES, first=first, most=count, **bounds):
             for batch, versions in batches:
                 rows = self._tuples(query, batch=batch, after=after, reward=fits.reward)

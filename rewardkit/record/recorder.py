@@ -24,6 +24,7 @@ from rewardkit.errors import RecordError
 from rewardkit.record.batch_rows import DETAILS, BatchRows, CallDetails, rows_of, storable
 from rewardkit.record.batch_tables import prompt_ids, prompt_texts, rewind
 from rewardkit.record.description import Description, describe, plain
+from rewardkit.record.old_sums import OWN_SCORES
 from rewardkit.record.place import ConnectionT, RecordPlace
 from rewardkit.record.places import place_of_record
 from rewardkit.record.secrets import Secrets
@@ -86,7 +87,7 @@ class Recorder:
         self.rank = rank
         self._purpose = purpose
         self._secrets = Secrets({**(env or {}), **self.path.secrets})
-        self._about = {**plain(dict(about or {})), **machine()}
+        self._about = {**plain(dict(about or {})), **machine(), OWN_SCORES: True}
         self._began = time.time()
         self._session = 0
         self._waits = rank > 0  # a higher rank makes no file before rank 0 has looked

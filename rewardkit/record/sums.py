@@ -5,16 +5,18 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from rewardkit.record import questions
+from rewardkit.record.old_sums import OWN_SCORES, own_sums
 from rewardkit.record.opened_record import PAGE, OpenedRecord
 from rewardkit.record.outcomes import weights_in
 from rewardkit.record.step_sums import step_summary
 from rewardkit.record.table import Whole
-from rewardkit.record.values import BatchSums, FailedKind, PromptEpoch, StepSummary
+from rewardkit.record.values import NO_CALLS, BatchSums, FailedKind, PromptEpoch, RewardCalls, StepSummary, gap_reason
 
 
 class RecordedSums(OpenedRecord):
@@ -40,7 +42,7 @@ class RecordedSums(OpenedRecord):
             since: From this step on; all unless given.
         """
         rows = self._rows(
-            "SELECT batch.step, batch.split, version.reward, version.number, summary.* FROM summary"
+            "SELECT batch.step, batch.split, batch.session, version.reward, version.number, summary.* FROM summary"
             " JOIN batch ON batch.id = summary.batch JOIN version ON version.id = summary.version"
             " WHERE (:reward IS NULL OR version.reward = :reward) AND (:split IS NULL OR batch.split = :split)"
             " AND (:since IS NULL OR batch.step >= :since)"
@@ -49,8 +51,9 @@ class RecordedSums(OpenedRecord):
             split=split,
             since=since,
         )
-        keyed = itertools.groupby(rows, lambda row: (row["step"], row["split"], row["reward"], row["number"]))
         with self._decoding():
+            rows = self._with_own_sums(rows)
+            keyed = itertools.groupby(rows, lambda row: (row["step"], row["split"], row["reward"], row["number"]))
             return [step_summary(key, list(parts)) for key, parts in keyed]
 
     def series(self, reward: str, split: str = "train") -> list[tuple[int, float]]:
@@ -58,22 +61,55 @@ class RecordedSums(OpenedRecord):
 
         The means are those of :meth:`summaries`.
         """
+        old = self._old_sessions()
+        if old and self._tuples(questions.DEFAULTS.format(",".join("?" * len(old))), split, reward, *old):
+            steps = itertools.groupby(self.summaries(reward, split), lambda summary: summary.step)
+            means = ((step, mean_of((part.counted, part.mean) for part in parts)) for step, parts in steps)
+            return [(step, mean) for step, mean in means if step is not None and mean is not None]
         return self._tuples(questions.SERIES, split, reward)
 
     def total_series(self, split: str = "train", steps: Sequence[int] | None = None) -> list[tuple[int, float]]:
-        """Return the mean total by step, of those steps at which a completion has one.
+        """Return the mean total by step, of those steps at which it is known, see :func:`gap_reason`.
 
         Args:
             split: ``"train"`` or ``"eval"``.
             steps: Of these steps alone; all unless given.
         """
         numbers = self.steps(split) if steps is None else [int(step) for step in steps]
-        chunks = (numbers[start : start + PAGE] for start in range(0, len(numbers), PAGE))
-        return [
-            point
-            for chunk in chunks
-            for point in self._tuples(questions.TOTAL_SERIES.format(",".join("?" * len(chunk))), split, *chunk)
-        ]
+        series: list[tuple[int, float]] = []
+        for start in range(0, len(numbers), PAGE):
+            chunk = numbers[start : start + PAGE]
+            gaps = self._steps_without_total(split, chunk)
+            query = questions.TOTAL_SERIES.format(",".join("?" * len(chunk)))
+            series += [point for point in self._tuples(query, split, *chunk) if point[0] not in gaps]
+        return series
+
+    def _steps_without_total(self, split: str, steps: Sequence[int]) -> set[int]:
+        """Return those of some steps at which failures leave no total that could be compared."""
+        failing = {step for (step,) in self._tuples(questions.FAILING_STEPS, split, min(steps), max(steps))}
+        chosen = sorted(failing.intersection(steps))
+        calls: dict[int, dict[str, RewardCalls]] = {step: {} for step in chosen}
+        query = questions.CALLS.format(",".join("?" * len(chosen)))
+        rows = self._tuples(query, split, *chosen) if chosen else []
+        with self._decoding():
+            for step, reward, versions, weights, version, scored, skipped, _, causes in rows:
+                if version in _weighed(versions, weights):
+                    own = RewardCalls(scored, skipped, json.loads(causes))
+                    calls[step][reward] = calls[step].get(reward, NO_CALLS) + own
+        return {step for step, of_step in calls.items() if gap_reason(of_step)}
+
+    def _with_own_sums(self, rows: list[Any]) -> list[Any]:
+        """Return rows of sums without defaults of failed calls, also those of records in which they have them."""
+        old = set(self._old_sessions())
+        wrong = [row for row in rows if row["session"] in old and row["failed"] and row["counted"]]
+        if not wrong:
+            return rows
+        own = {(row["batch"], row["version"]): row for row in own_sums(self._tuples, json.loads, wrong)}
+        return [own.get((row["batch"], row["version"]), row) for row in rows]
+
+    def _old_sessions(self) -> list[int]:
+        """Return the sessions whose sums have the defaults of failed calls in them."""
+        return [number for (number,) in self._tuples(questions.OLD_SESSIONS, mark=OWN_SCORES)]
 
     def calls(self, split: str = "train") -> tuple[int, int]:
         """Return the count of failed calls of all rewards, and that of all their calls."""
@@ -91,14 +127,13 @@ class RecordedSums(OpenedRecord):
 
     def batch_sums(self, first: int, last: int, split: str = "train") -> list[BatchSums]:
         """Return the sums over the completions of each batch, for the batches numbered ``first`` to ``last``."""
-        scored: dict[int, int] = {}
-        for number, versions, weights, version, calls in self._tuples(questions.BATCH_SCORED, first, last, split):
+        names = dict(self._tuples("SELECT id, reward FROM version"))
+        weighed: dict[int, frozenset[str]] = {}
+        for number, versions, weights in self._tuples(questions.BATCH_WEIGHTS, first, last, split):
             with self._decoding():
-                ids = json.loads(versions)
-                if dict(zip(ids, weights_in(weights, len(ids)), strict=True)).get(version):
-                    scored[number] = scored.get(number, 0) + calls
+                weighed[number] = frozenset(names[version] for version in _weighed(versions, weights))
         rows = self._tuples(questions.BATCH_SUMS, first=first, last=last, split=split)
-        return [BatchSums._make((*row, scored.get(row[0], 0))) for row in rows]
+        return [BatchSums._make((*row, weighed.get(row[0], frozenset()))) for row in rows]
 
     def session_steps(self) -> dict[int, int]:
         """Return the first training step that each session recorded, by the session's number."""
@@ -140,3 +175,15 @@ class RecordedSums(OpenedRecord):
     def batch_starts(self) -> Whole:
         """Return the first completion's number of each batch, in order; those of a batch follow one another."""
         return np.array([first for _, first in self._rows(questions.STARTS)], np.int64)
+
+
+def mean_of(parts: Iterable[tuple[int, float | None]]) -> float | None:
+    """Return the mean of all values, from the size and mean of each part; ``None`` without a value."""
+    pairs = [(size, value) for size, value in parts if size and value is not None]
+    return sum(size * value for size, value in pairs) / sum(size for size, _ in pairs) if pairs else None
+
+
+def _weighed(versions: str, weights: str) -> list[int]:
+    """Return the versions of a batch that weigh anything."""
+    ids = json.loads(versions)
+    return [version for version, weight in zip(ids, weights_in(weights, len(ids)), strict=True) if weight]

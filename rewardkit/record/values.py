@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
@@ -18,12 +19,55 @@ def without_noise(std: float, size: float, rounding: float = 1e-9) -> float:
     return 0.0 if std <= rounding * max(1.0, abs(size)) else std
 
 
+class RewardCalls(NamedTuple):
+    """What became of the calls of one reward."""
+
+    scored: int  # Calls with a score
+    skipped: int  # Calls that did not apply
+    failed: Mapping[str, int]  # Failed calls, by cause
+
+    def __add__(self, other: RewardCalls) -> RewardCalls:  # type: ignore[override]
+        """Return what became of both."""
+        failed = Counter(self.failed) + Counter(other.failed)
+        return RewardCalls(self.scored + other.scored, self.skipped + other.skipped, dict(failed))
+
+    @property
+    def all_failed(self) -> bool:
+        """Whether none scored or was skipped: whatever stands in for them is no score."""
+        return bool(self.failed) and not self.scored and not self.skipped
+
+    @property
+    def failures(self) -> str:
+        """The failed calls in words, such as ``3 of 8 failed (timeout)``; an empty text without any."""
+        count = sum(self.failed.values())
+        if not count:
+            return ""
+        calls = count + self.scored + self.skipped
+        share = f"all {calls:,}" if count == calls else f"{count:,} of {calls:,}"
+        return f"{share} failed ({', '.join(sorted(self.failed))})"
+
+
+NO_CALLS = RewardCalls(0, 0, {})
+
+
+def gap_reason(calls: Mapping[str, RewardCalls]) -> str:
+    """Return why the mean total of a step is not known, from the calls of the rewards that count; empty where it is.
+
+    It is not known where all calls of one failed, or where none of all rewards scored and some failed: what stands in
+    for them is no score, and a sum without them would pass for a low one.
+    """
+    silent = {name: own for name, own in calls.items() if own.all_failed}
+    if not silent and not any(own.scored for own in calls.values()):
+        silent = {name: own for name, own in calls.items() if own.failed}
+    return "; ".join(f"{name}: {own.failures}" for name, own in silent.items())
+
+
 class StepSummary(NamedTuple):
     """One reward's outcomes at one step of one split, over all ranks.
 
     Attributes:
-        mean: The mean of these numbers, as TRL's ``rewards/<name>/mean``; ``None`` where no call scored, because the
-            mean of defaults alone is not a score.
+        mean: The mean of these scores; ``None`` without any. TRL's ``rewards/<name>/mean`` has the defaults of failed
+            calls in it, too, which are not scores.
         low: The lowest score, also of completions that the trainer left out; ``None`` where no call scored.
     """
 
@@ -34,9 +78,9 @@ class StepSummary(NamedTuple):
     scored: int  # Calls with a score
     skipped: int  # Calls that did not apply
     failed: Mapping[str, int]  # Failed calls, by cause
-    counted: int  # Calls with a number that the trainer was told, a default that stands in for a failure included
+    counted: int  # Calls with a score that the trainer was told; no default that stands in for a failure is one
     mean: float | None
-    std: float | None  # Their standard deviation (`ddof=1`); `None` where no call scored
+    std: float | None  # Their standard deviation (`ddof=1`); `None` with fewer than two
     low: float | None
     high: float | None  # The highest
     p50_s: float | None  # Median seconds of a call; over several batches, the largest of their medians
@@ -45,12 +89,9 @@ class StepSummary(NamedTuple):
     flat_groups: int  # Those whose scores are all the same
 
     @property
-    def stand_ins(self) -> int:
-        """The least number of defaults of failed calls among the numbers that the trainer received.
-
-        It is exact unless the trainer left out completions.
-        """
-        return max(0, self.counted - self.scored)
+    def calls(self) -> RewardCalls:
+        """What became of the calls."""
+        return RewardCalls(self.scored, self.skipped, self.failed)
 
 
 class FailedKind(NamedTuple):
@@ -103,7 +144,7 @@ class BatchSums(NamedTuple):
     longest: int | None  # The longest
     endings: int  # Of how many it is known whether they were cut at the token limit
     truncated: float | None  # The share of these that were cut
-    scored: int  # Calls with a score, of the rewards that weigh anything
+    weighed: frozenset[str]  # The rewards that weigh anything in it
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,11 +78,8 @@ def other_charts(
 
 
 def _gaps(part: Part, graph: str) -> Iterator[Marker]:
-    """Yield a mark for each step at which a graph has no value, with the reason."""
-    values = {line: line_parts[VALUES] for line, line_parts in _lines(part, graph).items() if line in ("total", "mean")}
-    with_value = {step for column in values.values() for step, value in zip(part.steps, column, strict=True)
-             if value is not None}  # fmt: skip
-    return (Marker(step, note, "gap") for step, note in part.notes.get(graph, ()) if step not in with_value)
+    """Yield a mark for each step at which a graph has no value, or calls failed, with the reason."""
+    return (Marker(step, note, "gap") for step, note in part.notes.get(graph, ()))
 
 
 def _lines(part: Part, graph: str) -> _Lines:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
 import math
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from rewardkit.record.reader import RunReader
-from rewardkit.record.values import BatchSums, StepSummary, without_noise
+from rewardkit.record.sums import mean_of
+from rewardkit.record.values import NO_CALLS, BatchSums, RewardCalls, StepSummary, gap_reason, without_noise
 from rewardkit.replay.glance import metric_points
 from rewardkit.types import Cause
 
@@ -35,7 +37,7 @@ class Part(NamedTuple):
     Attributes:
         columns: The numbers of each step, by graph and line; ``plain sum`` only where it is not the total, which is the
             weighted sum that the trainer uses.
-        notes: By graph, words about steps: why there is no mean, or how many of its numbers stand in for failed calls.
+        notes: By graph, words about steps: why there is no mean, or which calls failed and are not in it.
     """
 
     first: int  # The place of the first step in all of them
@@ -185,45 +187,60 @@ class Curves:
     def _cells(self, step: int) -> Iterator[tuple[Place, Number]]:
         """Yield the curves' values at a step, and set the notes on those that are missing or have defaults."""
         if step in self._sums:
-            cells = dict(_total_cells(self._sums[step]))
+            calls = self._calls_of(step)
+            gap = gap_reason(calls)
+            cells = dict(_total_cells(self._sums[step], has_total=not gap))
             yield from cells.items()
-            if cells[TOTAL] is None:
-                has_scores = any(sums.scored for sums in self._sums[step])
+            failures = "; ".join(f"{name}: {own.failures}" for name, own in calls.items() if own.failed)
+            note = gap or failures
+            if cells[TOTAL] is None and not note:
+                has_scores = any(own.scored for own in calls.values())
                 note = "no completion has a total" if has_scores else "no reward that counts gave a score"
+            if note:
                 self._notes["total_reward"][step] = note
         parts = sorted(self._summaries.get(step, ()), key=lambda summary: summary.reward)
         for name, summaries in itertools.groupby(parts, lambda summary: summary.reward):
             of_reward = list(summaries)
             yield from _reward_cells(name, of_reward)
-            counted = sum(part.counted for part in of_reward if part.mean is not None)
-            if note := _stand_in_note(of_reward, counted) if counted else _missing_note(of_reward):
+            has_mean = any(part.mean is not None for part in of_reward)
+            calls_of_reward = functools.reduce(RewardCalls.__add__, (part.calls for part in of_reward), NO_CALLS)
+            if note := calls_of_reward.failures if has_mean else _missing_note(calls_of_reward):
                 self._notes[f"reward/{name}"][step] = note
 
+    def _calls_of(self, step: int) -> dict[str, RewardCalls]:
+        """Return what became of a step's calls, by each reward that counts in the total."""
+        weighed = frozenset[str]().union(*(sums.weighed for sums in self._sums[step]))
+        calls: dict[str, RewardCalls] = {}
+        for part in self._summaries.get(step, ()):
+            if part.reward in weighed:
+                calls[part.reward] = calls.get(part.reward, NO_CALLS) + part.calls
+        return calls
 
-def _total_cells(batches: Sequence[BatchSums]) -> Iterator[tuple[Place, Number]]:
+
+def _total_cells(batches: Sequence[BatchSums], *, has_total: bool) -> Iterator[tuple[Place, Number]]:
     """Yield the values of the totals, the lengths and the truncation at a step, from its batches."""
-    scored = batches if any(batch.scored for batch in batches) else ()  # defaults alone are no total
-    total = _mean((batch.totals, batch.total) for batch in scored)
+    scored = batches if has_total else ()  # defaults alone are no total
+    total = mean_of((batch.totals, batch.total) for batch in scored)
     std = _std(scored, total)
     yield TOTAL, total
     lowest = min((batch.low for batch in scored if batch.low is not None), default=None)
     highest = max((batch.high for batch in scored if batch.high is not None), default=None)
     yield from _band(("total_reward", "total"), total, std, lowest, highest)
-    yield PLAIN, _mean((batch.plain_sums, batch.plain_sum) for batch in scored)
+    yield PLAIN, mean_of((batch.plain_sums, batch.plain_sum) for batch in scored)
     yield ("total_reward_std", "total", VALUES), std
-    length = _mean((batch.lengths, batch.tokens) for batch in batches)
+    length = mean_of((batch.lengths, batch.tokens) for batch in batches)
     if length is not None:
         yield ("length", "mean", VALUES), length
         yield ("length", "mean", LOW), min(batch.shortest for batch in batches if batch.shortest is not None)
         yield ("length", "mean", HIGH), max(batch.longest for batch in batches if batch.longest is not None)
-    cut = _mean((batch.endings, batch.truncated) for batch in batches)
+    cut = mean_of((batch.endings, batch.truncated) for batch in batches)
     if cut is not None:
         yield ("truncated", "share", VALUES), cut
 
 
 def _reward_cells(name: str, parts: Sequence[StepSummary]) -> Iterator[tuple[Place, Number]]:
     """Yield a reward's values at a step, from the summaries of its versions there."""
-    mean = _mean((part.counted, part.mean) for part in parts)
+    mean = mean_of((part.counted, part.mean) for part in parts)
     std = parts[0].std if len(parts) == 1 else None  # over two versions it is unknown
     lowest = min((part.low for part in parts if part.low is not None), default=None)
     highest = max((part.high for part in parts if part.high is not None), default=None)
@@ -255,30 +272,17 @@ def _band(
         yield from (((*line, LOW), max(mean - std, lowest)), ((*line, HIGH), min(mean + std, highest)))
 
 
-def _stand_in_note(parts: Sequence[StepSummary], counted: int) -> str:
-    """Return how many of the scores in a mean stand in for failed calls; an empty text where none does."""
-    stand_ins = sum(part.stand_ins for part in parts if part.mean is not None)
-    return f"{stand_ins:,} of {counted:,} stand in for failed calls" if stand_ins else ""
-
-
-def _missing_note(parts: Sequence[StepSummary]) -> str:
+def _missing_note(calls: RewardCalls) -> str:
     """Return why a reward has no mean at a step."""
-    causes = sum((Counter(part.failed) for part in parts), Counter[str]())
     counts = {
-        "scored, which the trainer left out": sum(part.scored for part in parts),
-        **{f"failed ({cause})": number for cause, number in sorted(causes.items())},
-        "skipped": sum(part.skipped for part in parts),
+        "scored, which the trainer left out": calls.scored,
+        **{f"failed ({cause})": number for cause, number in sorted(calls.failed.items())},
+        "skipped": calls.skipped,
     }
     phrases = [(number, what) for what, number in counts.items() if number]
     if len(phrases) == 1:
         return f"all {phrases[0][0]:,} {phrases[0][1]}"
     return ", ".join(f"{number:,} {what}" for number, what in phrases) or "no call"
-
-
-def _mean(parts: Iterable[tuple[int, Number]]) -> Number:
-    """Return the mean of all values, from the size and mean of each part; ``None`` without a value."""
-    pairs = [(size, value) for size, value in parts if size and value is not None]
-    return sum(size * value for size, value in pairs) / sum(size for size, _ in pairs) if pairs else None
 
 
 def _std(batches: Sequence[BatchSums], mean: Number) -> Number:

@@ -194,16 +194,14 @@ def run_over_optimisation(run: Run, proxy: str, gold: str) -> OverOptimisation:
 def _means(run: Run, name: str) -> dict[int, float | None]:
     """Return a reward's mean at each step, ``None`` where it is unknown; raise ``RecordError`` for an unknown reward.
 
-    It is unknown where a default stood in for a failed call, or the trainer logged no finite number.
+    It is unknown where no call scored or some failed, or the trainer logged no finite number.
     """
     if name == "reward" and name not in run.rewards:
         return {step - 1: value if math.isfinite(value) else None for step, value in run.metrics("reward")}
     summaries = run.summaries(name)
     if summaries:
         return {
-            summary.step: summary.mean if summary.counted == summary.scored else None
-            for summary in summaries
-            if summary.step is not None
+            summary.step: None if summary.failed else summary.mean for summary in summaries if summary.step is not None
         }
     passes = [rescoring for rescoring in run.passes if rescoring.reward == name]
     if not passes:

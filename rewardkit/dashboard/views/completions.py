@@ -294,7 +294,9 @@ class _Filter(NamedTuple):
         mask = np.ones(len(table), np.bool_)
         if self.reward is not None:
             status = table.status.get(self.reward, np.full(len(table), ""))
-            mask &= status != "" if self.status is None else status == _LETTERS[self.status]
+            is_bounded = self.low is not None or self.high is not None
+            wanted = Status.SCORED if self.status is None and is_bounded else self.status  # a default is no score
+            mask &= status != "" if wanted is None else status == _LETTERS[wanted]
         if self.low is not None:
             mask &= values >= self.low
         if self.high is not None:
@@ -365,7 +367,8 @@ def _values(table: CompletionTable, epochs: Floats, rewards: Sequence[_Key], sor
     """Return what completions are sorted by; ``nan`` where there is no value."""
     key = next((candidate for candidate in rewards if candidate.key == sort), None)
     if key is not None:
-        return np.where(table.versions[key.reward] == key.version, table.scores[key.reward], np.nan)
+        is_own = (table.versions[key.reward] == key.version) & (table.status[key.reward] == "s")
+        return np.where(is_own, table.scores[key.reward], np.nan)
     columns: Mapping[str, Any] = {
         "id": table.ids, "step": table.steps, "epoch": epochs, "total": table.rewards, "reward": table.rewards,
         "plain_sum": table.plain_sums, "advantage": table.advantages, "tokens": table.tokens,

@@ -34,7 +34,8 @@ _ABOUT = {
     "total_reward": _About(
         "total_reward", "rewards", "",
         "The weighted sum of a completion's scores, as the trainer computes it: the mean of each step, with a band of"
-        " one standard deviation. Each step has the weights that it was trained with."
+        " one standard deviation. Each step has the weights that it was trained with. Where"
+        " all calls of a reward that counts failed, the line has a gap; where some did, a mark, with the reason."
         " plain sum is the sum without weights, of the rewards that weigh anything.",
     ),
     "total_reward_std": _About(
@@ -61,9 +62,9 @@ _ABOUT = {
     ),
 }  # fmt: skip
 _REWARD = (
-    "The mean of each step as the trainer was told it (TRL's rewards/<name>/mean), with a band of one standard"
-    " deviation, and the lowest and highest of its numbers. The default of a failed call is among them; a step at which"
-    " no call scored is a gap with a hollow mark, whatever stood in."
+    "The mean of the scores of each step, with a band of one standard deviation, and the lowest and highest of them."
+    " The default of a failed call is no score and in none of them; TRL's rewards/<name>/mean has it in. A step at"
+    " which no call scored is a gap with a hollow mark, one at which some failed has a small mark: both say why."
 )
 _METRIC = "{name}, as the trainer logs it after each step."
 

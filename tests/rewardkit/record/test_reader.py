@@ -204,8 +204,8 @@ def test_numbers_of_a_step_without_a_score_are_not_known(place: Any, default: fl
         none, some = run.summaries()
         (seen,) = overviews([none, some])
     assert (None, None, None, None) == (none.mean, none.std, none.low, none.high)
-    assert (4, 0, 0 if default is None else 4) == (none.failed["exception"], none.scored, none.stand_ins)
-    assert (1.0 if default is None else 0.5) == some.mean, "what stands in for a part is in the trainer's mean too"
+    assert (4, 0, 0) == (none.failed["exception"], none.scored, none.counted)
+    assert (1.0, 4) == (some.mean, some.counted), "what stands in for a part is no score either"
     assert (None, some.mean) == (seen.means[0], seen.first)
 
 
@@ -271,3 +271,31 @@ def test_writers_that_migrate_at_once_do_it_once(tmp_path: Path, monkeypatch: py
     for thread in threads:
         thread.join()
     assert found == []
+
+
+@pytest.mark.parametrize(
+    ("search", "ids"),
+    [
+        ({"reward": "judge", "max_score": 0.5}, [3]),
+        ({"reward": "judge", "min_score": 0.0}, [1, 3]),
+        ({"reward": "judge", "status": "failed", "max_score": 0.5}, [2]),
+        ({"reward": "judge", "status": "failed"}, [2, 4]),
+        ({"reward": "judge"}, [1, 2, 3, 4, 5]),
+        ({"max_score": 0.5}, [2, 3]),
+    ],
+    ids=["low", "any score", "low defaults", "failed", "all", "total"],
+)
+@pytest.mark.parametrize("prompt", [None, 0])
+def test_a_search_by_a_score_finds_no_default(
+    tmp_path: Path, search: dict[str, Any], ids: list[int], prompt: int | None
+) -> None:
+    """A default that stands in for a failed call is no score, unless failed calls are searched."""
+    outcomes = [
+        Outcome(Status.SCORED, 1.0), Outcome(Status.FAILED, 0.0, cause=Cause.TIMEOUT), Outcome(Status.SCORED, 0.25),
+        Outcome(Status.FAILED, None, cause=Cause.TIMEOUT), Outcome(Status.SKIPPED, None),
+    ]  # fmt: skip
+    rollouts = [Rollout("p", str(place), {}) for place in range(5)]
+    with Recorder(tmp_path / "one") as recorder:
+        recorder.record(ScoreBatch(rollouts, {"judge": outcomes}, {"judge": 1.0}), step=0)
+    with RunReader(tmp_path / "one") as run:
+        assert ids == [row.id for row in run.completions(**search, prompt=prompt)]

@@ -70,10 +70,11 @@ export function alone(values) {
   return values.map((_, place) => place).filter((place) => known(place) && !beside(place, -1) && !beside(place, 1));
 }
 
-/** The steps without a value of which a note says why. */
+/** The steps of which a note says something: {step, empty}, empty where there is no value. */
 export function gapsOf(x, lines, notes) {
   const own = lines.filter((line) => !line.x);
-  return x.filter((step, place) => notes[step] && own.every((line) => !Number.isFinite(line.values[place])));
+  const empty = (place) => own.every((line) => !Number.isFinite(line.values[place]));
+  return x.map((step, place) => ({ step, place })).filter(({ step }) => notes[step]).map(({ step, place }) => ({ step, empty: empty(place) }));
 }
 
 /** The last known value of a line and where it goes, in words. */

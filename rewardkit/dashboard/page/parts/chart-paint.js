@@ -53,8 +53,11 @@ export function paintMarks(plot, marks) {
   ctx.restore();
 }
 
-/** Draw a hollow mark below the axis at each step that has no value: there no value stands, least of all 0. */
-export function paintGaps(plot, steps) {
+/**
+ * Draw a mark below the axis at each step with a note: a hollow one where there is no value, for there none stands,
+ * least of all 0; a small full one where calls failed that the value is without.
+ */
+export function paintGaps(plot, gaps) {
   const { ctx, bbox } = plot;
   const scale = window.devicePixelRatio || 1;
   const { min, max } = plot.scales.x;
@@ -62,14 +65,15 @@ export function paintGaps(plot, steps) {
   ctx.save();
   ctx.lineWidth = 1.25 * scale;
   ctx.setLineDash([]);
-  ctx.strokeStyle = colour("--ink-2");
-  for (const step of steps) {
+  ctx.strokeStyle = ctx.fillStyle = colour("--ink-2");
+  for (const { step, empty } of gaps) {
     const x = plot.valToPos(step, "x", true);
     if (step < min || step > max || x < free) continue;
     free = x + 2 * SIZE * scale;
     ctx.beginPath();
-    ctx.arc(x, bbox.top + bbox.height + SIZE * scale, 0.65 * SIZE * scale, 0, 2 * Math.PI);
-    ctx.stroke();
+    ctx.arc(x, bbox.top + bbox.height + SIZE * scale, (empty ? 0.65 : 0.4) * SIZE * scale, 0, 2 * Math.PI);
+    if (empty) ctx.stroke();
+    else ctx.fill();
   }
   ctx.restore();
 }

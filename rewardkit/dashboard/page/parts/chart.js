@@ -20,8 +20,8 @@ const NONE = [];
  *
  * lines: [{name, values, low, high, x, colour, edge, dashed}]; a line with its own x need not have the others' steps; colour is
  * a CSS custom property or a colour; edge is a thin line beside the main one, dashed one to compare with. A null is a gap; undefined is passed over.
- * markers: [{x, kind: "version"|"flag"|"change"|"resume", words}]. notes: {step: words}; a step without a value that has
- * one gets a hollow mark below the axis.
+ * markers: [{x, kind: "version"|"flag"|"change"|"resume", words}]. notes: {step: words}; a step that has one gets a mark below
+ * the axis, a hollow one where there is no value.
  * range: [from, to] in steps or null; onRange hears of another one. onPick hears of the step that is chosen.
  * Charts with one syncKey share the cursor. zero: the y range has 0 in it. actions: buttons beside the title.
  */

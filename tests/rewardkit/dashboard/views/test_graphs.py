@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import sqlite3
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -131,7 +133,7 @@ def test_a_step_without_a_score_is_a_gap_with_its_reason(writer: Recorder, opene
 
 
 def test_a_default_is_no_score(writer: Recorder, opened: OpenRun) -> None:
-    """Where defaults are all there is, nothing is known; beside scores they are in the mean, as in the trainer's."""
+    """Where defaults are all there is, nothing is known; beside scores they are in no figure."""
     writer.record(batch(["timeout=0.0"] * 4, [0.5] * 4), step=0)
     writer.record(batch([1.0, 1.0, 0.5, "timeout=0.0"], [0.5] * 4), step=1)
     assert writer.flush()
@@ -139,11 +141,16 @@ def test_a_default_is_no_score(writer: Recorder, opened: OpenRun) -> None:
     for name in ("mean", "lowest", "highest"):
         assert line(answer, "reward/good", name)[0] is None
     assert line(answer, "reward/good", "mean", "low")[0] is None
-    assert line(answer, "reward/good", "mean")[1] == 0.625, "TRL's rewards/good/mean"
-    notes = [[0, "all 4 failed (timeout)"], [1, "1 of 4 stand in for failed calls"]]
+    assert [pytest.approx(2.5 / 3), 0.5, 1.0] == [
+        line(answer, "reward/good", n)[1] for n in ("mean", "lowest", "highest")
+    ]
+    notes = [[0, "all 4 failed (timeout)"], [1, "1 of 4 failed (timeout)"]]
     assert graph(answer, "reward/good")["notes"] == notes
-    assert line(answer, "total_reward", "total")[0] == 0.25, "another reward scored"
-    assert opened.run.series("good") == [(1, 0.625)]
+    assert [None, 0.875] == line(answer, "total_reward", "total"), "a gap, and as the trainer computes it"
+    total = [[0, "good: all 4 failed (timeout)"], [1, "good: 1 of 4 failed (timeout)"]]
+    assert graph(answer, "total_reward")["notes"] == total
+    assert opened.run.series("good") == [(1, pytest.approx(2.5 / 3))]
+    assert opened.run.total_series() == [(1, 0.875)]
 
 
 def test_a_total_of_defaults_alone_is_none(writer: Recorder, opened: OpenRun) -> None:
@@ -157,7 +164,48 @@ def test_a_total_of_defaults_alone_is_none(writer: Recorder, opened: OpenRun) ->
     assert line(answer, "total_reward", "total") == [None, 1.25]
     assert line(answer, "total_reward", "plain sum") == [None, 1.5]
     assert line(answer, "total_reward_std", "total") == [None, 0.0]
-    assert graph(answer, "total_reward")["notes"] == [[0, "no reward that counts gave a score"]]
+    assert graph(answer, "total_reward")["notes"] == [[0, "good: all 4 failed (timeout)"]]
+
+
+@pytest.mark.parametrize(
+    ("good", "total", "note"),
+    [
+        (["timeout", "timeout", "exception", None], 0.25, "good: 3 of 4 failed (exception, timeout)"),
+        (["timeout"] * 4, None, "good: all 4 failed (timeout)"),
+        (["timeout=9.0", 1.0, 1.0, 1.0], 3.25, "good: 1 of 4 failed (timeout)"),
+        ([None] * 4, 0.25, None),
+        ([0.0] * 4, 0.25, None),
+    ],
+    ids=["some without a default", "all", "a default", "skipped", "scored 0"],
+)
+def test_the_total_says_which_calls_it_lacks(
+    writer: Recorder, opened: OpenRun, good: list[float | str | None], total: float | None, note: str | None
+) -> None:
+    """A gap where all calls of a reward that counts failed, a mark where some did; a skip or a 0 is none."""
+    writer.record(batch(good, [0.5] * 4), step=0)
+    assert writer.flush()
+    answer = asked(opened)
+    assert [total] == line(answer, "total_reward", "total")
+    assert ([] if note is None else [[0, note]]) == graph(answer, "total_reward")["notes"]
+    assert ([] if total is None else [(0, total)]) == opened.run.total_series()
+
+
+def test_sums_of_older_records_leave_defaults_out_too(writer: Recorder, opened: OpenRun) -> None:
+    """A recorder once counted them: mean, lowest and highest are made again from the scores."""
+    rows = [[1.0, 3.0, "timeout=0.0", "exception=9.0"], [2.0, None, "timeout", 4.0], ["timeout=0.0"] * 4]
+    for step, good in enumerate(rows):
+        writer.record(batch(good, [0.5] * 4), step=step)
+    assert writer.flush()
+    before = [asked(opened)["graphs"], opened.run.series("good"), opened.run.summaries("good")]
+    with contextlib.closing(sqlite3.connect(writer.path.home / "record.db")) as connection, connection:
+        connection.execute("UPDATE session SET about = '{}'")
+        connection.execute("UPDATE summary SET counted = 4, mean = 3.25, std = 4.0, min = 0, max = 9 WHERE batch = 1"
+                           " AND failed > 0")  # fmt: skip
+        connection.execute("UPDATE summary SET counted = 4, mean = 0, std = 0, min = 0, max = 0 WHERE batch = 3"
+                           " AND failed > 0")  # fmt: skip
+    with Run.open(writer.path) as run:
+        assert before == [asked(OpenRun(run, RunCache()))["graphs"], run.series("good"), run.summaries("good")]
+    assert [(0, 2.0), (1, 3.0)] == before[1]
 
 
 def test_only_what_changed_is_sent_and_joins_what_was_known(writer: Recorder, opened: OpenRun) -> None:
