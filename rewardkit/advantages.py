@@ -29,11 +29,13 @@ __all__ = [
     "group_advantages",
     "group_statistics",
     "leave_one_out_advantages",
+    "undecided_advantages",
     "weighted_rewards",
     "zero_variance",
 ]
 
 _Array: TypeAlias = Any  # an array of numpy or a tensor of torch, which may not be installed
+_ROUNDING = 1e-9  # what scores that are weighted, or divided by a range, may differ by
 EPS = 1e-4
 """What TRL adds to a standard deviation before it divides by it."""
 
@@ -199,6 +201,47 @@ def zero_variance(rewards: object, num_generations: int) -> Any:
     """
     spread = _or_zero(_std(_to_groups(_floats(rewards).values, num_generations), 1))
     return (spread <= 1e-8).reshape(-1)  # isclose(spread, 0): rtol has no part in it
+
+
+def undecided_advantages(scores: Sequence[float | None], final: object, margin: float, *, ranks: bool = False) -> Any:
+    """Return the completions of a group whose final scores are still needed, where most have an estimate.
+
+    Let m be the mean of the scores, and n of their N be estimates. An estimate is undecided within ``margin`` of m,
+    because the advantage of its final score may have the other sign, and so is a score that is missing. If all are
+    decided, and a final score lies within ``margin * sqrt(n) / N`` of m, across which m may still move, the half of the
+    estimates that is nearest to m is needed too. That distance is twice m's standard deviation, if the deviation of
+    each estimate's error is half of the margin.
+
+    Args:
+        scores: One a completion, the final one or an estimate; ``None`` or ``nan`` where there is neither.
+        final: Booleans, whether each is final; a final one may be missing, and then counts in no mean.
+        margin: How far from m an estimate has to be for its advantage's sign to be safe, 0 or more.
+        ranks: Whether an estimate is undecided within the margin of any other score too: it may change its rank.
+
+    Returns:
+        Places, ascending; empty if no advantage needs another final score.
+
+    Raises:
+        ObjectiveError: The lengths differ, a score is infinite, or the margin is out of range.
+    """
+    score = _to_groups(_floats(scores).values, max(1, len(scores))).reshape(-1)
+    is_open = ~np.asarray(final, dtype=bool)
+    if is_open.shape != score.shape or not _is_number(margin) or margin < 0:
+        raise ObjectiveError(
+            f"{len(score)} scores, {is_open.size} of final, margin={margin!r}: give as many, and 0 or more"
+        )
+    present = ~np.isnan(score)
+    away = np.abs(score - _mean(score.reshape(1, -1)).reshape(-1))
+    near = away <= margin + _ROUNDING
+    if ranks:
+        gaps = np.abs(score[:, None] - score) + np.diag(np.full(len(score), np.inf))
+        near |= (gaps <= margin + _ROUNDING).any(axis=1)
+    needed = is_open & (near | ~present)
+    reach = margin * math.sqrt(is_open.sum()) / max(1, present.sum())
+    if not needed.any() and is_open.any() and (away[~is_open] <= reach).any():
+        nearest = np.argsort(np.where(is_open, away, np.inf), kind="stable")
+        needed[nearest[: math.ceil(is_open.sum() / 2)]] = True
+    return np.flatnonzero(needed)
 
 
 class _Floats(NamedTuple):

@@ -1,10 +1,12 @@
 """Language models as judges: graders, comparers, juries and chains of them, each a reward as any other.
 
 ``llm`` grades one completion by a ``rubric``, ``pairwise`` and ``listwise`` compare those of a group, ``jury`` makes
-one score of several judges, and ``fallback`` asks the next judge when one cannot answer. They share ``model``, which
-takes a question from its cache key to the verdict, and ``endpoint``, which asks a server.
+one score of several judges, ``fallback`` asks the next judge when one cannot answer, and ``after`` asks a cheap reward
+first. They share ``model``, which takes a question from its cache key to the verdict, and ``endpoint``, which asks a
+server.
 """
 
+from builtin_rewards.judge.after import Cascade
 from builtin_rewards.judge.budget import Budget, Price
 from builtin_rewards.judge.cache import JudgeCache
 from builtin_rewards.judge.endpoint.endpoint import RetryPolicy
@@ -28,6 +30,7 @@ from builtin_rewards.judge.rubric import Criterion
 __all__ = [
     "Budget",
     "BudgetSpentError",
+    "Cascade",
     "Criterion",
     "Fallback",
     "Fault",

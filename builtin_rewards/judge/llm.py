@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Unpack
 
+from builtin_rewards.judge.after import Cascade, Keeps
 from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.members import UNSEEN
@@ -24,7 +25,7 @@ from builtin_rewards.judge.prompted import (
 from builtin_rewards.judge.rubric import Criterion, Rubric
 from builtin_rewards.judge.settings import JudgeSettings, check
 from builtin_rewards.judge.verdict import Verdict, combine, join_verdicts, read_verdict, weigh_grades
-from rewardkit import Score
+from rewardkit import Reward, Score
 
 _SAMPLING_TEMPERATURE = 0.7  # by default of several samples: self-consistency's (arXiv 2203.11171, section 3.1)
 REASON_CHARS = 400  # of each reason, in a score's own reason
@@ -213,6 +214,12 @@ class LLMJudge(PromptedReward):
         shared["columns"] = replace(shared["columns"], rubric=criteria_column, like=rubric)
         grading = GradingFunction(**shared, rubric=rubric, samples=samples, likelihoods=likelihoods, each=each)
         super().__init__(grading, judging_options(grading, settings.get("default")))
+
+    def after(
+        self, cheap: Reward[..., Any], *, margin: float, keeps: Keeps = "sign", name: str | None = None
+    ) -> Cascade:
+        """Return a :class:`Cascade`: of a group it asks the cheap reward first, and this judge where it matters."""
+        return Cascade(self, cheap, margin=margin, keeps=keeps, name=name)
 
 
 def _criteria(

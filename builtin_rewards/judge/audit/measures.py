@@ -215,7 +215,7 @@ def _list_and_pairs(record: AuditRecord) -> dict[str, Figures | str]:
 
 
 def _stability(record: AuditRecord) -> Figures | str:
-    """Return how many answers were accepted at one time and refused at another, and the mean standard deviation."""
+    """Return how many answers were accepted once and refused once, the mean deviation, and the judge's own share."""
     scores: dict[Trial, list[float]] = {}
     for trial, _, score in record.verdicts:
         if not trial.family and score is not None:
@@ -224,7 +224,30 @@ def _stability(record: AuditRecord) -> Figures | str:
     if not samples:
         return "no answer was judged more than once (--samples)"
     unstable = sum(len(set(map(record.accepts, own))) > 1 for own in samples)
-    return {"changed": wilson(unstable, len(samples)), "deviation": statistics.fmean(map(statistics.pstdev, samples))}
+    figures: Figures = {"changed": wilson(unstable, len(samples))}
+    figures["deviation"] = statistics.fmean(map(statistics.pstdev, samples))
+    own = own_variance(samples)
+    return figures if own is None else {**figures, "own_variance": own}
+
+
+def own_variance(samples: Sequence[Sequence[float]]) -> float | None:
+    """Return the share of the scores' variance that is the judge's own, 0 to 1; ``None`` where scores do not vary.
+
+    It is 1 - ICC(1) of a one-way analysis of variance (Shrout and Fleiss, 1979, Psychological Bulletin 86(2)), for k
+    answers with N scores, n_i of answer i: W = sum (score - mean_i)² / (N - k); B = (sum n_i (mean_i - mean)² / (k - 1)
+    - W) / n0, at least 0, with n0 = (N - sum n_i² / N) / (k - 1); the share is W / (W + B).
+    """
+    count, total = len(samples), sum(map(len, samples))
+    if count < 2 or total <= count:
+        return None
+    means = [statistics.fmean(scores) for scores in samples]
+    mean = statistics.fmean([score for scores in samples for score in scores])
+    pairs = list(zip(samples, means, strict=True))
+    within = sum((score - center) ** 2 for scores, center in pairs for score in scores) / (total - count)
+    among = sum(len(scores) * (center - mean) ** 2 for scores, center in pairs) / (count - 1)
+    size = (total - sum(len(scores) ** 2 for scores in samples) / total) / (count - 1)
+    between = max(0.0, among - within) / size
+    return within / (within + between) if within + between > 0 else None
 
 
 def _labels(record: AuditRecord) -> Figures | str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from builtin_rewards.judge.after import Cascade
 from builtin_rewards.judge.fallback import JudgeReward
 from builtin_rewards.judge.listwise import ListwiseFunction
 from builtin_rewards.judge.llm import GradingFunction
@@ -30,6 +31,8 @@ class AuditedJudge:
                 f"a ListwiseJudge, a Jury or a Fallback. Name the judge itself, as file.py:judge; other rewards are "
                 f"audited by rewardkit audit"
             )
+        if isinstance(judge, Cascade):
+            raise ConfigError(f"{address}: {judge.name!r} asks a judge after another reward; audit that judge")
         functions = [reward.spec.function for reward in (judge, *judge.inner)]
         prompted = [function for function in functions if isinstance(function, PromptedFunction)]
         columns = [function.columns.by_field for function in prompted]

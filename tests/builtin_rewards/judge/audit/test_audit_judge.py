@@ -6,6 +6,7 @@ import inspect
 import itertools
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -34,13 +35,13 @@ from builtin_rewards.judge.audit.answer_pairs import NO_ANSWER, load
 from builtin_rewards.judge.audit.cli import audit_judge_command
 from builtin_rewards.judge.audit.families import INJECTIONS, RECIPES
 from builtin_rewards.judge.audit.judge_report import print_audit
-from builtin_rewards.judge.audit.measures import JudgeAudit, model_family
+from builtin_rewards.judge.audit.measures import JudgeAudit, model_family, own_variance
 from builtin_rewards.judge.audit.rounds import JudgeRounds
 from builtin_rewards.judge.audit.subject import AuditedJudge
 from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.matching import exact_match
-from rewardkit import ConfigError, DataError, InfrastructureError, Kind
+from rewardkit import ConfigError, DataError, InfrastructureError, Kind, reward
 from rewardkit.cli.program import Program
 from rewardkit.statistics import Interval
 from rewardkit.testing import Asked, FakeJudge
@@ -316,6 +317,44 @@ def test_stability_asks_again_past_the_cache(golds: Path, tmp_path: Path) -> Non
     assert (1, 4) == hits(found["changed"])
     assert isinstance(found["deviation"], float)
     assert found["deviation"] > 0.1
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [
+        ([[0.0, 0.0], [1.0, 1.0]], 0.0),
+        ([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]], 1.0),
+        ([[0.0, 0.5], [0.5, 1.0]], 2 / 3),  # W = 4/16 / 2 = 1/8, B = (4/16 - 1/8) / 2 = 1/16
+        ([[0.5, 0.5], [0.5, 0.5]], None),
+        ([[0.0, 1.0]], None),
+        ([[0.0], [1.0]], None),
+        ([], None),
+    ],
+    ids=["repeats itself", "draws", "by hand", "no spread", "an answer", "asked once", "nothing"],
+)
+def test_a_judges_own_variance_is_a_share(samples: list[list[float]], expected: float | None) -> None:
+    """Of one-way analysis of variance; nothing where scores do not vary."""
+    assert (None if expected is None else pytest.approx(expected)) == own_variance(samples)
+
+
+@pytest.mark.parametrize(("noise", "expected"), [(0.0, 0.0), (0.5, 0.2), (1.0, 0.5), (2.0, 0.8)])
+def test_the_own_variance_of_drawn_scores_is_that_of_the_draw(noise: float, expected: float) -> None:
+    """Answers of deviation 1 and a noise of its own, with two to four scores each."""
+    draw = random.Random(5)
+    answers = [draw.gauss(0, 1) for _ in range(4_000)]
+    samples = [[answer + draw.gauss(0, noise) for _ in range(2 + number % 3)] for number, answer in enumerate(answers)]
+    assert expected == pytest.approx(own_variance(samples), abs=0.03)
+
+
+def test_a_judge_after_a_cheap_reward_is_audited_by_itself(golds: Path) -> None:
+    """It compares nothing, so the audit names the judge that it asks."""
+
+    @reward
+    def short(completion: str) -> float:
+        return 1 / (1 + len(completion))
+
+    with pytest.raises(ConfigError, match="asks a judge after another reward; audit that judge"):
+        audited(grader(is_right).after(short, margin=0.1), golds)
 
 
 def test_verdicts_are_measured_against_labels(write: Callable[..., Path]) -> None:
