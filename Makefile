@@ -7,6 +7,7 @@ READY := $(VENV)/.ready
 MINUTES ?= 6
 # What test-core is given besides: CORE=--brief runs one case of each test.
 CORE ?=
+CORE_TESTS ?= tests/sandbox tests/rewardkit tests/builtin_rewards
 # Tests wait as often as they work, so one process more than there are cores.
 JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 FAMILIES := browser or slow or fuzz or postgres or ray or real_model or servers or soak or trainers
@@ -48,7 +49,7 @@ test-all: $(READY) ## run the tests in full: real training, soaks, fuzzing
 	$(BIN)/python -m pytest --full $(SIDE_BY_SIDE)
 
 test-core: $(VENV)-core/.ready ## run the core's tests without torch: make test-core PYTHON=python3.13
-	$(VENV)-core/bin/python -m pytest tests/sandbox tests/rewardkit tests/builtin_rewards -m "not ($(FAMILIES))" $(SIDE_BY_SIDE) $(CORE)
+	$(VENV)-core/bin/python -m pytest $(CORE_TESTS) -m "not ($(FAMILIES))" $(SIDE_BY_SIDE) $(CORE)
 
 $(VENV)-core/.ready: constraints.txt pyproject.toml
 	test -x $(VENV)-core/bin/python || $(PYTHON) -m venv $(VENV)-core
