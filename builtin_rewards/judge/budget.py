@@ -1,8 +1,9 @@
 """A hard cap on what judges spend, over all processes of a run, with the ledger that counts it.
 
-A request is sent while the sum of what is spent and what all requests in flight may cost is below the cap. So spending
-exceeds the cap by less than one request may cost, in however many threads and processes; a cap on requests is exact.
-A server that bills more than :func:`most_tokens` may exceed the cap by as much; that is counted, and logged once.
+A request is sent if the cap holds what is spent, what all requests in flight may cost at most, and the request's own
+reservation: its prompt by an estimate, and ``max_tokens``. So spending exceeds the cap by no more than what one request
+can cost beyond its reservation, in however many threads and processes; a cap on requests is exact. A server that bills
+more than :func:`most_tokens` may exceed the cap by as much; that is counted, and logged once.
 
 What tokens cost is a table that the user sets; none is shipped, because prices change.
 """
@@ -31,6 +32,7 @@ _log = logging.getLogger("rewardkit")
 _warn_once = functools.cache(_log.warning)
 _REQUEST_TOKENS, _MESSAGE_TOKENS = 64, 16  # what chat templates add: a short system prompt; role and markers
 _IMAGE_TOKENS = 50_000  # the most that a model is known to count for one image: gpt-4o-mini's 48,169
+_BYTES_A_TOKEN = 4  # of English; the estimate by which a prompt is reserved
 _AGAIN_S = 0.02  # how often a call that waits for room looks again; one a process and event loop does
 _LOST_AFTER_S = 3600.0  # a request in flight for this long counts as spent: its process has died
 _TABLE = '{"%s": Price(prompt, completion)}'
@@ -167,18 +169,19 @@ class Budget:
         """Reserve a request that takes ``most`` tokens at most; the reservation is settled when the request ends.
 
         Raises:
-            BudgetSpentError: A cap is reached, or would be if all requests in flight cost their most.
+            BudgetSpentError: A cap would be passed if all requests in flight cost their most, and this one as expected.
             JudgeUnavailableError: The ledger cannot be written.
         """
-        bound = _spend(most, price)
+        bound, expected = _spend(most, price), _expected(most, price)
         with self._counting(), self._ledger.transaction() as connection:
             total = Spend(*connection.execute(_TOTAL).fetchone())
-            if not (cap := self._reached(total)):
+            if not (cap := self._passed(total, expected)):
                 number = connection.execute(_BEGIN, (judge, time.time(), *bound)).lastrowid
                 return Reservation(self._ledger, number, judge, bound, price)
         raise BudgetSpentError(
             f'judge "{judge}" was not asked: the cap {cap} of the budget is reached; spent {self.spent()}, with all in '
-            f"flight at most {total}; raise Budget({cap}) or give the judge a fallback",
+            f"flight at most {total}, and one more may take {expected}; raise Budget({cap}), lower max_tokens, or give "
+            "the judge a fallback",
             Fault.BUDGET,
         )
 
@@ -193,7 +196,7 @@ class Budget:
                     try:
                         return self.reserve(judge, most, price)
                     except BudgetSpentError:
-                        if self._reached(self.spent()):
+                        if self._passed(self.spent(), _expected(most, price)):
                             raise
                     await asyncio.sleep(_AGAIN_S)
         return self.reserve(judge, most, price)
@@ -211,10 +214,10 @@ class Budget:
             rows = self._ledger.rows(_BY_JUDGE, (time.time() - _LOST_AFTER_S,))
         return {judge: Spend(*amounts) for judge, *amounts in rows}
 
-    def _reached(self, total: Spend) -> str:
-        """Return the cap that a sum reaches, in words; empty if it reaches none."""
-        caps = zip(Spend._fields, (self.usd, self.tokens, self.requests), total, strict=True)
-        return next((f"{name}={cap!r}" for name, cap, sum in caps if cap is not None and sum >= cap), "")
+    def _passed(self, total: Spend, more: Spend) -> str:
+        """Return the cap that a sum and one more request pass, in words; empty if they pass none."""
+        caps = zip(Spend._fields, (self.usd, self.tokens, self.requests), total, more, strict=True)
+        return next((f"{name}={cap!r}" for name, cap, sum, own in caps if cap is not None and sum + own > cap), "")
 
     @contextmanager
     def _counting(self) -> Iterator[None]:
@@ -283,6 +286,11 @@ def most_tokens(request: Request) -> Usage:
     if "response_format" in options:
         read += len(json.dumps(options["response_format"]))
     return Usage(read, max(lengths) * (options.get("n") or 1))
+
+
+def _expected(most: Usage, price: Price | None) -> Spend:
+    """Return a request's reservation: its prompt by an estimate from the bytes, and all that it may write."""
+    return _spend(Usage(-(-most.prompt_tokens // _BYTES_A_TOKEN), most.completion_tokens), price)
 
 
 def _spend(usage: Usage, price: Price | None) -> Spend:

@@ -65,7 +65,7 @@ def test_a_loop_has_its_own_and_keeps_it() -> None:
 def test_what_was_waited_for_ends_with_its_loop(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of five loops with contention at most the last is held, until the next one comes."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
-    budget = Budget(tokens=1, ledger=tmp_path / "ledger.db")
+    budget = Budget(tokens=2, ledger=tmp_path / "ledger.db")
     completions = SimpleNamespace(create=answer_later)
     client = SimpleNamespace(chat=SimpleNamespace(completions=completions))
     model = JudgeModel("m", client=client, load=Load(concurrency=1))

@@ -306,7 +306,7 @@ def test_spending_of_three_processes_stops_at_the_cap(faults: ModuleType, serve:
         batch = runtime.score(rollouts)
 
     spent, requests = budget.spent().usd, len(server.seen)
-    assert cap <= spent <= cap + each
+    assert cap - 0.5 < spent <= cap  # a question is expected to take some 375 tokens
     assert spent == requests * each
     judged = 0
     for made in judges:
