@@ -18,6 +18,7 @@ from builtin_rewards.reading.normalisation import fold, says, shows
 from builtin_rewards.reading.thoughts import after_thinking, begins_in_thought, strip_frame
 from rewardkit import Reward, Score, reward
 from rewardkit.extending import shorten
+from sandbox import language_name
 
 _TAG_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _SHOWN_CHARS = 200
@@ -193,26 +194,19 @@ def _xml_fault(source: str) -> tuple[str | None, str]:
     return None, names[0]
 
 
-_ALIASES = [
-    frozenset(names.split())
-    for names in ("python py python3", "javascript js", "typescript ts", "bash sh shell", "c++ cpp", "yaml yml")
-]
-
-
 @adjustable
 def code_fence(language: str | None = None, *, exactly: int | None = None, at_least: int = 1) -> Reward[..., Score]:
     """Return ``code_fence`` with these settings.
 
     Args:
-        language: The mark that blocks must have, or its usual short name (``py``, ``js``); ``None`` for any.
+        language: The mark of blocks, or another name of its language (``py``, ``golang``); ``None`` for any.
         exactly: How many such blocks there must be, and none of another mark; ``None`` asks for ``at_least``.
         at_least: How many such blocks there must be at least.
     """
     require(language is None or language.strip(), "a name", language=language)
     require(at_least >= 1, "1 or more", at_least=at_least)
     require(exactly is None or exactly >= 1, "1 or more", exactly=exactly)
-    name = language.strip().lower() if language is not None else None
-    marks = next((group for group in _ALIASES if name in group), frozenset({name}))
+    name = None if language is None else language_name(language)
 
     @reward(score_range=(0, 1))
     def code_fence(completion: str) -> Score:
@@ -225,7 +219,7 @@ def code_fence(language: str | None = None, *, exactly: int | None = None, at_le
         blocks, _ = split_fences(after_thinking(completion))
         if not all(block.closed and shows(block.body) for block in blocks):
             return Score(0.0, reason="a block is not closed, or empty")
-        count = sum(1 for block in blocks if name is None or block.mark in marks)
+        count = sum(1 for block in blocks if name in (None, language_name(block.mark)))
         is_right = count >= at_least if exactly is None else count == exactly == len(blocks)
         requirement = f"at least {at_least}" if exactly is None else f"exactly {exactly}"
         reason = f"{count} of {len(blocks)} blocks are {name or 'code'}, {requirement} asked for"

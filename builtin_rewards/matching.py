@@ -17,7 +17,7 @@ from builtin_rewards.reading.answer import answer_as_text, final_answer
 from builtin_rewards.reading.choices import choice_texts, gold_letter, letters_chosen
 from builtin_rewards.reading.lists import items_listed, matched_numbers, numbers_listed, plain_item
 from builtin_rewards.reading.negation import negations
-from builtin_rewards.reading.normalisation import fold, normalise, part_by_script, prepare_lookup, struck_out, uses
+from builtin_rewards.reading.normalisation import fold, normalise, part_by_script, struck_out, uses
 from builtin_rewards.reading.thoughts import after_thinking
 from rewardkit import Reward, Score, reward
 from rewardkit.extending import shorten
@@ -164,12 +164,15 @@ def _search(
     default = _terms(terms)
     require(terms is None or default, "a text or a list of texts", terms=terms)
 
+    def prepare(text: str) -> str:
+        return fold(text).casefold() if ignore_case else fold(text)
+
     def search(completion: str, column: _Terms) -> _Matches:
-        text = prepare_lookup(after_thinking(completion), ignore_case=ignore_case)
+        text = prepare(after_thinking(completion))
         matches: _Matches = ([], [])
         for term in default or _terms(column):
-            needle = prepare_lookup(term, ignore_case=ignore_case) or term
-            matches[not uses(text, needle, whole_words=whole_words, negated=negated)].append(term)
+            is_used = uses(text, prepare(term) or term, whole_words=whole_words, negated=negated)
+            matches[not is_used].append(term)
         return matches
 
     return search

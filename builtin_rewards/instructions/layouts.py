@@ -49,10 +49,6 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _count_bullets(text: str) -> int:
-    return sum(_BULLET.match(line) is not None and not is_rule(line) for line in text.split("\n"))
-
-
 def _nests(text: str, closing: Mapping[str, str], levels: int) -> bool:
     """Return whether marks stand in each other so many levels deep, all of them closed by their own mark."""
     openings: list[tuple[str, int]] = []  # each with the levels that are closed in it
@@ -137,7 +133,9 @@ IFEVAL: Mapping[str, InstructionKind] = {
     ),
     "detectable_format:number_bullet_lists": InstructionKind(
         "Exactly so many lines begin with one `*` or one `-`; a line that only draws, such as `---`, does not count.",
-        lambda text, num_bullets: _count_bullets(text) == num_bullets,
+        lambda text, num_bullets: (
+            sum(bool(_BULLET.match(line)) and not is_rule(line) for line in text.split("\n")) == num_bullets
+        ),
     ),
     "detectable_format:number_highlighted_sections": InstructionKind(
         "At least so many passages of one line, none of them blank, stand between `*` or `**`.",

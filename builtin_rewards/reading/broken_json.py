@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from builtin_rewards.reading.json_values import json_decoder
+from builtin_rewards.reading.json_values import PYTHON_CONSTANTS, json_decoder
 
 # Blanks and comments, both of a bounded length, so that a hostile text is read in linear time.
 _GAP = r"(?>\s++|//[^\n]{0,200}+|#[^\n]{0,200}+|/\*(?>[^*]|\*(?!/)){0,200}+\*/){0,40}+"
@@ -23,7 +23,6 @@ _ENDS = {mark: re.compile(f"[{endings}]") for mark, endings in _ENDINGS.items()}
 # Escapes that are not rather LaTeX, as in \frac and \text, and what lacks a backslash.
 _ESCAPE = re.compile(r"""\\(["\\/'n]|[rt](?![a-z])|u[0-9a-fA-F]{4})?|\"""")
 _WORD = re.compile(rf"[{{}}\[\],:]|[^\s{{}}\[\],:/#{_MARKS}]+")
-_CONSTANTS = {"True": "true", "False": "false", "None": "null"}
 _PROSE = frozenset({"reason", "reasoning"})  # keys whose texts may differ where an object stands twice
 _gap = re.compile(_GAP)
 
@@ -54,7 +53,7 @@ def read_broken_json(text: str, keys: Collection[str]) -> Any:
             if word == "}" and last == ",":
                 parts.pop()
             if depth >= 0:
-                parts.append(_CONSTANTS.get(word, word))
+                parts.append(PYTHON_CONSTANTS.get(word, word))
             depth = max(0, depth)
     if depth and parts[-1][-1:] not in ("}", '"'):
         raise ValueError("it is broken off")

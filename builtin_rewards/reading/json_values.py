@@ -17,9 +17,7 @@ from rewardkit.extending import shorten
 
 _MAX_DEPTH = 100  # the deepest value that a row may expect, so that comparing with it cannot recurse too deep
 _SHOWN_CHARS = 200
-
-
-_PYTHON_CONSTANTS = {"True": "true", "False": "false", "None": "null"}
+PYTHON_CONSTANTS = {"True": "true", "False": "false", "None": "null"}
 
 
 class Untyped(str):
@@ -103,7 +101,7 @@ def same_json(expected: object, value: object) -> bool:
         if isinstance(expected, str):
             return expected == str(value)
         with contextlib.suppress(ValueError):
-            return same_json(expected, read_json(_PYTHON_CONSTANTS.get(value.strip(), value.strip())))
+            return same_json(expected, read_json(PYTHON_CONSTANTS.get(value.strip(), value.strip())))
         return False
     if isinstance(expected, bool) or isinstance(value, bool):
         return expected is value

@@ -145,18 +145,14 @@ def normalise(text: str) -> str:
     thousands commas, a sign or point before a number, ``%`` after one, ``+`` and ``#`` after a letter. Where nothing
     would be left, the articles stay, and then the punctuation too: ``A`` is no empty answer.
     """
-    return " ".join(normal_words(_TEXT_COMMAND.sub(r"\1", text) if "\\" in text else text))
-
-
-def normal_words(text: str) -> list[str]:
-    folded = fold(text).casefold()
+    folded = fold(_TEXT_COMMAND.sub(r"\1", text) if "\\" in text else text).casefold()
 
     def strip(mark: re.Match[str]) -> str:
         is_symbol = mark[0] > "\x7f" and unicodedata.category(mark[0])[0] != "P"
         return mark[0] if is_symbol or _MEANINGFUL.match(folded, mark.start()) else ""
 
     tokens = _MARK.sub(strip, folded).split()
-    return [token for token in tokens if token not in _ARTICLES] or tokens or folded.split()
+    return " ".join([token for token in tokens if token not in _ARTICLES] or tokens or folded.split())
 
 
 def shows(text: str) -> bool:
@@ -181,14 +177,8 @@ _NEGATED = re.compile(  # a negation among the three words before a place, in th
 )
 
 
-def prepare_lookup(text: str, *, ignore_case: bool) -> str:
-    """Return the text for looking up terms: folded, with its blanks."""
-    folded = fold(text)
-    return folded.casefold() if ignore_case else folded
-
-
 def uses(text: str, term: str, *, whole_words: bool, negated: bool) -> bool:
-    """Return whether a prepared text holds a prepared term, which is not empty.
+    """Return whether a folded text holds a folded term, which is not empty.
 
     ``whole_words``: no letter or digit is next to it, and it is no part of a longer number; scripts without blanks
     between words have no such borders. ``negated``: an occurrence just after a negation counts too.

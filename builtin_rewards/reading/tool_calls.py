@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from builtin_rewards.reading.json_values import Untyped, read_json, read_json_at
+from builtin_rewards.reading.json_values import PYTHON_CONSTANTS, Untyped, read_json, read_json_at
 from builtin_rewards.reading.markdown import last_code
 from sandbox import parse
 
@@ -197,7 +197,7 @@ def _read_named_call(name: str, text: str, position: int, has_tags: bool) -> tup
 
 _PRINTED = re.compile(r"^\s*print\((\w[\w.]*\(.*\))\)\s*$", re.MULTILINE)  # Gemma prints its calls
 _STRING_OR_WORD = re.compile(r"""(["'])(?>(?!\1)[^\\]|\\.)*+\1|\b(?:true|false|null)\b""", re.DOTALL)
-_JSON_CONSTANTS = {"true": "True", "false": "False", "null": "None"}
+_JSON_CONSTANTS = {constant: name for name, constant in PYTHON_CONSTANTS.items()}
 
 
 def _parse_code(code: str) -> list[ToolCall]:

@@ -36,6 +36,7 @@ _ALIASES = {
     "sql": "",
     "swift": "",
     "typescript": "ts",
+    "yaml": "yml",
 }
 _BY_NAME = {name: language for language, names in _ALIASES.items() for name in (language, *names.split())}
 _MAKER = re.compile(r"^(?:gnu|microsoft|ms|visual)[\s-]+")

@@ -209,6 +209,8 @@ PY = "```python\nx = 1\n```\n"
         ({"language": "python"}, PY, 1.0),
         ({"language": "Python"}, "```PY\nx\n```", 1.0),
         ({"language": "python"}, "```{.python}\nx\n```", 1.0),
+        ({"language": "golang"}, "```go\nx\n```", 1.0),
+        ({"language": "yaml"}, "```yml\nx\n```", 1.0),
         ({"language": "python"}, "```pythonic\nx\n```", 0.0),
         ({"language": "python"}, "```\nx\n```", 0.0),
         ({"language": "python"}, PY + "```bash\nls\n```", 1.0),
