@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from builtin_rewards.judge.own_labels import labelled_rollouts, truth
 from builtin_rewards.reward_model.calibration import Calibration
 from builtin_rewards.reward_model.preferences import PreferenceRow, preferences_of, read_preferences
+from builtin_rewards.reward_model.public_sets import is_preference
 from rewardkit import (
     Composable,
     Composite,
@@ -205,9 +206,9 @@ def _pairs(rows: Rows) -> list[PreferenceRow] | None:
     """Return the pairs, or ``None`` where rows are labelled completions; raise DataError for uneven sides."""
     if isinstance(rows, str | Path):
         (first,) = read_rows(rows, limit=1, for_trainer=False)
-        return _check_one_to_one(read_preferences(rows)) if "chosen" in first.values else None
+        return _check_one_to_one(read_preferences(rows)) if is_preference(first.values) else None
     mappings = [row for row in rows if not isinstance(row, Rollout)]
-    return _check_one_to_one(preferences_of(mappings)) if mappings and "chosen" in mappings[0] else None
+    return _check_one_to_one(preferences_of(mappings)) if mappings and is_preference(mappings[0]) else None
 
 
 def _check_one_to_one(rows: list[PreferenceRow]) -> list[PreferenceRow]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
+from builtin_rewards.reward_model.public_sets import usual_rows
 from rewardkit import DataError, Rollout
 from rewardkit.extending import ROLES, InvalidRows, read_rows, shorten
+
+_log = logging.getLogger("rewardkit")
 
 Turns: TypeAlias = str | list[Mapping[str, Any]]  # A prompt or a completion: text, or chat messages
 
@@ -58,8 +62,7 @@ def read_preferences(
         DataError: There is no such file, it has no rows, or a row is wrong; names file, row and column.
     """
     invalid = invalid or InvalidRows()
-    # A prompt may be missing.
-    rows = read_rows(path, needs=("chosen", "rejected"), limit=limit, for_trainer=False, invalid=invalid)
+    rows = read_rows(path, limit=limit, for_trainer=False, invalid=invalid)  # a prompt may be missing
     return _valid_preferences([(f"{path}:{row.line}", row.values) for row in rows], str(path), invalid)
 
 
@@ -71,7 +74,8 @@ def preferences_of(
     A row has ``chosen`` and ``rejected``: text or a conversation of messages, or a list of several of either (as
     RewardBench 2 has them). ``prompt`` is text or messages; without it chosen and rejected are whole conversations,
     messages or text of ``Human:`` and ``Assistant:`` (as hh-rlhf has them), and the prompt is what they begin with
-    in common.
+    in common. Rows of JudgeBench, PPE, HelpSteer2 and 3, LLMBar and RMB are taken in their own columns; of these a row
+    that prefers neither completion is left out, and a warning says how many were.
 
     Args:
         rows: The rows.
@@ -90,11 +94,17 @@ def _valid_preferences(
     rows: Iterable[tuple[str, Mapping[str, Any]]], label: str, invalid: InvalidRows
 ) -> list[PreferenceRow]:
     """Return rows, each with where it stands, as preferences, without those that are left out."""
-    preferences = []
+    preferences, undecided = list[PreferenceRow](), 0
     for where, row in rows:
         with invalid.leave_out():
-            preferences.append(_preference(row, where))
+            parts = usual_rows(where, row)
+            preferences += [_preference(part.values, part.where) for part in parts]
+            undecided += not parts
     invalid.check_rest(len(preferences), label)
+    if undecided and not preferences:
+        raise DataError(f"{label}: no row prefers a completion to another")
+    if undecided:
+        _log.warning(f"{label}: {undecided:,} of the rows prefer no completion to another, and are left out")
     return preferences
 
 

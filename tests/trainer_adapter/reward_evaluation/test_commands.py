@@ -138,6 +138,20 @@ def test_a_terminal_of_80_columns_is_enough() -> None:
     assert [1.0, 0.0, None] == [row["credit"] for row in rows[-3:]]
 
 
+def test_a_public_set_is_measured_in_its_own_columns(caplog: pytest.LogCaptureFixture) -> None:
+    """Votes of an arena, of which ties say nothing, by a column of the set."""
+    votes = [("3", "1", "model_a"), ("1", "3", "model_b"), ("1", "3", "model_a"), ("2", "4", "tie")]
+    rows = [
+        {"prompt": f"q{number}", "response_1": first, "response_2": second, "winner": winner, "language": "English"}
+        for number, (first, second, winner) in enumerate(votes)
+    ]
+    Path("ppe.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    report = told("eval", "rw.py:number", "ppe.jsonl", "--subset", "language")
+    assert (3, pytest.approx(2 / 3)) == (report["overall"]["scored"], report["overall"]["accuracy"]["rate"])
+    assert ["English"] == [subset["name"] for subset in report["subsets"]]
+    assert "ppe.jsonl: 1 of the rows prefer no completion to another, and are left out" in caplog.text
+
+
 def test_no_accuracy_of_rewardbenchs_ties_is_above_a_whole() -> None:
     """A reward that does all right has 100 % and RewardBench 2's score of up to 1.01, which is named as such."""
     rows = [
