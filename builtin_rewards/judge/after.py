@@ -31,22 +31,26 @@ class _Completion:
     columns: Mapping[str, Any]
     bill: list[ReadReply[Any]] = field(default_factory=list)
     answers: list[MemberAnswer] = field(default_factory=list)  # the cheap reward's, and the judge's if it was asked
-    score: float | None = None  # the cheap reward's in the judge's range, then the judge's
+    score: float | None = None  # the last answer's, in the judge's range
 
     @property
     def is_judged(self) -> bool:
         return len(self.answers) > 1
 
-    async def ask(self, member: Reward[..., Any]) -> None:
-        """Add a member's answer; its deadline begins with its turn. A setup error holds for all, and is raised."""
+    async def ask(self, member: Reward[..., Any], span: tuple[float, float]) -> None:
+        """Add a member's answer, mapped to a range; its deadline begins with its turn. Raises JudgeSetupError."""
         async with turns(member, member.spec.concurrency):
             with open_bill() as bill:
                 answer = await ask(member, self.columns)
         if isinstance(answer.error, JudgeSetupError):
-            raise answer.error
+            raise answer.error  # it holds for all completions
+        value, (low, high) = answer.score.value if answer.score else None, _range_of(member)
+        if value is not None and not low <= value <= high:
+            error = ValueError(f"score {value:g} is not in 0 to 1; give the reward its score_range")
+            answer, value = MemberAnswer(member.name, None, error), None
         self.bill += bill
         self.answers.append(answer)
-        self.score = answer.score.value if answer.score else None
+        self.score = None if value is None else span[0] + (value - low) / (high - low) * (span[1] - span[0])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -72,9 +76,8 @@ class CascadeFunction(CombiningFunction):
             _Completion(columns | {name: values[index] for name, values in lists.items()})
             for index in range(len(completions))
         ]
-        await asyncio.gather(*(row.ask(cheap) for row in rows))
-        for row in rows:
-            _map_score(row, cheap, judge)
+        span = _range_of(judge)
+        await asyncio.gather(*(row.ask(cheap, span) for row in rows))
         for number in range(1, _ROUNDS + 1):
             scores, final = [row.score for row in rows], [row.is_judged for row in rows]
             indices = undecided_advantages(scores, final, self.margin, ranks=self.keeps == "rank")
@@ -82,7 +85,7 @@ class CascadeFunction(CombiningFunction):
                 break
             if number == _ROUNDS:
                 indices = [index for index, row in enumerate(rows) if not row.is_judged]
-            await asyncio.gather(*(rows[index].ask(judge) for index in indices))
+            await asyncio.gather(*(rows[index].ask(judge, span) for index in indices))
             if any(isinstance(rows[index].answers[-1].error, InfrastructureError) for index in indices):
                 break  # an outage costs no completion that is safe
         numbers = [row.score for row in rows if row.score is not None]
@@ -117,14 +120,8 @@ def _why_skipped(judge: Reward[..., Any], columns: Mapping[str, Any]) -> str | N
     return function.columns.missing(values)
 
 
-def _map_score(row: _Completion, cheap: Reward[..., Any], judge: Reward[..., Any]) -> None:
-    """Put the cheap reward's score into the judge's range; one outside of a range that is not said is its error."""
-    (low, high), (least, most) = cheap.options.score_range or (0.0, 1.0), judge.options.score_range or (0.0, 1.0)
-    if row.score is not None and not low <= row.score <= high:
-        error = ValueError(f"score {row.score:g} is not in 0 to 1; give the reward its score_range")
-        row.answers, row.score = [MemberAnswer(cheap.name, None, error)], None
-    if row.score is not None:
-        row.score = least + (row.score - low) / (high - low) * (most - least)
+def _range_of(reward: Reward[..., Any]) -> tuple[float, float]:
+    return reward.options.score_range or (0.0, 1.0)
 
 
 class Cascade(JudgeReward):
@@ -166,7 +163,7 @@ class Cascade(JudgeReward):
         if keeps not in ("sign", "rank"):
             raise JudgeSetupError(f"keeps={keeps!r}: expected 'sign' or 'rank'")
         for member in members:
-            low, high = member.options.score_range or (0.0, 1.0)
+            low, high = _range_of(member)
             if not -math.inf < low < high < math.inf:
                 raise JudgeSetupError(f"{member.name!r} has score_range={(low, high)}; its scores cannot be mapped")
         cascade = CascadeFunction(name=name or judge.name, members=members, margin=float(margin), keeps=keeps)
