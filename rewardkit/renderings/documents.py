@@ -61,8 +61,8 @@ def _write(
 
 
 def _escaped(text: str) -> str:
-    codes = "".join(rf"\u{ord(char):04x}" for char in text)
-    return f'"{codes}"'
+    """Return a text in JSON whose first character is written by its code."""
+    return rf'"\u{ord(text[0]):04x}{json.dumps(text[1:])[1:]}' if text else json.dumps(text)
 
 
 def _renderings(value: object) -> Iterator[Writing]:
