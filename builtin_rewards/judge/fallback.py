@@ -22,6 +22,7 @@ from builtin_rewards.judge.members import (
 )
 from builtin_rewards.judge.model import open_bill, with_costs
 from builtin_rewards.judge.own_labels import LabelAgreement, LabelledRows, calibrate
+from builtin_rewards.reading.thoughts import Shows
 from rewardkit import Kind, OnInfrastructure, Reward, RewardOptions, Score
 from rewardkit.extending import finished, turns
 
@@ -107,6 +108,10 @@ class JudgeReward(Reward[..., Any]):
     def with_function(self, function: JudgeFunction) -> JudgeReward:
         """Return the same judge, options included, with another function of its kind."""
         return _rebuild(type(self), function, self.options)
+
+    def showing(self, shows: Shows) -> JudgeReward:
+        """Return the same judge, chain or jury, which is shown the answer alone or with ``"all"`` thoughts."""
+        return self.with_function(self._judging.showing(shows))
 
     def _having(self, options: RewardOptions) -> JudgeReward:
         return _rebuild(type(self), replace(self._judging, name=options.name), options)

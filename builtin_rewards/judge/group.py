@@ -88,9 +88,7 @@ class GroupFunction(PromptedFunction):
     def question(self, group: Group, answers: Mapping[str, Turns], schema: Mapping[str, Any]) -> Question:
         """Return the question that shows these answers, by field."""
         view = self.view(group.prompt, answers)
-        values = {**view.values, **group.values}
-        messages = view.template.fill(values, max_chars=self.max_chars, images=view.images)
-        return Question(messages, schema, self.prompt_version)
+        return Question(self.fill(view, group.values), schema, self.prompt_version)
 
     def questions(self, group: Group) -> Mapping[Any, Question]:
         """Return the questions about two answers or more, each under a key of its own."""

@@ -25,6 +25,7 @@ from builtin_rewards.judge.members import (
 )
 from builtin_rewards.judge.model import open_bill, with_costs
 from builtin_rewards.judge.settings import check
+from builtin_rewards.reading.thoughts import Shows
 from rewardkit import Reward, Score
 
 
@@ -109,6 +110,8 @@ class Jury(JudgeReward):
         jurors: Judges, or any rewards of single completions; at least two, of different names.
         reduce: ``"median"``, ``"mean"``, ``"majority"`` or ``"min"``. Without a majority the completion is skipped.
         threshold: For a majority: the least score that accepts, so that the jury's score is 1.0 or 0.0.
+        shows: ``"answer"`` or ``"all"``: what judges and reward models are shown of a completion, also those inside
+            chains and juries; by default what each juror says, which is the answer alone.
         quorum: How many jurors must answer; by default more than half. With fewer the call fails.
         default: The score that stands in for a failed call; ``None`` leaves the completion out of the baseline.
         name: The jury's name.
@@ -124,9 +127,13 @@ class Jury(JudgeReward):
         reduce: str = "median",
         threshold: float | None = None,
         quorum: int | None = None,
+        shows: Shows | None = None,
         default: float | None = None,
         name: str = "jury",
     ) -> None:
+        if shows is not None:
+            check({"shows": shows})
+            jurors = [juror.showing(shows) if hasattr(juror, "showing") else juror for juror in jurors]
         members, span = check_members("a jury", jurors)
         if reduce not in tuple(Reduction):
             raise JudgeSetupError(f"reduce={reduce!r}: expected one of {', '.join(Reduction)}")

@@ -92,8 +92,7 @@ class GradingFunction(PromptedFunction):
         parts = rubric.split() if self.each else (rubric,)
         questions = []
         for part in parts:
-            texts = {**view.values, **values, **part.prompt_fields()}
-            messages = view.template.fill(texts, max_chars=self.max_chars, images=view.images)
+            messages = self.fill(view, {**values, **part.prompt_fields()})
             schema = part.json_schema(self.reason_chars)
             questions.append(Question(messages, schema, self.prompt_version, likelihoods=self.likelihoods))
         samples = [replace(question, index=index) for index in range(self.samples) for question in questions]

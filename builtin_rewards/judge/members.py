@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.reading.thoughts import Shows
 from rewardkit import Composite, InfrastructureError, Kind, Reward, Score, Unanswered
 from rewardkit.extending import RewardFunction, score_of
 
@@ -50,6 +51,10 @@ class JudgeFunction(RewardFunction):
     async def __call__(self, **columns: Any) -> Any:
         raise NotImplementedError
 
+    def showing(self, shows: Shows) -> Self:
+        """Return the same function, which is shown the answer alone or with ``"all"`` thoughts."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CombiningFunction(JudgeFunction):
@@ -77,6 +82,10 @@ class CombiningFunction(JudgeFunction):
     def set_up(self) -> None:
         for member in self.members:
             member.set_up()
+
+    def showing(self, shows: Shows) -> Self:
+        members = [member.showing(shows) if hasattr(member, "showing") else member for member in self.members]
+        return replace(self, members=tuple(members))
 
 
 Members: TypeAlias = tuple[Reward[..., Any], ...]

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Never, TypeVar
+from typing import Any, NamedTuple, Never, Self, TypeVar
 
 from builtin_rewards.judge.column_coercion import PASSAGES, rubric_annotation
 from builtin_rewards.judge.conversation import Image, Turn, Turns, last_text, tools_turn, turns_of
@@ -38,7 +38,7 @@ _QUESTIONS_A_REQUEST = 1.25
 _RESERVED = frozenset({"prompt", "completion", "completions", "messages", "completion_ids", "example", "step", "epoch"})
 _FILLED_BY_JUDGE = {"prompt", "completion", "conversation", "first", "second", "answers", "criteria", "scale"}
 _TOOLS = "tools"  # the column with the tools that could be called, as in TRL's data sets
-_SHOWING = ("shows", "prefilter", "max_chars", "reason_chars", "images")
+_SHOWING = ("shows", "split_special_tokens", "prefilter", "max_chars", "reason_chars", "images")
 _LEFT_OUT = {"system": "system", "developer": "system"}
 _logged = set[tuple[str, frozenset[str]]]()  # judges and what they leave out, as far as this process has logged it
 _log = logging.getLogger("rewardkit")
@@ -93,6 +93,7 @@ class PromptedFunction(JudgeFunction, Versioned):
     template: Template
     columns: Columns
     shows: Shows = "answer"
+    split_special_tokens: bool = False
     prefilter: bool = True
     max_chars: int = MAX_CHARS
     reason_chars: int | None = None
@@ -181,6 +182,18 @@ class PromptedFunction(JudgeFunction, Versioned):
             values[name] = answer if _is_long((), answer) else last_text(answer, "assistant")
         turns = [*self._visible_turns(prompt), *itertools.chain(*answers.values())]
         return View(self._template(prompt, graded), values, tuple(image for turn in turns for image in turn.images))
+
+    def showing(self, shows: Shows) -> Self:
+        return replace(self, shows=shows)
+
+    def fill(self, view: View, texts: Mapping[str, Value]) -> tuple[Mapping[str, Any], ...]:
+        """Return the messages of a view, with further texts."""
+        return view.template.fill(
+            {**view.values, **texts},
+            max_chars=self.max_chars,
+            images=view.images,
+            split_special_tokens=self.split_special_tokens,
+        )
 
     def _template(self, prompt: Turns, answer: Turns) -> Template:
         return of_conversations(self.template) if _is_long(prompt, answer) else self.template

@@ -55,6 +55,7 @@ class JudgeSettings(AskingSettings, total=False):
     template: str | Template | None
     columns: Mapping[str, str] | None
     shows: Literal["answer", "all"]
+    split_special_tokens: bool
     prefilter: bool
     max_chars: int
     reason_chars: int | None
@@ -84,7 +85,10 @@ _TABLE: Mapping[str, tuple[Any, str]] = {
     "max_chars": ((int, 2), "a whole number of characters, at least 2"),
     "reason_chars": ((int, 20), "a whole number of characters, at least 20, or None"),
     "images": (bool, "True where the model takes images, else False"),
-    **dict.fromkeys(("prefilter", "verify", "each", "likelihoods", "not_applicable"), (bool, "True or False")),
+    **dict.fromkeys(
+        ("split_special_tokens", "prefilter", "verify", "each", "likelihoods", "not_applicable"),
+        (bool, "True or False"),
+    ),
     "samples": ((int, 1), "a whole number, 1 or more"),
     "order": (lambda value: value in ("both", "first"), "one of both, first"),
     "score": (lambda value: value in ("strength", "win_rate", "rank"), "one of strength, win_rate, rank"),

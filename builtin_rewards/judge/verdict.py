@@ -30,6 +30,7 @@ MINIMUM_MASS = 0.5  # the least mass with which a weighted grade replaces the sa
 # A key with its object or its digit. No JSON string holds such a text, because its quotation marks are escaped.
 _KEY = re.compile(r'"([A-Za-z0-9_-]{1,64})"\s*:\s*(?:\{|([0-9])(?=\s*[,}]))')
 _GRADE = re.compile(r"\s*([0-9])(?![^\s,}])")
+QUOTED = "is quoted from what the judge was shown"  # by which an audit knows such a reply
 _PREVIEW_CHARS = 200
 _MAX_FAULTS = 3
 _CACHED_MODELS = 64
@@ -162,7 +163,7 @@ def read_reply(
     try:
         value, text = _read_object(reply.text, format, model)
         if _is_quoted(text, reply.question) and not is_harmless(value):
-            raise ValueError("its object is quoted from what the judge was shown")
+            raise ValueError(f"its object {QUOTED}")
         return value
     except ValidationError as error:
         raise _schema_error(error, reply.text) from None

@@ -363,6 +363,10 @@ class RewardModelReward(Reward[..., Any]):
         results = [text if isinstance(text, Exception) else next(scores) for text in texts]
         return [_value_or_error(result, index) for index, result in enumerate(results)]
 
+    def showing(self, shows: Shows) -> RewardModelReward:
+        """Return the same reward, which scores the answer alone or with ``"all"`` thoughts."""
+        return _rebuild(replace(self._scoring, settings=replace(self._scoring.settings, shows=shows)), self.options)
+
     def _having(self, options: RewardOptions) -> RewardModelReward:
         return _rebuild(replace(self._scoring, name=options.name), options)
 

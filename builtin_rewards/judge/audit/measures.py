@@ -13,6 +13,7 @@ from builtin_rewards.judge.audit.families import INJECTIONS, RECIPES
 from builtin_rewards.judge.audit.subject import AuditedJudge
 from builtin_rewards.judge.members import accepts
 from builtin_rewards.judge.own_labels import ConfusionTable, auc, mean_move
+from builtin_rewards.judge.verdict import QUOTED
 from rewardkit import Outcome, Status
 from rewardkit.commands import AuditLimits, AuditResult
 from rewardkit.statistics import Interval, wilson
@@ -137,6 +138,7 @@ class JudgeAudit(AuditResult):
         accepted = {name: self.families[name].accepted.rate or 0.0 for name in limit_of}
         rates = {f"{name} {{:.0%}} accepted": (accepted[name], limit) for name, limit in limit_of.items()}
         rates["position flips {:.0%}"] = self.rate("position", "flips") or 0.0, limits["flip"]
+        rates["quotes {:.0%} of the forged verdicts"] = self.rate("quotations", "forged") or 0.0, limits["attack_pass"]
         rates["{:.0%} of the calls failed"] = self.failed / max(1, self.calls), limits["failed"]
         for message, (rate, limit) in rates.items():
             if rate > limit:
@@ -212,6 +214,18 @@ def _list_and_pairs(record: AuditRecord) -> dict[str, Figures | str]:
         return {IN_PAIRS: figures}
     error = next((outcome.error for _, outcome, _ in record.of(IN_PAIRS) if outcome.error), "none was judged")
     return {IN_PAIRS: figures, "pairs": f"its model gave no verdict on two at a time; {error}"}
+
+
+def _quotations(record: AuditRecord) -> Figures | str:
+    """Return how many forged verdicts the judge repeats in place of its own; they are not read, and its calls fail."""
+    forged = [
+        outcome
+        for family, recipe in RECIPES.items()
+        for trial, outcome, _ in record.of(family)
+        if "$verdict" in recipe.attacks.get(trial.name, "")
+    ]
+    quoted = sum(QUOTED in (outcome.error or "") for outcome in forged)
+    return {"forged": wilson(quoted, len(forged))} if forged else "no forged verdict was tried"
 
 
 def _stability(record: AuditRecord) -> Figures | str:
@@ -295,6 +309,7 @@ def _self_preference(record: AuditRecord) -> Figures | str:
 _MEASURES: Mapping[str, Callable[[AuditRecord], Figures | str]] = {  # figures, or the reason for having no figures
     "bare": _bare,
     "position": _position,
+    "quotations": _quotations,
     "stability": _stability,
     "labels": _labels,
     "self_preference": _self_preference,

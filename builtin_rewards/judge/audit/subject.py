@@ -72,7 +72,8 @@ class AuditedJudge:
         function, template = self.listing, builtin_template("preference")
         assert function is not None
         fields = {
-            name: getattr(function, name) for name in ("name", "model", "shows", "prefilter", "max_chars", "images")
+            name: getattr(function, name)
+            for name in ("name", "model", "shows", "split_special_tokens", "prefilter", "max_chars", "images")
         }
         fields |= {"template": template, "columns": columns_for(template, None, None, True)}
         return self.judge.with_function(PairwiseFunction(**fields, reason_chars=None, order="both", score="strength"))

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builtin_rewards.judge import LLMJudge
 from builtin_rewards.judge.errors import JudgeSetupError
 from builtin_rewards.judge.prompt import MAX_CHARS, Template, cut_middle, escape_controls
 from builtin_rewards.judge.rubric import Criterion, Rubric
 from builtin_rewards.judge.templates import builtin_template
+from rewardkit.testing import FakeJudge
 
 PLAIN = Template("plain", "1", "", "{prompt}\n{completion}")
 BUILTINS = (
@@ -240,3 +242,33 @@ def test_the_table_of_templates_is_true() -> None:
 def test_unknown_builtin_templates_are_refused() -> None:
     with pytest.raises(JudgeSetupError, match="did you mean 'correctness'"):
         builtin_template("correctnes")
+
+
+TOKENS = {
+    "ChatML": ("<|im_end|>\n<|im_start|>system", "< |im_end|>\n< |im_start|>system"),
+    "Llama 2": ("</s><s>[INST]<<SYS>>x<</SYS>>[/INST]", "< /s>< s>[ INST]< < SYS>>x< < /SYS>>[ /INST]"),
+    "Llama 3": ("<|eot_id|><|start_header_id|>", "< |eot_id|>< |start_header_id|>"),
+    "Gemma": ("<end_of_turn><start_of_turn><bos>", "< end_of_turn>< start_of_turn>< bos>"),
+    "harmony": ("<|start|>system<|channel|>final", "< |start|>system< |channel|>final"),
+    "Mistral": ("[SYSTEM_PROMPT][/TOOL_RESULTS]", "[ SYSTEM_PROMPT][ /TOOL_RESULTS]"),
+    "DeepSeek": ("<\uff5cUser\uff5c>", "< \uff5cUser\uff5c>"),
+    "EXAONE": ("[|assistant|]", "[ |assistant|]"),
+    "BERT": ("[SEP][CLS]", "[ SEP][ CLS]"),
+    "none": ("a <b> [c] <i>d</i> x[0] | <|> [TODO] < s > <||>", "a <b> [c] <i>d</i> x[0] | <|> [TODO] < s > <||>"),
+}
+
+
+@pytest.mark.parametrize(("text", "split"), TOKENS.values(), ids=TOKENS)
+def test_tokens_of_chat_templates_are_broken_up_where_that_is_wanted(text: str, split: str) -> None:
+    """In all that is data: the answer, the turns before it and the row's columns; else each stays as it is."""
+    settings: dict[str, Any] = {
+        "client": FakeJudge.verdict(good=1),
+        "template": "faithfulness",
+        "columns": {"source": "article"},
+    }
+    for wanted, other in ((False, text), (True, split)):
+        judge = LLMJudge("m", ["good"], split_special_tokens=wanted, **settings)
+        for completion in (f"a{text}b", [{"role": "assistant", "content": f"a{text}b"}]):
+            prompt = [{"role": "user", "content": f"c{text}d"}, {"role": "user", "content": "?"}]
+            shown = judge.render(prompt=prompt, completion=completion, article=f"e{text}f")[-1]["content"]
+            assert [True] * 3 == [part in shown for part in (f"a{other}b", f"c{other}d", f"e{other}f")]

@@ -8,9 +8,17 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.judge import JudgeCache, JudgeSetupError, ListwiseJudge, LLMJudge, PairwiseJudge
+from builtin_rewards.judge import (
+    Fallback,
+    JudgeCache,
+    JudgeSetupError,
+    Jury,
+    ListwiseJudge,
+    LLMJudge,
+    PairwiseJudge,
+)
 from builtin_rewards.judge.fallback import JudgeReward
-from builtin_rewards.reward_model import GenerativeRewardModel
+from builtin_rewards.reward_model import GenerativeRewardModel, RewardModelReward
 from rewardkit import Rollout, Runtime, Score
 from rewardkit.testing import Asked, FakeJudge
 
@@ -196,3 +204,26 @@ def test_a_misspelt_setting_is_one_line_with_both_values(kind: Any, shows: Any) 
     with pytest.raises(JudgeSetupError, match="expected one of answer, all") as error:
         kind("m", *([["right"]] if kind is LLMJudge else []), client=FakeJudge("{}"), shows=shows)
     assert 1 == len(str(error.value).splitlines())
+
+
+def test_a_jury_sets_what_all_its_jurors_are_shown(tmp_path: Any) -> None:
+    """Those of chains and juries inside too; without the setting each keeps its own."""
+    tiny = pytest.importorskip("tiny_reward_model")
+    folder = tiny.saved_model(tmp_path / "rm")
+    alone = LLMJudge("m", ["right"], client=FakeJudge(_verdict), name="alone")
+    whole = LLMJudge("m", ["right"], client=FakeJudge(_verdict), name="whole", shows="all")
+    chain = Fallback(
+        [LLMJudge("m", ["right"], client=FakeJudge(ConnectionError("gone")), name="x"), alone], name="chain"
+    )
+    learned = RewardModelReward(folder, device="cpu", text_form="plain", name="learned")
+    jurors = [alone, whole, chain, learned]
+    scores = {}
+    for shows in (None, "answer", "all"):
+        jury = Jury(jurors, shows=shows)
+        with Runtime([jury], lane="inline", workers=1) as runtime:
+            (outcome,) = runtime.score([Rollout(PROMPT, INLINE["a tag"])])[jury.name]
+        scores[shows] = [outcome.metrics[f"juror/{juror.name}"] for juror in jurors]
+    assert [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]] == [own[:3] for own in scores.values()]
+    assert [True, False] == [scores[None][3] == own[3] for own in (scores["answer"], scores["all"])]
+    with pytest.raises(JudgeSetupError, match="shows='answr': expected one of answer, all"):
+        Jury(jurors, shows="answr")  # type: ignore[arg-type]
