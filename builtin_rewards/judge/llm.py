@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Literal, NamedTuple, Unpack
 
 from builtin_rewards.judge.after import Cascade, Keeps
 from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
@@ -29,7 +30,8 @@ from rewardkit import Reward, Score
 
 _SAMPLING_TEMPERATURE = 0.7  # by default of several samples: self-consistency's (arXiv 2203.11171, section 3.1)
 REASON_CHARS = 400  # of each reason, in a score's own reason
-_CRITERIA_OF_A_ROW = 20  # how many questions about a row's own rubric, one a criterion, have room in a call's deadline
+_CRITERIA_OF_A_ROW = 20  # criteria of a row's own rubric for whose questions a call's deadline has room
+_TOKENS_A_CRITERION = 128  # of a reply: a reason of two or three sentences with its grade and their keys
 
 
 class _QuestionPlan(NamedTuple):
@@ -48,7 +50,8 @@ class GradingFunction(PromptedFunction):
     rubric: Rubric
     samples: int
     likelihoods: bool
-    each: bool  # one question a criterion
+    together: Literal["all", "each"] | int  # how many criteria a question is about
+    grows: bool  # whether the model's ``max_tokens`` is more for many criteria
 
     @property
     def rounds(self) -> int:
@@ -56,9 +59,11 @@ class GradingFunction(PromptedFunction):
 
         As many calls are under way as questions are asked at once, so all the others of its call may come before it.
         """
-        criteria = _CRITERIA_OF_A_ROW if self.columns.rubric else len(self.rubric.names)
-        questions_per_call = self.samples * (criteria if self.each else 1)
-        return 1 + questions_per_call
+        return 1 + self.question_count(_CRITERIA_OF_A_ROW if self.columns.rubric else len(self.rubric.names))
+
+    def question_count(self, criteria: int) -> int:
+        """Return how many questions one completion takes by a rubric of so many criteria."""
+        return self.samples * math.ceil(criteria / self._part_size(criteria))
 
     async def __call__(self, **columns: Any) -> Score:
         """Return the score of all samples; JudgeError where too few gave a verdict."""
@@ -89,14 +94,25 @@ class GradingFunction(PromptedFunction):
             return Score(0.0, f"not asked: {reason}", {"prefiltered": 1.0} | self.omissions(prompt, answer))
         view = self.view(prompt, {"completion": answer})
         rubric: Rubric = columns[self.columns.rubric] if self.columns.rubric else self.rubric
-        parts = rubric.split() if self.each else (rubric,)
+        parts = rubric.split(self._part_size(len(rubric.names)))
         questions = []
         for part in parts:
             messages = self.fill(view, {**values, **part.prompt_fields()})
             schema = part.json_schema(self.reason_chars)
-            questions.append(Question(messages, schema, self.prompt_version, likelihoods=self.likelihoods))
+            question = Question(messages, schema, self.prompt_version, likelihoods=self.likelihoods)
+            questions.append(replace(question, max_tokens=self._token_limit(len(part.names))))
         samples = [replace(question, index=index) for index in range(self.samples) for question in questions]
         return _QuestionPlan(rubric, parts, samples, self.omissions(prompt, answer) | self.cut_chars(view, values))
+
+    def _part_size(self, criteria: int) -> int:
+        if isinstance(self.together, int):
+            return self.together
+        return 1 if self.together == "each" else criteria
+
+    def _token_limit(self, criteria: int) -> int | None:
+        """Return the tokens that a reply with so many grades needs; ``None`` if the model's own setting will do."""
+        tokens = _TOKENS_A_CRITERION * criteria
+        return tokens if self.grows and tokens > (self.model.max_tokens or tokens) else None
 
     def _read(self, rubric: Rubric, masses: dict[str, list[float]], reply: Reply, format: Format) -> Verdict:
         """Return a reply's verdict, and append the mass of each grade to ``masses``."""
@@ -161,7 +177,8 @@ class LLMJudge(PromptedReward):
         criteria: What is graded, each a :class:`Criterion` or a text; by default the template's own.
         criteria_column: The dataset column with the criteria of a row, a list or JSON of one, of texts or objects:
             ``{"text": "Names a dose.", "weight": 5, "kind": "must"}``.
-        each: Ask about one criterion at a time, rather than about all in one question.
+        together: How many criteria a question is about: ``"all"``, ``"each"`` on its own, or a number, as 10.
+        each: The same as ``together="each"``.
         not_applicable: Let the judge say that a criterion does not apply; it is left out then.
         cap: What the score is at most if a must-have fails.
         scale: Lowest and highest grade, whole numbers; by default 1 to 5, and 0 and 1 for criteria of a row.
@@ -186,6 +203,7 @@ class LLMJudge(PromptedReward):
         criteria: Sequence[Criterion | str] | None = None,
         *,
         criteria_column: str | None = None,
+        together: Literal["all", "each"] | int = "all",
         each: bool = False,
         not_applicable: bool = False,
         cap: float = 0.0,
@@ -194,7 +212,8 @@ class LLMJudge(PromptedReward):
         likelihoods: bool = False,
         **settings: Unpack[JudgeSettings],
     ) -> None:
-        check({"samples": samples, "each": each, "likelihoods": likelihoods, "not_applicable": not_applicable})
+        check({"samples": samples, "likelihoods": likelihoods, "not_applicable": not_applicable})
+        check({"together": together, "each": each})
         if samples > 1 and settings.setdefault("temperature", _SAMPLING_TEMPERATURE) == 0:
             raise JudgeSetupError(
                 f"samples={samples} at temperature=0 are one answer {samples} times; "
@@ -211,7 +230,9 @@ class LLMJudge(PromptedReward):
                 f"grades are single digits; set scale=(1, 5), or another from 0 to 9"
             )
         shared["columns"] = replace(shared["columns"], rubric=criteria_column, like=rubric)
-        grading = GradingFunction(**shared, rubric=rubric, samples=samples, likelihoods=likelihoods, each=each)
+        own: dict[str, Any] = {"rubric": rubric, "samples": samples, "likelihoods": likelihoods}
+        own["together"] = "each" if each else together
+        grading = GradingFunction(**shared, **own, grows="max_tokens" not in settings)
         super().__init__(grading, judging_options(grading, settings.get("default")))
 
     def after(

@@ -32,6 +32,12 @@ T = TypeVar("T")
 Read: TypeAlias = Callable[[Reply, Format], T]
 
 _TOP_LOGPROBS = 20  # the most that OpenAI's API gives (chat completions, ``top_logprobs``)
+# What the second question says of the first reply, and nothing of its text, which may quote the completion.
+_PROBLEMS = {
+    Fault.UNREADABLE: "it was not one JSON object of your own",
+    Fault.WRONG_SCHEMA: "it lacked a key, or had one too many, or a value of another type",
+    Fault.OUT_OF_RANGE: "it had a grade that may not be given",
+}
 _LESS_REASONING = "raise max_tokens, or let it reason less, as by options={'reasoning_effort': 'low'}"
 
 
@@ -44,6 +50,14 @@ class Question:
     version: str  # the prompt's
     index: int = 0  # the sample's number
     likelihoods: bool = False  # whether those of the tokens are wanted
+    max_tokens: int | None = None  # in place of the model's
+    states_form: bool = False  # whether the messages describe the reply's form even to a server that enforces it
+
+    def again(self, fault: Fault) -> Question:
+        """Return the question with what was wrong with the reply to it, and the form of a right one."""
+        *history, last = self.messages
+        last = append_text(last, f"Your reply to this could not be used, because {_PROBLEMS[fault]}. Reply again.")
+        return replace(self, messages=(*history, last), states_form=True)
 
     def own_reply(self, read: Read[T]) -> Read[T]:
         """Return what reads a reply, and knows what the question quotes, so that no quotation is the reply's own."""
@@ -58,6 +72,7 @@ class ReadReply(NamedTuple, Generic[T]):
     reply: Reply
     requests: int
     cost_usd: float | None
+    is_second: bool = False  # whether the reply to the first question could not be read
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +86,7 @@ class JudgeModel:
     max_tokens: int | None = 1024
     options: Mapping[str, Any] = field(default_factory=dict)
     deadline_s: float = 30.0
+    reasks: int = 1
     format: str | None = None
     load: Load = field(default_factory=Load)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
@@ -119,15 +135,17 @@ class JudgeModel:
     @property
     def identity(self) -> tuple[object, ...]:
         """All settings that its replies depend on."""
-        return self.model, self.served, self.temperature, self.max_tokens, sorted(self.options.items()), self.format
+        sent = self.temperature, self.max_tokens, sorted(self.options.items()), self.format
+        return self.model, self.served, *sent, self.reasks
 
     def request(self, question: Question, format: Format) -> Request:
         """Return a question's request; its messages describe the reply's form where the server does not enforce it."""
         *history, last = question.messages
-        if format is not Format.JSON_SCHEMA:
+        if question.states_form or format is not Format.JSON_SCHEMA:
             last = append_text(last, format_instruction(question.schema))
         form = response_format(format, question.schema)
-        settings = {"temperature": self.temperature, "max_tokens": self.max_tokens, "response_format": form}
+        limit = question.max_tokens or self.max_tokens
+        settings = {"temperature": self.temperature, "max_tokens": limit, "response_format": form}
         options = {**self.options, **{name: value for name, value in settings.items() if value is not None}}
         if question.likelihoods:
             options = {"top_logprobs": _TOP_LOGPROBS, **options, "logprobs": True}
@@ -136,12 +154,34 @@ class JudgeModel:
         return Request(self.model, (*history, last), options, question.index)
 
     async def attempt(self, judge: str, question: Question, read: Read[T]) -> ReadReply[T | JudgeReplyError]:
-        """Ask a judge's question; return what the reply says, or its fault. Raise where no reply came whole."""
+        """Ask a judge's question; return what the reply says, or its fault. Raise where no reply came whole.
+
+        A reply that cannot be read is asked for again up to ``reasks`` times, as far as deadline and budget allow; it
+        then stands on the bill.
+        """
         try:
             await prepare(self._backend)
         except JudgeSetupError as error:  # of a proxy, so of the machine and not of the judge
             raise JudgeUnavailableError(error.message, Fault.CONNECTION) from None
         exchange = _Exchange(self, judge, question, time.monotonic() + self.deadline_s)
+        answer = await self._read_reply(exchange, read)
+        for _ in range(self.reasks):
+            if not isinstance(answer.value, JudgeReplyError) or answer.value.fault not in _PROBLEMS:
+                break
+            question, requests = question.again(answer.value.fault), answer.value.requests
+            try:
+                second = await self._read_reply(replace(exchange, question=question, is_second=True), read)
+            except JudgeError as error:  # the first reply's fault says more
+                answer.value.requests += error.requests
+                return answer._replace(requests=answer.requests + error.requests)
+            charge(answer)
+            answer = second
+            if isinstance(answer.value, JudgeReplyError):
+                answer.value.requests += requests
+        return answer
+
+    async def _read_reply(self, exchange: _Exchange, read: Read[T]) -> ReadReply[T | JudgeReplyError]:
+        """Return what an exchange's reply says, or its fault."""
         reply, format = await self._negotiator.ask(exchange.reply)
         try:
             value: T | JudgeReplyError = read(reply, format)
@@ -151,13 +191,15 @@ class JudgeModel:
             hint = f"; all that it wrote is reasoning: {_LESS_REASONING}" if is_all_reasoning else ""
             value = error.with_message(error.message + hint)
         if not reply.requests:
-            return ReadReply(value, reply, 0, 0.0)
-        self._negotiator.note(format, value.fault if isinstance(value, JudgeReplyError) else None)
+            return ReadReply(value, reply, 0, 0.0, exchange.is_second)
+        if not exchange.is_second:  # which says the form in words, so that its reply tells nothing of the server
+            self._negotiator.note(format, value.fault if isinstance(value, JudgeReplyError) else None)
         if self.cache is not None and not isinstance(value, JudgeReplyError):
             self.cache.put(exchange.key, reply)
         price = price_of(self.prices, self.model)
         cost = None if reply.usage is None or price is None else price.cost(reply.usage)
-        return ReadReply(value, reply, exchange.failed_requests + reply.requests, cost)
+        requests = exchange.failed_requests + reply.requests
+        return ReadReply(value, reply, requests, cost, exchange.is_second)
 
     async def ask(self, judge: str, request: Request, left_s: float) -> Reply:
         """Return a new reply from the server within so many seconds."""
@@ -179,13 +221,14 @@ class _Exchange:
     judge: str
     question: Question
     until: float
-    failed_requests: int = 0
+    is_second: bool = False  # the reply is kept under the first question's key, so that neither is paid for again
     key: str = ""  # the cache's for the last format, before the changes that a server makes necessary
+    failed_requests: int = field(default=0, init=False)
 
     async def reply(self, format: Format, changes: Changes) -> Reply:
         """Return the reply in a format: the cache's, which takes no requests, or a new one."""
         model, request = self.model, self.model.request(self.question, format)
-        if model.cache is not None:
+        if model.cache is not None and not self.is_second:
             self.key = question_key(model.served, request, self.question.version)
             if (cached := model.cache.get(self.key)) is not None:
                 return cached
@@ -226,6 +269,8 @@ def cost_metrics(answers: Bill) -> dict[str, float]:
     costs = [answer.cost_usd for answer in sent if answer.cost_usd is not None]
     cached = 1 - len(sent) / len(answers) if answers else 0.0
     metrics = {"requests": float(sum(answer.requests for answer in sent)), "cached": cached}
+    if second := sum(answer.is_second for answer in answers):
+        metrics["reasked"] = float(second)
     if len(usages) == len(sent):
         metrics["prompt_tokens"] = float(sum(usage.prompt_tokens for usage in usages))
         metrics["completion_tokens"] = float(sum(usage.completion_tokens for usage in usages))
@@ -236,5 +281,5 @@ def with_costs(metrics: Mapping[str, float], bill: Bill) -> dict[str, float]:
     """Return metrics whose costs are replaced by the bill's, which include them; an empty bill changes nothing."""
     if not bill:
         return dict(metrics)
-    others = {name: value for name, value in metrics.items() if name not in (*COST_METRICS, "cached")}
+    others = {name: value for name, value in metrics.items() if name not in (*COST_METRICS, "cached", "reasked")}
     return others | cost_metrics(bill)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, is_number
@@ -94,11 +95,15 @@ class Rubric:
     def names(self) -> tuple[str, ...]:
         return tuple(criterion.name for criterion in self.criteria)
 
-    def split(self) -> tuple[Rubric, ...]:
-        """Return a rubric of each criterion, to ask about one at a time; their scores mean nothing."""
+    def split(self, size: int) -> tuple[Rubric, ...]:
+        """Return rubrics of up to so many criteria, to ask about one at a time; their scores mean nothing."""
+        parts = -(-len(self.criteria) // size)
+        if parts == 1:
+            return (self,)
         options = {"not_applicable": self.not_applicable, "reasoned": self.reasoned}
-        alone = [Criterion(criterion.name, criterion.description) for criterion in self.criteria]
-        return tuple(Rubric([criterion], self.scale, **options) for criterion in alone)
+        plain = [replace(criterion, weight=1.0, must=False) for criterion in self.criteria]
+        ends = [len(plain) * part // parts for part in range(parts + 1)]
+        return tuple(Rubric(plain[start:end], self.scale, **options) for start, end in itertools.pairwise(ends))
 
     def failed(self, grades: Mapping[str, float | None]) -> list[str]:
         """Return the names of the must-haves that apply and fail."""

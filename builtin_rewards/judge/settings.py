@@ -38,6 +38,7 @@ class AskingSettings(TypedDict, total=False):
     max_tokens: int | None
     options: Mapping[str, Any]
     deadline_s: float
+    reasks: int
     format: str | None
     load: Load
     retry: RetryPolicy
@@ -71,6 +72,7 @@ _TABLE: Mapping[str, tuple[Any, str]] = {
     "max_tokens": ((int, 1), "a whole number, 1 or more, or None to leave it out"),
     "options": (Mapping, "a Mapping, such as {'seed': 1}"),
     "deadline_s": ((float, 1e-9), "a number of seconds greater than 0"),
+    "reasks": ((int, 0, 3), "how often an unreadable reply is asked for again, a whole number from 0 to 3"),
     "format": (lambda value: value in tuple(Format), f"one of {', '.join(Format)}, or None to find out"),
     "load": (Load, "a Load, such as Load(concurrency=64)"),
     "retry": (RetryPolicy, "a RetryPolicy, such as RetryPolicy(attempts=3)"),
@@ -88,6 +90,10 @@ _TABLE: Mapping[str, tuple[Any, str]] = {
     **dict.fromkeys(
         ("split_special_tokens", "prefilter", "verify", "each", "likelihoods", "not_applicable"),
         (bool, "True or False"),
+    ),
+    "together": (
+        lambda value: value in ("all", "each") or (is_number(value, whole=True) and value >= 1),
+        "all, each, or how many criteria a question has, a whole number of 1 or more",
     ),
     "samples": ((int, 1), "a whole number, 1 or more"),
     "order": (lambda value: value in ("both", "first"), "one of both, first"),

@@ -161,8 +161,8 @@ def read_reply(
         if is_so:
             raise _reply_error(fault, problem, reply.refusal or reply.text)
     try:
-        value, text = _read_object(reply.text, format, model)
-        if _is_quoted(text, reply.question) and not is_harmless(value):
+        value, texts = _read_object(reply.text, format, model)
+        if any(_is_quoted(text, reply.question) for text in texts) and not is_harmless(value):
             raise ValueError(f"its object {QUOTED}")
         return value
     except ValidationError as error:
@@ -171,21 +171,22 @@ def read_reply(
         raise _reply_error(Fault.UNREADABLE, f"cannot be read as a verdict: {error}", reply.text) from None
 
 
-def _read_object(text: str, format: Format, model: type[M]) -> tuple[M, str]:
-    """Return the object of a reply, JSON or nearly JSON, and its text.
+def _read_object(text: str, format: Format, model: type[M]) -> tuple[M, list[str]]:
+    """Return the object of a reply, JSON or nearly JSON, and its text, as it stands there and as JSON.
 
     A ValueError says why it is not JSON, or not the model's.
     """
     try:
         part = object_text(text, format)
-        return model.model_validate(read_json(part)), part
+        return model.model_validate(read_json(part)), [part]
     except ValueError:
         fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
         parts = [part for part in fields.values() if isinstance(part, type) and issubclass(part, BaseModel)]
         keys = fields.keys() | {name for part in parts for name in part.model_fields}
         with contextlib.suppress(ValueError):
             part = object_text(text, format, fields.keys())
-            return model.model_validate(read_broken_json(part, sorted(keys))), part
+            value = read_broken_json(part, sorted(keys))
+            return model.model_validate(value), [part, json.dumps(value)]
         raise
 
 

@@ -87,7 +87,7 @@ class AuditedJudge:
 def _requests(function: PromptedFunction) -> int:
     """Return how many requests one verdict takes, unless the rubric comes from the row."""
     if isinstance(function, GradingFunction):
-        return function.samples * (len(function.rubric.names) if function.each else 1)
+        return function.question_count(len(function.rubric.names))
     return getattr(function, "repeats", 1) * (2 if getattr(function, "order", "") == "both" else 1)
 
 

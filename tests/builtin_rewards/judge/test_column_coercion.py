@@ -76,7 +76,7 @@ def test_of_two_keys_for_one_thing_the_first_in_the_table_counts() -> None:
 
 def test_one_question_each_is_rendered_each() -> None:
     """``render`` gives the messages of all of them; of several samples those of the first."""
-    made = judge(each=True, samples=3)
+    made = judge(together="each", samples=3)
     rendered = [
         m["content"] for m in made.render(prompt="?", completion="!", rubric=["A.", "B."]) if m["role"] == "user"
     ]
@@ -85,7 +85,7 @@ def test_one_question_each_is_rendered_each() -> None:
 
 def test_a_fake_verdict_answers_the_questions_that_are_asked() -> None:
     """Of its grades those that a question asks for, in a worker process too."""
-    made = judge(FakeJudge.verdict(c1=1, c2=0, c3=1), each=True)
+    made = judge(FakeJudge.verdict(c1=1, c2=0, c3=1), together="each")
     with Runtime([made], workers=1) as runtime:
         (outcome,) = runtime.score([Rollout("?", "!", {"rubric": ["A.", "B."]})])["judge"]
     assert (0.5, 2.0) == (outcome.score, outcome.metrics["requests"])
@@ -93,9 +93,9 @@ def test_a_fake_verdict_answers_the_questions_that_are_asked() -> None:
 
 def test_samples_of_one_question_each_are_joined() -> None:
     """A sample that lacks one of its answers is lost, and the others' are means."""
-    replies = [{"c1": 1}, {"c2": 0}, {"c1": 1}, {"c2": 1}, {"c1": 1}, {"other": 1}]
+    replies = [{"c1": 1}, {"c2": 0}, {"c1": 1}, {"c2": 1}, {"c1": 1}, {"other": 1}, {"other": 1}]
     said = [json.dumps({name: {"reason": "So.", "score": grade} for name, grade in one.items()}) for one in replies]
-    scored = judge(FakeJudge(said), each=True, samples=3)(prompt="?", completion="!", rubric=["A.", "B."])
+    scored = judge(FakeJudge(said), together="each", samples=3)(prompt="?", completion="!", rubric=["A.", "B."])
     assert (0.75, 2.0) == (scored.value, scored.metrics["samples"])
 
 

@@ -152,7 +152,7 @@ def test_an_outcome_records_why_the_earlier_links_failed(lane: str) -> None:
         links(outcome),
     )
     kinds = [(one.name, one.kind, one.requests) for one in outcome.unanswered]
-    assert [("judge", "connection", 1), ("second", "unreadable", 1), ("raises", "ValueError", 0)] == kinds
+    assert [("judge", "connection", 1), ("second", "unreadable", 2), ("raises", "ValueError", 0)] == kinds
     judge_down, unread, raised = (one.message for one in outcome.unanswered)
     assert judge_down.startswith("the client FakeJudge, model 'm': ConnectionError: gone")
     assert unread.startswith("the judge's reply cannot be read as a verdict")
@@ -324,7 +324,7 @@ def costs(made: Reward[..., Any]) -> dict[str, float]:
 @pytest.mark.parametrize("last", ["judge", "jury", "chain", "plain"])
 def test_a_chain_says_what_its_failed_links_took(last: str) -> None:
     """An unreadable reply is paid as a verdict is; what is asked inside of a link is counted once."""
-    lost, answers = (judge(script, name, prices=PRICES) for script, name in (("{}", "lost"), (5, "answers")))
+    lost, answers = (judge(script, name, prices=PRICES, reasks=0) for script, name in (("{}", "lost"), (5, "answers")))
     ends: dict[str, Reward[..., Any]] = {
         "judge": answers,
         "jury": Jury([answers, exact]),
@@ -553,7 +553,7 @@ def test_score_shows_the_share_of_each_link(tmp_path: Path, monkeypatch: pytest.
         "".join(f'{{"prompt": "?", "completion": "{n}", "answer": "{n}"}}\n' for n in range(8))
     )
     out = CliRunner().invoke(app, ["score", "chains.py", "rows.jsonl", "--workers", "1"]).stdout
-    assert re.search(r"^  bad  10 requests, .* tokens$", out, re.MULTILINE)
+    assert re.search(r"^  bad  18 requests, .* tokens$", out, re.MULTILINE)
     assert "bad 0.0%, unanswered 8: the judge's reply cannot be read as a verdict" in out
     assert 'good 25.0%, unanswered 6: judge "good" was not asked: the cap ' in out
     assert "exact_match 75.0%\n" in out

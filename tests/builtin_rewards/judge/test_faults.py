@@ -56,8 +56,8 @@ def always(ends: Fault | float, requests: int, action: Action, words: str = "") 
 
 
 def said(text: Any, ends: Fault | float, **parts: Any) -> Row:
-    """A completion with this content: one request, whatever it says."""
-    return always(ends, 1, ok(text, **parts))
+    """A completion with this content: one request, and a second one where it cannot be read."""
+    return always(ends, 2 if ends in (F.UNREADABLE, F.WRONG_SCHEMA, F.OUT_OF_RANGE) else 1, ok(text, **parts))
 
 
 def message(ends: Fault | float, requests: int = 1, **parts: Any) -> Row:
@@ -195,6 +195,8 @@ ROWS: dict[str, Row] = {
     "usage of 10^30 tokens": said(VERDICT, GOOD, usage={"prompt_tokens": 10**30, "completion_tokens": 1}),
     "usage of words": said(VERDICT, GOOD, usage="much"),
     "malformed logprobs": said(VERDICT, GOOD, logprobs={"content": [{"token": 7, "logprob": "x"}, None]}),
+    "words, then a verdict": Row(GOOD, 2, [ok("A clear 5 of 5."), ok(VERDICT)]),
+    "LaTeX in the reason": said(VERDICT.replace("as it", r"\( x \)"), GOOD),
     "half a surrogate in the reason": said(VERDICT.replace("as it", "\\ud800"), GOOD),
     "the key in the reason": said(VERDICT.replace("as it", CANARY), GOOD),
     "the key for the model's name": always(GOOD, 1, completion({**json.loads(BODY), "model": CANARY})),

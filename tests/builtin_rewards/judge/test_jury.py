@@ -91,7 +91,7 @@ def test_of_a_long_reason_the_beginning_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scripts", "requests"), [((5, 4, 3), 3.0), ((5, 4, "{}"), 3.0), ((5, 4, OUT), 2.0)], ids=["all", "unread", "lost"]
+    ("scripts", "requests"), [((5, 4, 3), 3.0), ((5, 4, "{}"), 4.0), ((5, 4, OUT), 2.0)], ids=["all", "unread", "lost"]
 )
 def test_a_jury_says_what_its_jurors_took(scripts: tuple[Any, ...], requests: float) -> None:
     """All replies are counted, also one that is no verdict."""
@@ -139,8 +139,8 @@ def test_a_lost_juror_is_left_out(lost: Any) -> None:
 
     assert 0.875 == scored.value
     assert (2.0, 1.0) == (scored.metrics["jurors"], scored.metrics["jurors_lost"])
-    kind = "connection" if lost == OUT else "unreadable"
-    assert [(kind, 1)] == [(one.kind, one.requests) for one in scored.unanswered]
+    cause = ("connection", 1) if lost == OUT else ("unreadable", 2)
+    assert [cause] == [(one.kind, one.requests) for one in scored.unanswered]
     assert "juror/b" not in scored.metrics
     assert "b failed (b: " in str(scored.reason)
 

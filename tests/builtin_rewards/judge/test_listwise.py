@@ -216,7 +216,8 @@ def test_more_than_half_of_the_repeats_must_be_read(repeats: int, lost: int, kep
     """What is left of too few would be the judgement of an order; what was lost was paid and is counted."""
     left = iter(range(repeats))
     came = grade(
-        judge(lambda question: "x" if next(left) < lost else by_number(question), repeats=repeats), answers(1, 9)
+        judge(lambda question: "x" if next(left) < lost else by_number(question), repeats=repeats, reasks=0),
+        answers(1, 9),
     )
     assert [kept] * 2 == [isinstance(one, Score) for one in came]
     for one in came:
@@ -226,7 +227,9 @@ def test_more_than_half_of_the_repeats_must_be_read(repeats: int, lost: int, kep
 def test_a_part_that_is_lost_loses_its_repeat() -> None:
     """The other parts alone would put some answers ahead for having been read."""
     first = iter([True])
-    came = grade(judge(lambda q: "x" if next(first, False) else by_number(q), most=2, repeats=1), answers(1, 2, 3, 4))
+    came = grade(
+        judge(lambda q: "x" if next(first, False) else by_number(q), most=2, repeats=1, reasks=0), answers(1, 2, 3, 4)
+    )
     assert [JudgeReplyError] * 4 == [type(one) for one in came]
 
 

@@ -202,14 +202,14 @@ def test_samples_are_averaged_and_their_spread_told() -> None:
 
 def test_samples_that_cannot_be_read_are_left_out() -> None:
     """Two of three decide; the third one is no low grade."""
-    scored = score(judge([says(correct=5), "no verdict", says(correct=5)], samples=3))
+    scored = score(judge([says(correct=5), "no verdict", says(correct=5)], samples=3, reasks=0))
     assert (1.0, 2.0) == (scored.value, scored.metrics["samples"])
 
 
 def test_samples_that_cannot_be_read_are_paid() -> None:
     """Requests, tokens and cost are those of all replies, as the budget counts them."""
     budget = Budget(requests=10)
-    made = judge([says(correct=5), "no verdict", says(correct=5)], samples=3, budget=budget)
+    made = judge([says(correct=5), "no verdict", says(correct=5)], samples=3, budget=budget, reasks=0)
     metrics, spent = score(made).metrics, budget.spent()
 
     assert (3, spent.tokens) == (metrics["requests"], metrics["prompt_tokens"] + metrics["completion_tokens"])
@@ -226,7 +226,7 @@ def test_samples_have_seeds_of_their_own() -> None:
 def test_samples_of_which_half_cannot_be_read_are_a_failure() -> None:
     """Two of four are no majority."""
     with pytest.raises(JudgeReplyError, match="2 of 4 samples gave a verdict, and more than half must: 2 unreadable"):
-        score(judge([says(correct=5), "no", says(correct=5), "no"], samples=4))
+        score(judge([says(correct=5), "no", says(correct=5), "no"], samples=4, reasks=0))
 
 
 def test_samples_that_could_not_be_had_are_an_outage() -> None:

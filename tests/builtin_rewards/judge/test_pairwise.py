@@ -177,7 +177,7 @@ def test_a_match_that_failed_in_one_order_counts_for_nothing() -> None:
     def mostly(question: Asked) -> Any:
         return "x" if pair(question) == (2, 1) else higher(question)
 
-    counted = scores(judge(mostly, score="win_rate"), answers(1, 2, 3))
+    counted = scores(judge(mostly, score="win_rate", reasks=0), answers(1, 2, 3))
     assert [0.0, 0.0, 1.0] == [one.value for one in counted]
     assert [1.0, 1.0, 0.0] == [one.metrics["matches_lost"] for one in counted]
     assert pytest.approx(6.0) == sum(one.metrics["requests"] for one in counted)
