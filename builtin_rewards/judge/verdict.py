@@ -82,7 +82,7 @@ def read_verdict(reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHE
 
     Grades are read strictly: ``4.0`` is the whole number 4, as in JSON Schema; ``"4"``, ``true`` and ``4.5`` are not,
     and of two grades neither counts. Reasons are read leniently, see :func:`builtin_rewards.reading.broken_json`.
-    A verdict that is quoted from the question is none, unless it gives the lowest grades only, so that no completion
+    A verdict that is quoted from the question does not count, unless it gives the lowest grades only, so that no completion
     can keep its own bad grade from being read. JudgeReplyError has the first fault that applies, ``TRUNCATED`` even
     where the reply is whole by chance.
     """
@@ -147,7 +147,7 @@ def read_reply(
 ) -> M:
     """Return a reply's content as a model, which allows nothing else; raise as :func:`read_verdict` does.
 
-    An object that is quoted from the question is none, unless it ``is_harmless``.
+    An object that is quoted from the question does not count, unless it ``is_harmless``.
     """
     finish = reply.finish_reason or ""
     problems = (
