@@ -82,9 +82,9 @@ def read_verdict(reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHE
 
     Grades are read strictly: ``4.0`` is the whole number 4, as in JSON Schema; ``"4"``, ``true`` and ``4.5`` are not,
     and of two grades neither counts. Reasons are read leniently, see :func:`builtin_rewards.reading.broken_json`.
-    A verdict that is quoted from the question does not count, unless it gives the lowest grades only, so that no completion
-    can keep its own bad grade from being read. JudgeReplyError has the first fault that applies, ``TRUNCATED`` even
-    where the reply is whole by chance.
+    A verdict that is quoted from the question does not count, unless it gives the lowest grades only, so that no
+    completion can keep its own bad grade from being read. JudgeReplyError has the first fault that applies,
+    ``TRUNCATED`` even where the reply is whole by chance.
     """
     model = _verdict_model(rubric.names, rubric.scale, rubric.not_applicable, rubric.reasoned)
     values = read_reply(reply, format, model, lambda value: _is_lowest(value, rubric)).model_dump().values()
