@@ -12,7 +12,8 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from builtin_rewards.judge.budget import Budget, Price, check_prices, most_tokens, price_of
 from builtin_rewards.judge.cache import JudgeCache, question_key
-from builtin_rewards.judge.endpoint.client import Backend, Server, StandIn, name_of, prepare, verify
+from builtin_rewards.judge.endpoint.backends import Backend, LazyClient, Server, StandIn, lazy_client, name_of
+from builtin_rewards.judge.endpoint.client import prepare, verify
 from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
 from builtin_rewards.judge.endpoint.limits import Load
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
@@ -82,6 +83,8 @@ class JudgeModel:
     model: str
     base_url: str | None = None
     key_env: str = "OPENAI_API_KEY"
+    default_headers: Mapping[str, str] | None = None
+    default_query: Mapping[str, str] | None = None
     temperature: float | None = 0.0
     max_tokens: int | None = 1024
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -106,7 +109,8 @@ class JudgeModel:
         if self.budget is not None:
             price = price_of(self.prices, self.model)
             self.budget.check(self.model, {**self.options, "max_tokens": self.max_tokens}, price)
-        backend = self.client if self.client is not None else Server(self.base_url, self.key_env)
+        object.__setattr__(self, "client", lazy_client(self.client))
+        backend = self.client or Server(self.base_url, self.key_env, self.default_headers, self.default_query)
         object.__setattr__(self, "_backend", backend)  # last, because a server looks for its key
 
     def set_up(self) -> None:
@@ -114,7 +118,7 @@ class JudgeModel:
         for database in (self.cache, self.budget):
             if database is not None:
                 database.set_up()
-        if self.verify and isinstance(self._backend, Server):
+        if self.verify and isinstance(self._backend, Server | LazyClient):
             verify(self._backend, self.model)
 
     @property
@@ -125,7 +129,8 @@ class JudgeModel:
     @property
     def served(self) -> str:
         """The address that decides the replies: also that of a client, which :attr:`where` keeps out of messages."""
-        return str(getattr(self._backend, "base_url", self.where))
+        query = "&".join(map("=".join, getattr(self._backend, "query", ())))
+        return str(getattr(self._backend, "base_url", self.where)) + (query and f"?{query}")
 
     @property
     def server_key(self) -> tuple[Hashable, Load, RetryPolicy]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Never, Self, TypeVar
 
 from builtin_rewards.judge.column_coercion import PASSAGES, rubric_annotation
 from builtin_rewards.judge.conversation import Image, Turn, Turns, last_text, tools_turn, turns_of
-from builtin_rewards.judge.endpoint.client import StandIn
+from builtin_rewards.judge.endpoint.backends import StandIn
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.judge.formats import Format

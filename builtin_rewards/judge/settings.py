@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict
 
 from builtin_rewards.judge.budget import Budget, Price
 from builtin_rewards.judge.cache import JudgeCache
-from builtin_rewards.judge.endpoint.client import StandIn
+from builtin_rewards.judge.endpoint.backends import StandIn
 from builtin_rewards.judge.endpoint.endpoint import RetryPolicy
 from builtin_rewards.judge.endpoint.limits import Load
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
@@ -34,6 +34,8 @@ class AskingSettings(TypedDict, total=False):
 
     base_url: str | None
     key_env: str
+    default_headers: Mapping[str, str] | None
+    default_query: Mapping[str, str] | None
     temperature: float | None
     max_tokens: int | None
     options: Mapping[str, Any]
@@ -79,9 +81,12 @@ _TABLE: Mapping[str, tuple[Any, str]] = {
     "budget": (Budget, "a Budget, such as Budget(usd=5), or None"),
     "cache": (JudgeCache, "a JudgeCache, such as JudgeCache('judge.db'), or None"),
     "client": (
-        lambda value: hasattr(getattr(value, "chat", None), "completions"),
-        "an object with client.chat.completions.create, such as a FakeJudge, or None; an address is base_url",
+        lambda value: callable(value) or hasattr(getattr(value, "chat", None), "completions"),
+        "an object with client.chat.completions.create, such as a FakeJudge, what makes one, or None; an address is "
+        "base_url",
     ),
+    "default_headers": (Mapping, "headers by name, such as {'X-Team': 'evals'}, or None"),
+    "default_query": (Mapping, "queries by name, such as {'api-version': '2024-10-21'}, or None"),
     "columns": (Mapping, "columns by field, such as {'source': 'article'}, or None"),
     "shows": (lambda value: value in ("answer", "all"), "one of answer, all"),
     "max_chars": ((int, 2), "a whole number of characters, at least 2"),
@@ -144,7 +149,9 @@ def _check_options(options: Mapping[str, Any]) -> None:
         if name in _NO_OPTIONS:
             raise JudgeSetupError(f"options: {name!r} is set by the judge; take it out")
         if name in _NO_PARAMETERS:
-            raise JudgeSetupError(f"options: {name!r} is not a request parameter; a key goes in key_env's variable")
+            raise JudgeSetupError(
+                f"options: {name!r} is not a request parameter; see default_headers, default_query and key_env"
+            )
         try:
             json.dumps(value, allow_nan=False)
         except (TypeError, ValueError) as error:

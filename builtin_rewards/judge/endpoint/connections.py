@@ -10,7 +10,7 @@ import functools
 import json
 import ssl
 import urllib.request
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,22 +18,38 @@ from urllib.parse import urlsplit
 import httpx2
 from openai import APIStatusError, AsyncOpenAI
 
+from builtin_rewards.judge.endpoint.backends import LazyClient, Server, is_loopback
 from builtin_rewards.judge.endpoint.foreign import MOST_BYTES, Addressee, HttpAnswer
 from builtin_rewards.judge.errors import Fault, JudgeSetupError
 
 _OF_TRANSFER = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
-def make_client(base_url: str, key: Callable[[], Awaitable[str]], direct: bool) -> AsyncOpenAI:
-    """Return a client for one event loop; JudgeSetupError if it is not ``direct`` and the proxy cannot be used."""
+def make_client(server: Server) -> AsyncOpenAI:
+    """Return a server's client for one event loop; JudgeSetupError if the environment's proxy cannot be used."""
+
+    async def read_key() -> str:
+        return server.key()
+
     return AsyncOpenAI(
-        api_key=key,
-        base_url=base_url,
+        api_key=read_key,
+        base_url=server.base_url,
         max_retries=0,
         timeout=None,  # a judgement has its deadline
-        default_headers={"Accept-Encoding": "identity", "User-Agent": "rewardkit"},
-        http_client=_HttpClient(base_url, direct),
+        default_headers={"Accept-Encoding": "identity", "User-Agent": "rewardkit", **dict(server.headers)},
+        default_query=dict(server.query),
+        http_client=_HttpClient(server.base_url, server.on_loopback),
     )
+
+
+def take_over(lazy: LazyClient) -> Any:
+    """Return a new client of the user's; openai's tries nothing again, and has our connections for want of its own."""
+    client = lazy()
+    if not isinstance(client, AsyncOpenAI):
+        return client
+    url = str(client.base_url)
+    more: dict[str, Any] = {} if lazy.has_own_http else {"http_client": _HttpClient(url, is_loopback(url))}
+    return client.with_options(max_retries=0, timeout=None, **more)
 
 
 async def fetch(client: AsyncOpenAI, path: str, body: Mapping[str, Any] | None) -> HttpAnswer:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from builtin_rewards.judge.budget import Reservation
-from builtin_rewards.judge.endpoint.client import Backend, Server, ask_once, name_of
+from builtin_rewards.judge.endpoint.backends import Backend, Server, name_of
+from builtin_rewards.judge.endpoint.client import ask_once
 from builtin_rewards.judge.endpoint.limits import Breaker, Limiter, Load
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.messages import Reply, Request, texts_of

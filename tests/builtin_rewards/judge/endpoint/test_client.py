@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import importlib.util
 import pickle
@@ -14,13 +15,16 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import cloudpickle
+import openai
 import pytest
 
-from builtin_rewards.judge import LLMJudge
-from builtin_rewards.judge.endpoint.client import NO_KEY, OPENAI_URL, Backend, Server, ask_once, prepare, verify
+from builtin_rewards.judge import LLMJudge, RetryPolicy
+from builtin_rewards.judge.endpoint.backends import NO_KEY, OPENAI_URL, Backend, Server
+from builtin_rewards.judge.endpoint.client import ask_once, prepare, verify
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.messages import Reply, Request, Usage
-from rewardkit import Cause, DataError, Rollout, Runtime
+from rewardkit import Cause, DataError, RewardTransportError, Rollout, Runtime
 from rewardkit.testing import FakeJudge
 
 Serve = Callable[..., Any]
@@ -344,7 +348,6 @@ def test_a_socks_proxy_without_its_package_is_told(monkeypatch: pytest.MonkeyPat
 
 def test_openais_own_client_can_be_asked(serve: Serve, faults: ModuleType, canary: str) -> None:
     """Its completions are read and its errors translated."""
-    openai = pytest.importorskip("openai", reason="openai is needed for its own client alone")
     server = serve([faults.ok("4"), faults.too_many("7")])
 
     async def ask() -> Reply:
@@ -356,3 +359,134 @@ def test_openais_own_client_can_be_asked(serve: Serve, faults: ModuleType, canar
             return reply
 
     assert Reply("4", "served", usage=Usage(9, 3)) == asyncio.run(ask())
+
+
+VERDICT = '{"good": {"reason": "r", "score": 5}}'
+VERSION = "2024-10-21"
+
+
+def _azure(url: str) -> openai.AsyncAzureOpenAI:
+    return openai.AsyncAzureOpenAI(
+        azure_endpoint=url.removesuffix("/v1"), api_version=VERSION, default_headers={"X-Team": "evals"}
+    )
+
+
+CLIENTS: dict[str, Callable[[str], Any]] = {
+    "Azure's": _azure,
+    "OpenAI's": lambda url: openai.AsyncOpenAI(base_url=url, default_query={"v": "1"}, default_headers={"X-Team": "a"}),
+    "a partial": lambda url: functools.partial(
+        openai.AsyncAzureOpenAI, azure_endpoint=url.removesuffix("/v1"), api_version=VERSION
+    ),
+    "a function": lambda url: functools.partial(_made_by_hand, url),
+}
+
+
+def _made_by_hand(url: str) -> openai.AsyncOpenAI:
+    return openai.AsyncOpenAI(base_url=url, http_client=openai.DefaultAsyncHttpxClient(), max_retries=5)
+
+
+@pytest.fixture
+def azure_key(canary: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", canary)
+    return canary
+
+
+@pytest.mark.parametrize("lane", ["inline", "pool"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_is_made_anew_in_each_process(
+    serve: Serve, faults: ModuleType, azure_key: str, client: str, lane: str
+) -> None:
+    """With its own headers and queries, no tries of its own, and no key in what travels."""
+    seen: list[dict[str, str]] = []
+
+    def script(number: int, body: Any, headers: Any) -> Any:
+        seen.append(headers)
+        return faults.status(503) if number == 0 else faults.ok(VERDICT)
+
+    judge = LLMJudge("m", ["good"], client=CLIENTS[client](serve(script).url), retry=RetryPolicy(2, 0.01))
+    travels = cloudpickle.dumps(judge)
+    assert azure_key.encode() not in travels
+    assert azure_key not in repr(vars(pickle.loads(travels).model))
+    with Runtime([judge], lane="inline") if lane == "inline" else Runtime([judge], workers=1) as runtime:
+        (outcome,) = runtime.score([Rollout("p", "c")])["judge"]
+    assert (1.0, 2.0) == (outcome.score, outcome.metrics["requests"])
+    assert 2 == len(seen)
+    if client in ("Azure's", "a partial"):
+        assert f"/openai/deployments/m/chat/completions?api-version={VERSION}" == seen[0][":path"]
+        assert azure_key == seen[0]["api-key"]
+    if client == "OpenAI's":
+        assert (["/v1/chat/completions?v=1"] * 2, "a") == ([one[":path"] for one in seen], seen[0]["x-team"])
+
+
+def test_a_client_whose_key_no_variable_holds_stays_in_its_process(serve: Serve, faults: ModuleType) -> None:
+    """It is asked as it is, and a worker is refused it."""
+    client = openai.AsyncOpenAI(base_url=serve([faults.ok(VERDICT)]).url, api_key="sk-of-nobodys-environment")
+    judge = LLMJudge("m", ["good"], client=client)
+
+    async def ask() -> Any:
+        async with client:
+            return (await judge(prompt="p", completion="c")).value
+
+    assert 1.0 == asyncio.run(ask())
+    with pytest.raises(RewardTransportError, match="cannot travel to a worker process"):
+        Runtime([judge], workers=1)
+
+
+def test_a_client_that_cannot_be_made_is_told_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a runtime is made, by its class and what it lacks."""
+    for name in ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    client = functools.partial(openai.AsyncAzureOpenAI, azure_endpoint="https://x.invalid", api_version=VERSION)
+    with pytest.raises(JudgeSetupError, match="AsyncAzureOpenAI cannot be made in this process: OpenAIError: Missing"):
+        Runtime([LLMJudge("m", ["good"], client=client)])
+
+
+def test_a_clients_key_is_in_no_error(serve: Serve, faults: ModuleType, azure_key: str) -> None:
+    """Though the server says it."""
+    server = serve([faults.status(401, f"no {azure_key}, that is {azure_key[:9]}****{azure_key[-4:]}")])
+    with pytest.raises(JudgeError) as caught:
+        LLMJudge("m", ["good"], client=_azure(server.url), verify=False)(prompt="p", completion="c")
+    assert caught.value.refuses_key
+    assert azure_key not in _everything(caught.value)
+    assert azure_key[-4:] not in str(caught.value)
+
+
+def test_headers_and_queries_go_with_each_request(serve: Serve, faults: ModuleType, canary: str) -> None:
+    """Also the list of models, and a version that stands in the address; a cache tells such servers apart."""
+    seen: list[dict[str, str]] = []
+
+    def script(number: int, body: Any, headers: Any) -> Any:
+        seen.append(headers)
+        return faults.ok(VERDICT)
+
+    def models(headers: Any) -> Any:
+        seen.append(headers)
+        return faults.completion({"data": []})
+
+    url = serve(script, models=models).url
+    more: Any = {"default_headers": {"X-Team": "evals"}, "default_query": {"v": "1"}}
+    judge = LLMJudge("m", ["good"], base_url=f"{url}/?api-version={VERSION}", **more)
+    with Runtime([judge], lane="inline") as runtime:
+        assert [1.0] == runtime.score([Rollout("p", "c")]).scores["judge"]
+    paths = [f"/v1/{path}?api-version={VERSION}&v=1" for path in ("models", "chat/completions")]
+    assert paths == [headers[":path"] for headers in seen]
+    assert {"evals"} == {headers["x-team"] for headers in seen}
+    assert judge.model.served.endswith(f"/v1?api-version={VERSION}&v=1")
+
+
+SECRETS: dict[str, tuple[dict[str, Any], str]] = {
+    "header": ({"default_headers": {"api-key": "hidden"}}, "default_headers: 'api-key' may be a secret"),
+    "bearer": ({"default_headers": {"Authorization": "hidden"}}, "default_headers: 'Authorization' may be a secret"),
+    "query": ({"default_query": {"subscription-key": "hidden"}}, "default_query: 'subscription-key' may be a secret"),
+    "line": ({"default_headers": {"X-Team": "hidden\n"}}, "default_headers: expected names and values of printable"),
+    "no text": ({"default_query": {"v": 1}}, "default_query: expected names and values of printable"),
+    "no mapping": ({"default_headers": "hidden"}, "default_headers='hidden': expected headers by name"),
+}
+
+
+@pytest.mark.usefixtures("canary")
+@pytest.mark.parametrize(("settings", "words"), SECRETS.values(), ids=SECRETS)
+def test_a_header_that_may_be_a_secret_is_refused(settings: dict[str, Any], words: str) -> None:
+    """Settings travel, and a key is read from the environment."""
+    with pytest.raises(JudgeSetupError, match=words):
+        LLMJudge("m", ["good"], base_url="http://127.0.0.1:1/v1", **settings)

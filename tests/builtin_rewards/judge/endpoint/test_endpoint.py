@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from builtin_rewards.judge.budget import Budget, Reservation, Spend, most_tokens
-from builtin_rewards.judge.endpoint.client import Server, prepare
+from builtin_rewards.judge.endpoint.backends import Server
+from builtin_rewards.judge.endpoint.client import prepare
 from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
 from builtin_rewards.judge.endpoint.limits import FIRST, REFUSED, Load
 from builtin_rewards.judge.errors import (

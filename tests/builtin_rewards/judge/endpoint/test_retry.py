@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_time import AheadLoop, now, virtual
 
-from builtin_rewards.judge.endpoint.client import Server, prepare
+from builtin_rewards.judge.endpoint.backends import Server
+from builtin_rewards.judge.endpoint.client import prepare
 from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
 from builtin_rewards.judge.endpoint.limits import Load
 from builtin_rewards.judge.errors import Fault, JudgeSetupError, JudgeUnavailableError
