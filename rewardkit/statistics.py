@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Z_95", "Interval", "best_of_n_kl", "best_of_n_weights", "mean_interval", "wilson"]
+__all__ = ["Z_95", "Interval", "best_of_n_kl", "best_of_n_weights", "mean_interval", "wilson", "within_share"]
 
 Z_95 = 1.96
 """The standard normal quantile of a 95 % interval."""
@@ -63,6 +63,29 @@ def mean_interval(values: Sequence[float]) -> Interval:
         return Interval(middle, -math.inf, math.inf, 1)
     half = Z_95 * statistics.stdev(values) / math.sqrt(len(values))
     return Interval(middle, middle - half, middle + half, len(values))
+
+
+def within_share(groups: Sequence[Sequence[float]]) -> float | None:
+    """Return the share of the variance of values that is within their groups, 0 to 1: of a judge's scores its own.
+
+    It is 1 - ICC(1) of a one-way analysis of variance, for k groups of n_i of the N values: with W = Σ (value -
+    mean_i)² / (N - k) and B = (Σ n_i (mean_i - mean)² / (k - 1) - W) / n0, at least 0, and n0 = (N - Σ n_i² / N) /
+    (k - 1), the share is W / (W + B). Source: Shrout and Fleiss, Psychological Bulletin 86 (1979), 420-428.
+
+    Returns:
+        ``None`` where there are less than two groups, no group has two values, or all values are equal.
+    """
+    values = [value for group in groups for value in group]
+    count, total = len(groups), len(values)
+    if count < 2 or total <= count:
+        return None
+    mean, means = statistics.fmean(values), [statistics.fmean(group) for group in groups]
+    pairs = list(zip(groups, means, strict=True))
+    within = math.fsum((value - center) ** 2 for group, center in pairs for value in group) / (total - count)
+    among = math.fsum(len(group) * (center - mean) ** 2 for group, center in pairs) / (count - 1)
+    size = (total - sum(len(group) ** 2 for group in groups) / total) / (count - 1)
+    between = max(0.0, among - within) / size
+    return within / (within + between) if within + between > 0 else None
 
 
 def best_of_n_weights(count: int, n: int) -> NDArray[np.float64]:

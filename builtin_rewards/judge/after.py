@@ -14,7 +14,6 @@ from builtin_rewards.judge.members import CombiningFunction, MemberAnswer, ask, 
 from builtin_rewards.judge.model import ReadReply, open_bill, with_costs
 from builtin_rewards.judge.prompted import PromptedFunction
 from rewardkit import CoercionError, InfrastructureError, Kind, Reward, Score
-from rewardkit.advantages import undecided_advantages
 from rewardkit.extending import ColumnValueError, turns
 
 Keeps: TypeAlias = Literal["sign", "rank"]
@@ -67,6 +66,8 @@ class CascadeFunction(CombiningFunction):
 
     async def __call__(self, **columns: Any) -> list[Score | Exception]:
         """Return the judge's score or error of each completion that it was asked about, else the cheap score."""
+        from rewardkit.advantages import undecided_advantages  # numpy takes its time, and few judges are a cascade's
+
         judge, cheap = self.members
         completions = columns.pop("completions")
         if reason := _why_skipped(judge, columns):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 
 import numpy as np
 import pytest
 
-from rewardkit.statistics import best_of_n_kl, best_of_n_weights, mean_interval, wilson
+from rewardkit.statistics import best_of_n_kl, best_of_n_weights, mean_interval, wilson, within_share
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
@@ -85,3 +86,30 @@ def test_the_interval_of_a_mean_holds_the_truth(name: str, least: float) -> None
     found = [mean_interval(row) for row in values.tolist()]
     held = np.mean([one.low <= 1.0 <= one.high for one in found])
     assert least < held < 0.965
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [
+        ([[0.0, 0.0], [1.0, 1.0]], 0.0),
+        ([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]], 1.0),
+        ([[0.0, 0.5], [0.5, 1.0]], 2 / 3),  # W = 4/16 / 2 = 1/8, B = (4/16 - 1/8) / 2 = 1/16
+        ([[0.5, 0.5], [0.5, 0.5]], None),
+        ([[0.0, 1.0]], None),
+        ([[0.0], [1.0]], None),
+        ([], None),
+    ],
+    ids=["repeats itself", "draws", "by hand", "no spread", "an answer", "asked once", "nothing"],
+)
+def test_variance_within_groups_is_a_share(samples: list[list[float]], expected: float | None) -> None:
+    """Of one-way analysis of variance; nothing where scores do not vary."""
+    assert (None if expected is None else pytest.approx(expected)) == within_share(samples)
+
+
+@pytest.mark.parametrize(("noise", "expected"), [(0.0, 0.0), (0.5, 0.2), (1.0, 0.5), (2.0, 0.8)])
+def test_variance_within_groups_is_that_of_the_draw(noise: float, expected: float) -> None:
+    """Answers of deviation 1 and a noise of its own, with two to four scores each."""
+    draw = random.Random(5)
+    answers = [draw.gauss(0, 1) for _ in range(4_000)]
+    samples = [[answer + draw.gauss(0, noise) for _ in range(2 + number % 3)] for number, answer in enumerate(answers)]
+    assert expected == pytest.approx(within_share(samples), abs=0.03)

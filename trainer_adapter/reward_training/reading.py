@@ -110,7 +110,7 @@ def _preferences(source: Any, what: str, invalid: InvalidRows) -> list[Preferenc
     try:
         return preferences_of(rows, invalid=invalid, what=what)
     except DataError as error:
-        raise DataError(f"{what}, {error}") from None
+        raise DataError(str(error) if str(error).startswith(f"{what}: ") else f"{what}, {error}") from None
 
 
 def _rows(source: Any, what: str, invalid: InvalidRows) -> list[tuple[str, Mapping[str, Any]]]:

@@ -16,7 +16,7 @@ from builtin_rewards.judge.own_labels import ConfusionTable, auc, mean_move
 from builtin_rewards.judge.verdict import QUOTED
 from rewardkit import Outcome, Status
 from rewardkit.commands import AuditLimits, AuditResult
-from rewardkit.statistics import Interval, wilson
+from rewardkit.statistics import Interval, wilson, within_share
 
 _EXAMPLES = 5
 POSITION = "position"  # in place of a family, for unchanged pairs in either order
@@ -240,28 +240,8 @@ def _stability(record: AuditRecord) -> Figures | str:
     unstable = sum(len(set(map(record.accepts, own))) > 1 for own in samples)
     figures: Figures = {"changed": wilson(unstable, len(samples))}
     figures["deviation"] = statistics.fmean(map(statistics.pstdev, samples))
-    own = own_variance(samples)
+    own = within_share(samples)
     return figures if own is None else {**figures, "own_variance": own}
-
-
-def own_variance(samples: Sequence[Sequence[float]]) -> float | None:
-    """Return the share of the scores' variance that is the judge's own, 0 to 1; ``None`` where scores do not vary.
-
-    It is 1 - ICC(1) of a one-way analysis of variance (Shrout and Fleiss, 1979, Psychological Bulletin 86(2)), for k
-    answers with N scores, n_i of answer i: W = sum (score - mean_i)² / (N - k); B = (sum n_i (mean_i - mean)² / (k - 1)
-    - W) / n0, at least 0, with n0 = (N - sum n_i² / N) / (k - 1); the share is W / (W + B).
-    """
-    count, total = len(samples), sum(map(len, samples))
-    if count < 2 or total <= count:
-        return None
-    means = [statistics.fmean(scores) for scores in samples]
-    mean = statistics.fmean([score for scores in samples for score in scores])
-    pairs = list(zip(samples, means, strict=True))
-    within = sum((score - center) ** 2 for scores, center in pairs for score in scores) / (total - count)
-    among = sum(len(scores) * (center - mean) ** 2 for scores, center in pairs) / (count - 1)
-    size = (total - sum(len(scores) ** 2 for scores in samples) / total) / (count - 1)
-    between = max(0.0, among - within) / size
-    return within / (within + between) if within + between > 0 else None
 
 
 def _labels(record: AuditRecord) -> Figures | str:

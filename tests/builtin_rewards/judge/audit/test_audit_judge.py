@@ -35,7 +35,7 @@ from builtin_rewards.judge.audit.answer_pairs import NO_ANSWER, load
 from builtin_rewards.judge.audit.cli import audit_judge_command
 from builtin_rewards.judge.audit.families import INJECTIONS, RECIPES
 from builtin_rewards.judge.audit.judge_report import print_audit
-from builtin_rewards.judge.audit.measures import JudgeAudit, model_family, own_variance
+from builtin_rewards.judge.audit.measures import JudgeAudit, model_family
 from builtin_rewards.judge.audit.rounds import JudgeRounds
 from builtin_rewards.judge.audit.subject import AuditedJudge
 from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
@@ -373,31 +373,16 @@ def test_stability_asks_again_past_the_cache(golds: Path, tmp_path: Path) -> Non
     assert found["deviation"] > 0.1
 
 
-@pytest.mark.parametrize(
-    ("samples", "expected"),
-    [
-        ([[0.0, 0.0], [1.0, 1.0]], 0.0),
-        ([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]], 1.0),
-        ([[0.0, 0.5], [0.5, 1.0]], 2 / 3),  # W = 4/16 / 2 = 1/8, B = (4/16 - 1/8) / 2 = 1/16
-        ([[0.5, 0.5], [0.5, 0.5]], None),
-        ([[0.0, 1.0]], None),
-        ([[0.0], [1.0]], None),
-        ([], None),
-    ],
-    ids=["repeats itself", "draws", "by hand", "no spread", "an answer", "asked once", "nothing"],
-)
-def test_a_judges_own_variance_is_a_share(samples: list[list[float]], expected: float | None) -> None:
-    """Of one-way analysis of variance; nothing where scores do not vary."""
-    assert (None if expected is None else pytest.approx(expected)) == own_variance(samples)
-
-
-@pytest.mark.parametrize(("noise", "expected"), [(0.0, 0.0), (0.5, 0.2), (1.0, 0.5), (2.0, 0.8)])
-def test_the_own_variance_of_drawn_scores_is_that_of_the_draw(noise: float, expected: float) -> None:
-    """Answers of deviation 1 and a noise of its own, with two to four scores each."""
-    draw = random.Random(5)
-    answers = [draw.gauss(0, 1) for _ in range(4_000)]
-    samples = [[answer + draw.gauss(0, noise) for _ in range(2 + number % 3)] for number, answer in enumerate(answers)]
-    assert expected == pytest.approx(own_variance(samples), abs=0.03)
+def test_the_judges_own_share_of_the_variance_is_told(golds: Path) -> None:
+    """None of it where it repeats itself, all of it where it draws its grades."""
+    draws = random.Random(3)
+    found = [
+        audited(grader(script), golds, samples=4).measures["stability"]["own_variance"]
+        for script in (is_right, lambda asked: draws.random() < 0.5)
+    ]
+    assert 0.0 == found[0]
+    assert isinstance(found[1], float)
+    assert found[1] > 0.6
 
 
 def test_a_judge_after_a_cheap_reward_is_audited_by_itself(golds: Path) -> None:
