@@ -12,8 +12,9 @@ from builtin_rewards.judge.errors import JudgeReplyError, JudgeSetupError
 from builtin_rewards.judge.llm import REASON_CHARS
 from builtin_rewards.judge.model import JudgeModel, Question, charge, cost_metrics, open_bill
 from builtin_rewards.judge.prompted import MARGIN_S, question_limit
-from builtin_rewards.judge.settings import AskingSettings
+from builtin_rewards.judge.settings import AskingSettings, check
 from builtin_rewards.judge.verdict import read_reply
+from builtin_rewards.reading.thoughts import leaves_thought_open, messages_without_thoughts, without_thoughts
 from rewardkit import Score
 from rewardkit.extending import turns
 
@@ -25,9 +26,15 @@ _ROUNDS = 2  # a call waits for those before it for as long as for its own reply
 
 
 class ModelGrade:
-    """What asks the model of one grader, by its JSON and :class:`AskingSettings`; JudgeSetupError names a wrong one."""
+    """What asks the model of one grader, by its JSON, :class:`AskingSettings` and ``shows``.
+
+    JudgeSetupError names a wrong setting.
+    """
 
     def __init__(self, config: Mapping[str, Any], asking: Mapping[str, Any]) -> None:
+        asking = dict(asking)
+        self._shows = asking.pop("shows", "answer")
+        check({"shows": self._shows})
         unknown = [name for name in asking if name not in AskingSettings.__annotations__]
         if unknown:
             settings = ", ".join(AskingSettings.__annotations__)
@@ -44,7 +51,7 @@ class ModelGrade:
     @property
     def version(self) -> str:
         """The model and what it is asked for; the grader's own text is not in it."""
-        return repr((self._model.identity, self._reply.model_json_schema()))
+        return repr((self._model.identity, self._reply.model_json_schema(), self._shows))
 
     @property
     def timeout_s(self) -> float:
@@ -59,6 +66,15 @@ class ModelGrade:
     def set_up(self) -> None:
         """See that the server has the model; JudgeSetupError if not."""
         self._model.set_up()
+
+    def visible(self, prompt: Any, completion: Any) -> Any:
+        """Return what the model is shown of a completion: the answer alone, unless ``shows`` is ``"all"``."""
+        if self._shows == "all":
+            return completion
+        inside = leaves_thought_open(prompt)
+        if isinstance(completion, str):
+            return without_thoughts({"content": completion}, inside=inside).message["content"]
+        return messages_without_thoughts(completion, inside=inside).messages
 
     async def grade(self, messages: list[dict[str, Any]]) -> Score:
         """Return what the model says of a conversation; JudgeError if it says nothing that can be read."""

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from builtin_rewards.judge.conversation import Image, Turn, Turns
 from builtin_rewards.judge.errors import JudgeSetupError
 from builtin_rewards.judge.rubric import Criterion
+from builtin_rewards.reading.chat_tokens import split_chat_tokens
 
 MAX_CHARS = 32_000  # characters of one fenced text that a judge is shown by default: some 8,000 tokens of English
 
@@ -29,13 +30,6 @@ _HEAD_CHARS = 24  # characters of a head's brackets, code and line ends
 _LEAST_CHARS, _LEAST_PARTS = 200, 64  # with fewer characters a part, the middle ones are left out of more parts
 # Controls other than tab and line ends, lone surrogates, and the tag characters.
 _UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\U000e0000-\U000e007f]")
-# What opens a token of a chat template: ChatML's and others' in pipes, DeepSeek's, Llama's, Mistral's, Gemma's, BERT's.
-_TOKEN_OPENING = re.compile(
-    r"[<\[](?=[|\uff5c][^<>\[\]\n]{1,60}[|\uff5c][>\]]|/?s>|<?/?SYS>>|(?:start|end)_of_(?:turn|image)>|\|?turn\|?>"
-    r"|\|?channel\|?>|(?:bos|eos|eod|eop|sop|pad|unk|mask|cls|sep)>|/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS"
-    r"|TOOL_CALLS|TOOL_CONTENT|MODEL_SETTINGS|PREFIX|MIDDLE|SUFFIX|CLS|SEP|PAD|MASK|UNK|BOS|EOS|EOT|gMASK|sMASK)\])",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +129,10 @@ class Template:
             max_chars: Characters kept of each data field; see :func:`cut_middle`. Escapes are not counted.
             images: Images that follow the user message's text, each under its name.
             split_special_tokens: Whether tokens of chat templates in the data are broken up; see
-                :func:`split_chat_tokens`.
+                :func:`~builtin_rewards.reading.chat_tokens.split_chat_tokens`.
         """
         if split_special_tokens:
-            values = {name: value if name in _UNFENCED else split_chat_tokens(value) for name, value in values.items()}
+            values = {name: value if name in _UNFENCED else _split_tokens(value) for name, value in values.items()}
         answers = [name for name in values if name.startswith("answer-")] if _LIST in self.uses else []
         texts = {name: self._text(name, values, max_chars) for name in (self.uses - {_LIST}).union(answers)}
         low_texts = [text.lower() for text in texts.values()]
@@ -165,16 +159,11 @@ class Template:
         return escape_controls(value if name in _UNFENCED else cut_middle(value, max_chars))
 
 
-def split_chat_tokens(value: Value) -> Value:
-    """Return a text or turns with a blank behind the first character of each token of a chat template: ``< |im_end|>``.
-
-    A server reads a token that a text spells as the token itself, unless it is broken up.
-    """
+def _split_tokens(value: Value) -> Value:
     if isinstance(value, str):
-        return _TOKEN_OPENING.sub(r"\g<0> ", value)
+        return split_chat_tokens(value)
     return tuple(
-        replace(turn, parts=tuple((head, _TOKEN_OPENING.sub(r"\g<0> ", text)) for head, text in turn.parts))
-        for turn in value
+        replace(turn, parts=tuple((head, split_chat_tokens(text)) for head, text in turn.parts)) for turn in value
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from rewardkit.extending import content_text, is_thought
@@ -145,6 +145,24 @@ def without_thoughts(message: Mapping[str, Any], *, inside: bool = False) -> Ans
     if isinstance(content, list | tuple):
         return Answer({**fields, "content": visible}, thoughts)
     return Answer({**fields, **({"content": visible[0] if visible else ""} if "content" in fields else {})}, thoughts)
+
+
+class Answers(NamedTuple):
+    """Messages without the assistant's thoughts, and how many characters these had."""
+
+    messages: list[Any]
+    thoughts: int
+
+
+def messages_without_thoughts(messages: Iterable[Mapping[str, Any]], *, inside: bool = False) -> Answers:
+    """Return messages without the thoughts of the assistant's; ``inside`` says that the first begins within one."""
+    result, thoughts = [], 0
+    for number, message in enumerate(messages):
+        if message.get("role", "assistant") == "assistant":
+            message, chars = without_thoughts(message, inside=inside and not number)
+            thoughts += chars
+        result.append(message)
+    return Answers(result, thoughts)
 
 
 def _sliced(blocks: Sequence[Any], start: int, stop: int) -> list[Any]:

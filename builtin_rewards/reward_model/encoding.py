@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from builtin_rewards.reading.thoughts import Shows, leaves_thought_open, strip_frame, without_thoughts
+from builtin_rewards.reading.thoughts import Shows, leaves_thought_open, messages_without_thoughts, strip_frame
 from builtin_rewards.reward_model.spelled_tokens import SpelledTokens
 from rewardkit import DataError
 
@@ -110,8 +110,8 @@ def messages_of(prompt: Turns, completion: Turns, shows: Shows) -> Messages:
     answers = [{"role": "assistant", "content": completion}] if isinstance(completion, str) else list(completion)
     if shows == "all":
         return Messages(questions, answers, 0)
-    questions, _ = _leave_out_thoughts(questions)
-    return Messages(questions, *_leave_out_thoughts(answers, inside=leaves_thought_open(prompt)))
+    questions, _ = messages_without_thoughts(questions)
+    return Messages(questions, *messages_without_thoughts(answers, inside=leaves_thought_open(prompt)))
 
 
 def encode_messages(
@@ -151,17 +151,6 @@ def encode_messages(
         excess=excess - cut,
         thoughts=thoughts,
     )
-
-
-def _leave_out_thoughts(messages: _Messages, *, inside: bool = False) -> tuple[_Messages, int]:
-    """Return messages without the assistant's thoughts, and how many characters these had."""
-    result, thoughts = [], 0
-    for number, message in enumerate(messages):
-        if message.get("role", "assistant") == "assistant":
-            message, chars = without_thoughts(message, inside=inside and not number)
-            thoughts += chars
-        result.append(message)
-    return result, thoughts
 
 
 def _without_stop_tokens(tokenizer: PreTrainedTokenizerBase, message: Mapping[str, Any]) -> Mapping[str, Any]:

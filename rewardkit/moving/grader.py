@@ -58,6 +58,9 @@ class AskedModel(Protocol):
     def set_up(self) -> None:
         """Check that the model is there."""
 
+    def visible(self, prompt: Any, completion: Any) -> Any:
+        """Return what the model is shown of a completion, such as its answer without its thoughts."""
+
     async def grade(self, messages: list[dict[str, Any]]) -> Score:
         """Return the grade of a conversation."""
 
@@ -143,7 +146,9 @@ class AskingGraderFunction(GraderFunction):
 
         async def grade(name: str, grader: Grader) -> Any:
             if isinstance(grader, ModelGrader):
-                return await self.models[name].grade(grader.messages(spaces))
+                model = self.models[name]
+                completion = model.visible(arguments.get("prompt"), arguments["completion"])
+                return await model.grade(grader.messages(self.spaces({**arguments, "completion": completion})))
             return await asyncio.to_thread(_grade, grader, spaces)
 
         if not isinstance(self.grader, MultiGrader):
@@ -180,7 +185,8 @@ def from_grader(
     Args:
         config: The grader: an object, its JSON, or the path of a ``.json`` file with it.
         asking: How the models of ``score_model`` and ``label_model`` are asked, see docs/reference/judge.md, Asking:
-            ``{"base_url": "http://localhost:8000/v1"}``. The service's own ``sampling_params`` are kept.
+            ``{"base_url": "http://localhost:8000/v1"}``. They are shown the answer alone, without a model's thoughts,
+            unless ``"shows"`` is ``"all"``. The service's own ``sampling_params`` are kept.
         options: As for :func:`rewardkit.reward`; the name and the range of scores are the grader's.
 
     Raises:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from builtin_rewards.reading.thoughts import after_thinking, strip_frame
+from builtin_rewards.reading.thoughts import (
+    after_thinking,
+    ends_in_thought,
+    ends_with_opening,
+    leaves_thought_open,
+    strip_frame,
+    without_thoughts,
+)
 
 STOPS = (
     *("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>"),
@@ -103,3 +110,46 @@ FENCED = "```python\nre.search(r'<think>(.*?)</think>', text)\n```"
 def test_marks_in_a_code_fence_of_the_answer_are_text(text: str, said: str) -> None:
     """The fence opens outside a thought and closes; in a thought the first mark that ends it counts."""
     assert said == after_thinking(text)
+
+
+@pytest.mark.parametrize(("opening", "closing"), THOUGHTS)
+def test_a_thought_may_begin_in_the_prompt(opening: str, closing: str) -> None:
+    """A text that begins within one and never ends it says nothing; a prompt's own mark says that it begins so."""
+    assert ["", "", "42"] == [after_thinking(text, inside=True) for text in ("41", f"{opening}41", f"41{closing}42")]
+    for prompt in (f"What is 6 * 7?\n{opening}", f"a{opening}b{closing}c {opening}\n"):
+        assert [True, True] == [ends_with_opening(prompt), ends_in_thought(prompt)]
+        assert [True, True] == [leaves_thought_open(prompt), leaves_thought_open([assistant(f"{prompt} Hm,")])]
+    for prompt in ("", "What?", f"{opening}a{closing}", f"Use {opening} and say more", f"`{opening}"):
+        assert not leaves_thought_open(prompt)
+        assert not leaves_thought_open([{"role": "user", "content": f"{prompt}{opening}"}])
+    assert not leaves_thought_open([])
+
+
+def assistant(content: object, **fields: object) -> dict[str, object]:
+    return {"role": "assistant", "content": content, **fields}
+
+
+IMAGE = {"type": "image_url", "image_url": {"url": "x"}}
+MESSAGES = {
+    "text": (assistant("<think>a</think>\n\nb "), assistant("b"), 16),
+    "no thought": (assistant(" b \n", name="n"), assistant(" b \n", name="n"), 0),
+    "fields": (assistant("b", reasoning_content="aa", thinking="c", reasoning=None), assistant("b"), 3),
+    "blocks": (
+        assistant([{"type": "thinking", "thinking": "aa"}, {"type": "text", "text": "b"}]),
+        assistant([{"type": "text", "text": "b"}]),
+        2,
+    ),
+    "a mark over blocks": (
+        assistant(["<think>a", IMAGE, {"type": "text", "text": "a</think>b"}, "c"]),
+        assistant([IMAGE, {"type": "text", "text": "b"}, "c"]),
+        17,
+    ),
+    "a channel": (assistant("aa", channel="analysis"), assistant("", channel="analysis"), 2),
+    "nothing": (assistant(None, tool_calls=[1]), assistant(None, tool_calls=[1]), 0),
+    "no content": ({"role": "assistant", "tool_calls": [1]}, {"role": "assistant", "tool_calls": [1]}, 0),
+}
+
+
+@pytest.mark.parametrize(("message", "expected", "thoughts"), MESSAGES.values(), ids=MESSAGES)
+def test_a_message_loses_its_thoughts_and_nothing_else(message: object, expected: object, thoughts: int) -> None:
+    assert (expected, thoughts) == without_thoughts(message)  # type: ignore[arg-type]

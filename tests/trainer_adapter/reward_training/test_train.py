@@ -91,6 +91,31 @@ def test_pairs_make_a_model_that_loads_again(encoder: Path, tmp_path: Path) -> N
     assert good > bad
 
 
+def test_a_model_is_trained_on_answers_alone(encoder: Path) -> None:
+    """Rows with thoughts have the tokens of rows without; with ``shows="all"`` they have their own."""
+    from transformers import AutoTokenizer
+
+    from trainer_adapter.reward_training.batches import fit_groups
+    from trainer_adapter.reward_training.reading import read_groups
+
+    tokenizer = AutoTokenizer.from_pretrained(encoder)
+    rows = pairs(3)
+    thinking = [
+        {**row, **{side: f"<think> a b </think> {row[side]}" for side in ("chosen", "rejected")}} for row in rows
+    ]
+    ids = {
+        (name, shows): [
+            text.ids
+            for group in fit_groups(tokenizer, read_groups("bradley_terry", data), 64, shows=shows).groups
+            for text in group.texts
+        ]
+        for name, data in (("plain", rows), ("thinking", thinking))
+        for shows in ("answer", "all")
+    }
+    assert ids["plain", "answer"] == ids["thinking", "answer"]
+    assert ids["plain", "all"] != ids["thinking", "all"]
+
+
 def test_a_model_of_pairs_is_that_of_trls_trainer(encoder: Path, tmp_path: Path) -> None:
     """On pairs of different prompts the weights are those of plain RewardTrainer, given the same tokens and order."""
     from datasets import Dataset
