@@ -169,6 +169,9 @@ class Cascade(JudgeReward):
                 raise JudgeSetupError(f"{member.name!r} has score_range={(low, high)}; its scores cannot be mapped")
         cascade = CascadeFunction(name=name or judge.name, members=members, margin=float(margin), keeps=keeps)
         calls = max(1, judge.spec.concurrency // _GROUP)
-        rounds = math.ceil(calls * _GROUP / judge.spec.concurrency) * _ROUNDS
-        timeout_s = _GROUP * calls * cheap.options.timeout_s + rounds * judge.options.timeout_s + MARGIN_S
+        # Calls of all groups wait for each other, of an async reward; a plain one is never waited for.
+        waits = [
+            math.ceil((calls if member.spec.is_async else 1) * _GROUP / member.spec.concurrency) for member in members
+        ]
+        timeout_s = _ROUNDS * waits[0] * judge.options.timeout_s + waits[1] * cheap.options.timeout_s + MARGIN_S
         super().__init__(cascade, replace(judge.options, name=cascade.name, timeout_s=timeout_s, concurrency=calls))
