@@ -135,14 +135,21 @@ def is_loopback(url: str) -> bool:
 
 
 def lazy_client(client: Any) -> Any:
-    """Return what makes a client anew where that can be told, else the client itself, which then does not pickle.
+    """Return what makes a client anew where that can be told, else the client itself, which then may not pickle.
 
     It can of a class, a partial and a function, and of a client of openai's whose key is the value of an environment
-    variable, if it has no connections of its own and no header that may be a secret.
+    variable, if it has no connections of its own and no header that may be a secret. JudgeSetupError for a partial
+    that holds a key. A client of openai's tries nothing again.
     """
     if isinstance(client, LazyClient):
         return client
     if isinstance(client, type | functools.partial) or (callable(client) and not hasattr(client, "chat")):
+        keywords = getattr(client, "keywords", {})
+        parts = (keywords, keywords.get("default_headers") or {}, keywords.get("default_query") or {})
+        for name, value in (item for part in parts for item in part.items()):
+            if isinstance(value, str) and _SECRET.search(name):
+                fix = "let its environment variable have it, or use a function that reads it"
+                raise JudgeSetupError(f"client: {name!r} of the partial would travel with the judge; {fix}")
         return LazyClient(client)
     headers = getattr(client, "_custom_headers", None)
     if type(client).__module__.partition(".")[0] != "openai" or not isinstance(headers, Mapping):
@@ -151,7 +158,7 @@ def lazy_client(client: Any) -> Any:
     variable = next((name for name, value in os.environ.items() if key and value == key), None)
     has_own_http = type(getattr(client, "_client", None)).__name__ != "AsyncHttpxClientWrapper"
     if variable is None or has_own_http or any(map(_SECRET.search, headers)):
-        return client
+        return client.with_options(max_retries=0)
     settings = {"base_url": str(client.base_url), "default_headers": dict(headers)}
     settings["default_query"] = dict(client.default_query)
     own = {"organization": "organization", "project": "project", "api_version": "_api_version"}

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from builtin_rewards.judge.budget import Reservation
 from builtin_rewards.judge.endpoint.backends import Backend, Server, name_of
@@ -16,6 +16,9 @@ from builtin_rewards.judge.endpoint.client import ask_once
 from builtin_rewards.judge.endpoint.limits import Breaker, Limiter, Load
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
 from builtin_rewards.judge.messages import Reply, Request, texts_of
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 _CHARS_A_TOKEN = 4  # of English; a rate in tokens is corrected by what the server counts
 _MONEY_MARGIN_S = 0.05  # stop waiting for budget this long before the deadline, so that the error names the cap
@@ -106,27 +109,33 @@ class Endpoint:
 
     async def ask(self, request: Request, deadline_s: float, reserve: Reserve | None = None) -> Reply:
         """Return the reply, its ``requests`` those of all tries, or raise within a deadline that includes all waits."""
+        from tenacity import AsyncRetrying, retry_if_exception_type
+
         limit = asyncio.timeout(deadline_s)
         pending = _PendingQuestion(request, reserve, deadline_s, limit)
+        retrying = AsyncRetrying(
+            retry=retry_if_exception_type(JudgeError),
+            wait=lambda state: self._retry.wait_s(state.attempt_number, _error_of(state).retry_after_s),
+            stop=lambda state: self._why_no_more(pending, state) is not None,
+            retry_error_callback=lambda state: self._give_up(pending, state),
+            sleep=asyncio.sleep,
+        )
         try:
             async with limit:
-                while True:
-                    try:
-                        return replace(await self._try(pending), requests=pending.sent)
-                    except JudgeError as error:
-                        await self._wait(pending, error)
+                reply: Reply = await retrying(self._try, pending)
+                return replace(reply, requests=pending.sent)
         except TimeoutError:
             if not limit.expired():
                 raise
         raise self._deadline_error(pending)
 
-    async def _wait(self, pending: _PendingQuestion, error: JudgeError) -> None:
-        """Wait before the next try, or raise the error with what became of the tries."""
-        wait_s = self._retry.wait_s(pending.tries, error.retry_after_s)
-        reason = self._retry.why_no_more(error, pending.tries, wait_s, pending.left_s)
-        if reason is None:
-            await asyncio.sleep(wait_s)
-            return
+    def _why_no_more(self, pending: _PendingQuestion, state: RetryCallState) -> str | None:
+        """Return why the tries end with this one, perhaps an empty text; ``None`` if another may cure its error."""
+        return self._retry.why_no_more(_error_of(state), pending.tries, state.upcoming_sleep, pending.left_s)
+
+    def _give_up(self, pending: _PendingQuestion, state: RetryCallState) -> NoReturn:
+        """Raise the last error with what became of the tries."""
+        error, reason = _error_of(state), self._why_no_more(pending, state)
         notes = [reason] if reason else []
         if pending.tries > 1 and error.fault is not Fault.DEADLINE:  # whose message has the tries
             notes.insert(0, f"tried {pending.tries} times")
@@ -184,3 +193,10 @@ class Endpoint:
         )
         error.requests = pending.sent
         return error
+
+
+def _error_of(state: RetryCallState) -> JudgeError:
+    """Return the error with which a try ended."""
+    error = None if state.outcome is None else state.outcome.exception()
+    assert isinstance(error, JudgeError)  # nothing else is tried again
+    return error

@@ -441,6 +441,15 @@ def test_a_client_that_cannot_be_made_is_told_without_a_key(monkeypatch: pytest.
         Runtime([LLMJudge("m", ["good"], client=client)])
 
 
+def test_a_partial_that_holds_a_key_is_refused() -> None:
+    """It would travel to every worker."""
+    for hidden in ({"api_key": "hidden"}, {"default_headers": {"api-key": "hidden"}}):
+        client = functools.partial(openai.AsyncOpenAI, base_url="http://127.0.0.1:1/v1", **hidden)
+        with pytest.raises(JudgeSetupError, match="would travel with the judge; let its environment") as caught:
+            LLMJudge("m", ["good"], client=client)
+        assert "hidden" not in str(caught.value)
+
+
 def test_a_clients_key_is_in_no_error(serve: Serve, faults: ModuleType, azure_key: str) -> None:
     """Though the server says it."""
     server = serve([faults.status(401, f"no {azure_key}, that is {azure_key[:9]}****{azure_key[-4:]}")])

@@ -6,6 +6,7 @@ or of 200 with an error in them; ``FINISHES`` are finish reasons of a reply with
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builtin_rewards.judge import LLMJudge, RetryPolicy
+from builtin_rewards.judge import LLMJudge, Load, RetryPolicy
 from builtin_rewards.judge.endpoint.endpoint import TRIED_AGAIN
 from builtin_rewards.judge.endpoint.foreign import Addressee, HttpAnswer, parse_completion, translate
 from builtin_rewards.judge.endpoint.provider_errors import ERROR_RULES, read_error
@@ -429,6 +430,27 @@ def test_completions_that_are_refused_cost_no_run(canary: str, serve: Any, fault
         outcomes = list(runtime.score(rows)["judge"])
     assert {(Status.FAILED, Cause.EXCEPTION)} == {(one.status, one.cause) for one in outcomes[: len(sent)]}
     assert {Status.SCORED} == {one.status for one in outcomes[len(sent) :]}
+
+
+KEYS = {name: case for name, case in FLAT.items() if case.key and case.status != 402}
+
+
+@pytest.mark.parametrize("case", KEYS.values(), ids=KEYS)
+def test_a_refused_key_opens_the_breaker_whatever_its_status(canary: str, serve: Any, faults: Any, case: Case) -> None:
+    """Five questions are sent, and no more is asked of that server."""
+    server = serve([faults.Action(json.dumps(case.body).encode(), status=case.status)])
+    judge = LLMJudge("m", ["good"], base_url=server.url, verify=False, load=Load(concurrency=1))
+
+    async def ask(number: int) -> Fault | None:
+        with pytest.raises(JudgeUnavailableError) as caught:
+            await judge(prompt="p", completion=f"{number}.")
+        return caught.value.fault
+
+    async def ask_nine() -> list[Fault | None]:
+        return [await ask(number) for number in range(9)]
+
+    assert [case.fault] * 5 + [F.BREAKER_OPEN] * 4 == asyncio.run(ask_nine())
+    assert 5 == len(server.seen)
 
 
 JSON = st.recursive(
