@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, get_args
 
 from builtin_rewards.reading.thoughts import Shows
-from builtin_rewards.reward_model.description import Aggregation
+from builtin_rewards.reward_model.description import DESCRIPTION_FILE, Aggregation
 from builtin_rewards.reward_model.encoding import TextForm
-from builtin_rewards.reward_model.loading import DTYPES, check_folder, leaves_form_open
+from builtin_rewards.reward_model.loading import DTYPES, check_folder
 from builtin_rewards.reward_model.scorer import (
     NORMALIZATIONS,
     REDUCTIONS,
@@ -325,8 +325,8 @@ class RewardModelReward(Reward[..., Any]):
         for folder in folders:
             if normalize in ("reference", "quantile"):
                 reference_of(folder)
-            if text_form is None:
-                _warn_of_open_form(folder.path)
+            if text_form is None and not (folder.path / DESCRIPTION_FILE).is_file():
+                _warn_of_guess(folder.path)
         settings = ScorerSettings(
             folders=folders, device=device, dtype=dtype, max_length=max_length, pad_token=pad_token,
             truncation=truncation, read_at=read_at, normalize=normalize, aggregate=aggregate, reduce=reduce,
@@ -409,15 +409,14 @@ def _range(settings: ScorerSettings) -> tuple[float, float] | None:
     return (0.0, 1.0) if are_probabilities and settings.reduce != "lower" else None
 
 
-def _warn_of_open_form(folder: Path) -> None:
-    """Warn of a trainer's folder that does not say on which form of rows the model was trained."""
-    if leaves_form_open(folder):
-        _log.warning(
-            "%s: it was trained by transformers or TRL and does not say on which form of rows; prompt and completion "
-            "are joined as the tokenizer joins a chat or a pair; say so with text_form='chat', or text_form='plain' "
-            "where TRL's RewardTrainer had rows of text, which scores otherwise",
-            folder,
-        )
+def _warn_of_guess(folder: Path) -> None:
+    """Warn of a folder that does not say on which form of rows its model was trained."""
+    _log.warning(
+        "%s: it does not say on which form of rows it was trained (it has no %s), so the form is a guess: prompt and "
+        "completion are joined as the tokenizer joins a chat or a pair, and pasted where it does neither; say so with "
+        "text_form='chat', or with text_form='plain' where TRL's RewardTrainer had rows of text, which score otherwise",
+        folder, DESCRIPTION_FILE,
+    )  # fmt: skip
 
 
 def _check_choice(option: str, value: object, choices: Sequence[object]) -> None:

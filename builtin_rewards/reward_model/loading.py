@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from builtin_rewards.reward_model.description import (
-    DESCRIPTION_FILE,
     ModelKind,
     RewardModelDescription,
     read_description,
@@ -24,7 +23,9 @@ if TYPE_CHECKING:
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")  # of weights; `auto` is bfloat16 on a GPU and float32 on a CPU
 _FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]  # pickled weights are never fetched
-_TRAINER_FILE = "training_args.bin"  # a trainer of transformers or TRL leaves it beside its weights
+_VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "tekken.json", "*.model")  # one of them has the tokens
+_FEWEST_WORDS = 3  # of a file without words transformers makes a tokenizer of its special tokens and a mark or two
+_PLACES_OF_CHECKPOINTS = ("", "checkpoints")  # a trainer's own folder, and that of rewardkit rm train
 _NEEDS = "scoring with a reward model needs {}: pip install torch transformers safetensors peft"
 
 
@@ -98,22 +99,27 @@ def check_folder(path_or_id: str, base: str | None = None) -> CheckedFolder:
     head_kind: ModelKind = "bradley_terry" if not tokenwise else "orm" if labels == 1 else "prm"
     if description is not None and head_kind != "orm" and (description.kind == "prm") != (head_kind == "prm"):
         raise ConfigError(f"{path}: reward_model.json says kind {description.kind!r}, and the head is another's")
+    _vocabulary_folder(path, base_path)
     kind = head_kind if description is None or tokenwise else description.kind
     return CheckedFolder(
         path, base_path, is_adapter, kind, tokenwise, labels, description or RewardModelDescription(kind=kind)
     )
 
 
-def leaves_form_open(folder: Path) -> bool:
-    """Return whether a trainer left a model here that is read in the chat form, and may have read pasted text."""
-    if (folder / DESCRIPTION_FILE).is_file() or not (folder / _TRAINER_FILE).is_file():
-        return False
-    try:
-        tokenizer = json.loads((folder / "tokenizer_config.json").read_bytes())
-    except (OSError, ValueError):
-        return False  # loading says what is wrong with it
-    has_pairs = bool(tokenizer.get("cls_token") and tokenizer.get("sep_token"))
-    return has_pairs or bool(tokenizer.get("chat_template")) or (folder / "chat_template.jinja").is_file()
+def has_vocabulary(folder: Path) -> bool:
+    """Return whether a folder has a tokenizer's tokens; without them transformers makes a tokenizer of no words."""
+    return any(next(folder.glob(pattern), None) is not None for pattern in _VOCABULARIES)
+
+
+def _vocabulary_folder(path: Path, base: Path) -> Path:
+    """Return which of an adapter's folder and its base's has the tokenizer; raise ConfigError if neither has it."""
+    for folder in (path, base):
+        if has_vocabulary(folder):
+            return folder
+    raise ConfigError(
+        f"{base}: it has weights and no tokenizer ({', '.join(_VOCABULARIES[:3])}); save the one that the model was "
+        "trained with beside them, with save_pretrained"
+    )
 
 
 def _head(
@@ -186,7 +192,33 @@ def _load_checkpoint(folder: CheckedFolder, dtype: torch.dtype, device: torch.de
             f"{folder.base}: the weights lack {', '.join(missing_keys[:3])}, so the head was never trained; "
             "train it with rewardkit rm train"
         )
+    if dtype.itemsize < 4:
+        keep_head_exact(model, folder.base)
     return model.to(device)
+
+
+def keep_head_exact(model: Any, folder: Path) -> None:
+    """Have a model's head compute in float32, with the weights as they stand in its file.
+
+    In bfloat16 a head rounds a score of 10 to a sixteenth, so that completions of near scores tie.
+    """
+    from safetensors import safe_open
+
+    heads = [(name, module) for name, module in model.named_children() if name != model.base_model_prefix]
+    for _, module in heads:
+        module.float()
+        module.register_forward_pre_hook(_in_float32)
+    tensors = {f"{name}.{key}": tensor for name, module in heads for key, tensor in module.state_dict().items()}
+    for path in sorted(folder.glob("model*.safetensors")):
+        with safe_open(path, "pt") as file:
+            for key in tensors.keys() & set(file.keys()):
+                tensors[key].copy_(file.get_tensor(key))
+
+
+def _in_float32(_: torch.nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a head's arguments with numbers of fewer bits made float32."""
+    return tuple(value.float() if hasattr(value, "is_floating_point") and value.is_floating_point() else value
+                 for value in arguments)  # fmt: skip
 
 
 def _load_adapter(base_model: Any, folder: CheckedFolder, name: str, dtype: torch.dtype, device: torch.device) -> Any:
@@ -208,13 +240,14 @@ def _load_tokenizer(folder: CheckedFolder, pad_token: str | None) -> Any:
     """Return the tokenizer beside an adapter or its base's; raise ConfigError if it is slow or has no padding token."""
     with require_package("transformers"):
         from transformers import AutoTokenizer
-    has_own = any((folder.path / name).is_file() for name in ("tokenizer.json", "tokenizer_config.json"))
-    source = folder.path if has_own else folder.base
+    source = _vocabulary_folder(folder.path, folder.base)
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(source), trust_remote_code=False, local_files_only=True)
     except (OSError, ValueError, KeyError, ImportError) as error:
         message = " ".join(str(error).split())[:300]
         raise ConfigError(f"{source}: its tokenizer cannot be read: {message}; save it beside the weights") from error
+    if len(tokenizer) - len(tokenizer.all_special_tokens) < _FEWEST_WORDS:
+        raise ConfigError(f"{source}: its tokenizer has no words; save the one that the model was trained with")
     if not tokenizer.is_fast:
         raise ConfigError(f"{source}: its tokenizer is a slow one; save a fast one (tokenizer.json) beside the weights")
     if pad_token is not None:
@@ -259,15 +292,24 @@ def _device(name: str) -> Any:
 
 def _need_safetensors(folder: Path, stem: str) -> None:
     """Raise ConfigError where a folder has no such weights, with the newest checkpoint of a training's folder."""
-    if not any(folder.glob(f"{stem}*.safetensors")):
-        checkpoints = [path for path in folder.glob("checkpoint-*") if path.name.rpartition("-")[2].isdecimal()]
-        if checkpoints:
-            newest = max(checkpoints, key=lambda path: int(path.name.rpartition("-")[2]))
-            raise ConfigError(f"{folder}: it holds checkpoints of a training and no model; name one of them: {newest}")
+    if any(folder.glob(f"{stem}*.safetensors")):
+        return
+    checkpoints = checkpoints_of(folder)
+    if checkpoints:
         raise ConfigError(
-            f"{folder}: it has no {stem}.safetensors; pickled weights (.bin, .pt) are not read: save it again with "
-            "save_pretrained, which writes safetensors"
+            f"{folder}: it holds checkpoints of a training and no model; name one of them: {checkpoints[-1]}"
         )
+    raise ConfigError(
+        f"{folder}: it has no {stem}.safetensors; pickled weights (.bin, .pt) are not read: save it again with "
+        "save_pretrained, which writes safetensors"
+    )
+
+
+def checkpoints_of(folder: Path) -> list[Path]:
+    """Return the checkpoints with weights that a trainer left in its folder, the newest last."""
+    paths = [path for place in _PLACES_OF_CHECKPOINTS for path in (folder / place).glob("checkpoint-*")]
+    steps = {path: path.name.rpartition("-")[2] for path in paths if any(path.glob("*.safetensors"))}
+    return sorted((path for path in steps if steps[path].isdecimal()), key=lambda path: int(steps[path]))
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -25,8 +23,6 @@ from builtin_rewards.reward_model.encoding import (
 )
 from builtin_rewards.reward_model.loading import CheckedFolder, LoadedMember, load_members
 from rewardkit import ConfigError, DataError, InfrastructureError
-
-_log = logging.getLogger("rewardkit")
 
 NORMALIZATIONS = ("center", "reference", "quantile")
 """Subtract the mean of training, give the z-score, or the share of the reference that scores lower."""
@@ -87,7 +83,6 @@ class ModelScorer:
         self.settings = settings
         source = settings.folders, settings.device, settings.dtype, settings.max_length, settings.pad_token
         self.members = load_members(*source)
-        self._warned_folders: set[Path] = set()
         # Members that share a base take turns with it: another thread would score with the adapter of this one.
         self._scoring = threading.Lock()
 
@@ -141,20 +136,10 @@ class ModelScorer:
         return score
 
     def _form_of(self, member: LoadedMember) -> TextForm:
-        """Return the form of text that a checkpoint was trained on; warn once where it is guessed to be plain."""
+        """Return the form of text that a checkpoint was trained on, or is guessed to be, of which the reward warns."""
         tokenizer = member.tokenizer
         has_chat_form = tokenizer.chat_template or (tokenizer.cls_token is not None and tokenizer.sep_token is not None)
-        if has_chat_form or (member.folder.path / DESCRIPTION_FILE).is_file():
-            return "chat"
-        if member.folder.path not in self._warned_folders:
-            self._warned_folders.add(member.folder.path)
-            _log.warning(
-                "%s: it was not trained by rewardkit and its tokenizer has no chat template, so prompt and completion "
-                "are pasted as TRL's RewardTrainer does with rows of text; say so with text_form='plain', or "
-                "text_form='chat' for a transcript of Human: and Assistant:",
-                member.folder.path,
-            )
-        return "plain"
+        return "chat" if has_chat_form or (member.folder.path / DESCRIPTION_FILE).is_file() else "plain"
 
     def _encode(self, member: LoadedMember, text: Text) -> EncodedText:
         """Return the tokens of a text, cut by the rule; raise DataError where it has no content or does not fit."""

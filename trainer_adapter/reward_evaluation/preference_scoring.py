@@ -21,7 +21,7 @@ def reward_of(model: str, timeout_s: float | None = None) -> RewardSet:
     folder = Path(model)
     if not folder.is_dir():
         return one_of(model, timeout_s)
-    if not any((folder / name).is_file() for name in _WEIGHTS) and not any(folder.glob("checkpoint-*")):
+    if not any((folder / name).is_file() for name in _WEIGHTS) and not any(folder.glob("**/checkpoint-*")):
         raise ConfigError(
             f"{model}: a folder without {' or '.join(_WEIGHTS)}, so no reward model; name one that training wrote, or "
             "a reward as file.py:name"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DEFAULT_LENGTH = 1024  # The most tokens of a text, unless `max_length` or the model says otherwise
 _TOKENS_A_BATCH = 8192
+_FEWEST_WORDS = 3  # of no file transformers makes a tokenizer of its special tokens and a mark or two
 _RIGHT = PRM_CLASSES.index(1)
 
 
@@ -44,7 +45,7 @@ def load_tokenizer(base_model: str) -> PreTrainedTokenizerBase:
         from transformers import AutoTokenizer
     with _as_config_error(base_model):
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(model_folder(base_model))
-    if len(tokenizer) <= len(tokenizer.all_special_tokens):
+    if len(tokenizer) - len(tokenizer.all_special_tokens) < _FEWEST_WORDS:
         raise ConfigError(
             f"base_model={base_model!r}: there is no tokenizer in it, or one without words; save it beside the weights "
             "with save_pretrained"
