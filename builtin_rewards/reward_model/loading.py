@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from builtin_rewards.reward_model.description import (
     RewardModelDescription,
     read_description,
 )
+from builtin_rewards.reward_model.packing import can_pack
 from rewardkit import ConfigError
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ class LoadedMember:
     pad_id: int | None  # The padding token it was trained with, by its configuration
     max_length: int  # The most tokens of a text
     vocabulary: int  # How many tokens it has weights for
+    packs: bool  # Whether texts are computed side by side; else they are padded
     adapter: str | None = None  # The adapter's name in `model`; `None` for a checkpoint
 
     def activate(self) -> None:
@@ -156,8 +159,12 @@ def load_members(
     weights = getattr(torch, dtype if dtype != "auto" else "bfloat16" if target.type == "cuda" else "float32")
     bases: dict[tuple[Path, bool, int], Any] = {}
     members = []
+    tokenizers: dict[str, Any] = {}  # members with the same one share it, and what it has read
     for index, folder in enumerate(folders):
-        tokenizer = _load_tokenizer(folder, pad_token)
+        digest = _tokenizer_digest(_vocabulary_folder(folder.path, folder.base))
+        if digest not in tokenizers:
+            tokenizers[digest] = _load_tokenizer(folder, pad_token)
+        tokenizer = tokenizers[digest]
         key = (folder.base.resolve(), folder.tokenwise, folder.labels)
         adapter = f"adapter_{index}" if folder.is_adapter else None
         if adapter is None:
@@ -170,7 +177,8 @@ def load_members(
         config = (model.get_base_model() if folder.is_adapter else model).config.get_text_config()
         length = _token_limit(folder, config, tokenizer, max_length)
         vocabulary = int(model.get_input_embeddings().num_embeddings)
-        members.append(LoadedMember(folder, model, tokenizer, config.pad_token_id, length, vocabulary, adapter))
+        packs = can_pack(model.get_base_model() if folder.is_adapter else model)
+        members.append(LoadedMember(folder, model, tokenizer, config.pad_token_id, length, vocabulary, packs, adapter))
     return members
 
 
@@ -234,6 +242,15 @@ def _load_adapter(base_model: Any, folder: CheckedFolder, name: str, dtype: torc
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         message = " ".join(str(error).split())[:400]
         raise ConfigError(f"{folder.path}: the adapter does not load on {folder.base}: {message}") from error
+
+
+def _tokenizer_digest(folder: Path) -> str:
+    """Return what two folders with the same tokenizer have in common."""
+    digest = hashlib.sha256((folder / "config.json").read_bytes() if (folder / "config.json").is_file() else b"")
+    patterns = (*_VOCABULARIES, "*token*.json", "*.jinja")
+    for path in sorted({path for pattern in patterns for path in folder.glob(pattern)}):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 def _load_tokenizer(folder: CheckedFolder, pad_token: str | None) -> Any:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,21 +24,17 @@ from builtin_rewards.reward_model.encoding import (
     message_text,
     messages_of,
 )
+from builtin_rewards.reward_model.forward import ForwardPasses, Logits, caused_by, message_of
 from builtin_rewards.reward_model.loading import CheckedFolder, LoadedMember, load_members
-from rewardkit import ConfigError, DataError, InfrastructureError
+from rewardkit import ConfigError, DataError
 
 NORMALIZATIONS = ("center", "reference", "quantile")
 """Subtract the mean of training, give the z-score, or the share of the reference that scores lower."""
 REDUCTIONS = ("mean", "min", "lower")  # How the scores of several models become one; `lower` is mean - k * std
-TOKEN_BUDGETS = {"cuda": 16_384, "cpu": 2_048}
-"""Tokens of one forward, by kind of device. Of 512 to 16,384 on a CPU 2,048 took the least time for texts of 5 to 250
-words, half of what 16,384 took, whose activations no cache holds."""
 TRUNCATIONS = ("prompt", "completion", "error")
 """What is cut of a text that is too long: its prompt's beginning; then also its completion's end; or nothing."""
-Logits: TypeAlias = "np.ndarray[Any, Any] | Exception"
-"""What a model gives a text: the numbers of its head, or the error in their place."""
-_UNREAD = InfrastructureError("the model did not read this text")
-_Error = TypeVar("_Error", bound=Exception)
+_CHUNK = 32  # Texts that a thread makes tokens of at a time
+_THREADS = min(4, os.cpu_count() or 1)  # that make tokens of texts while the model computes others
 
 
 class Text(NamedTuple):
@@ -88,25 +87,51 @@ class ModelScorer:
 
     def score(self, texts: Sequence[Text]) -> list[TextScore | Exception]:
         """Return the score of each text, or the error that tells why it has no score, in order."""
+        read: dict[Any, list[EncodedText | Exception]] = {}
         with self._scoring:
-            member_scores = [self._member_scores(member, texts) for member in self.members]
+            member_scores = [self._member_scores(member, texts, read) for member in self.members]
         return [self._reduce_scores(scores) for scores in zip(*member_scores, strict=True)]
 
-    def _member_scores(self, member: LoadedMember, texts: Sequence[Text]) -> list[TextScore | Exception]:
-        """Return one model's score of each text, or the error; where the model fails, that of all it was to read."""
-        scores: list[TextScore | Exception] = []
-        encoded: list[tuple[int, EncodedText]] = []
-        for index, text in enumerate(texts):
-            row = self._encode_or_error(member, text)
-            if isinstance(row, Exception):
-                scores.append(row)
-            else:
-                encoded.append((index, row))
-                scores.append(TextScore(math.nan))  # until the model has read it
-        logits = self._logits(member, [row for _, row in encoded])
-        for (index, row), row_logits in zip(encoded, logits, strict=True):
-            scores[index] = self._score_or_error(member, row, row_logits)
-        return scores
+    def _member_scores(
+        self, member: LoadedMember, texts: Sequence[Text], read: dict[Any, list[EncodedText | Exception]]
+    ) -> list[TextScore | Exception]:
+        """Return one model's score of each text, or the error; ``read`` has the tokens that other models have read."""
+        key = (
+            id(member.tokenizer), member.max_length, member.vocabulary, member.folder.kind, self._form_of(member),
+            member.folder.description.model_dump_json(),
+        )  # fmt: skip
+        before = read.get(key)
+        encoded: list[EncodedText | Exception] = []
+
+        def readable_rows() -> Iterator[EncodedText]:
+            for row in self._encoded(member, texts) if before is None else before:
+                encoded.append(row)
+                if not isinstance(row, Exception):
+                    yield row
+
+        logits = iter(self._logits(member, readable_rows()))
+        read[key] = encoded
+        return [
+            row if isinstance(row, Exception) else self._score_or_error(member, row, next(logits)) for row in encoded
+        ]
+
+    def _encoded(self, member: LoadedMember, texts: Sequence[Text]) -> Iterator[EncodedText | Exception]:
+        """Yield the tokens of texts in order, or their errors; of many, threads make them ahead."""
+        first, rest = texts[:_CHUNK], texts[_CHUNK:]
+        chunks = [rest[start : start + _CHUNK] for start in range(0, len(rest), _CHUNK)]
+
+        def encode(chunk: Sequence[Text]) -> list[EncodedText | Exception]:
+            return [self._encode_or_error(member, text) for text in chunk]
+
+        # A tokenizer is set up by its first text, which no other thread may read meanwhile.
+        yield from encode(first[:1])
+        with contextlib.ExitStack() as stack:
+            if chunks:
+                threads = stack.enter_context(ThreadPoolExecutor(_THREADS, "reward-model-tokens"))
+                futures = [threads.submit(encode, chunk) for chunk in chunks]
+            yield from encode(first[1:])
+            for future in futures if chunks else ():
+                yield from future.result()
 
     def _encode_or_error(self, member: LoadedMember, text: Text) -> EncodedText | Exception:
         """Return the tokens of a text, or the error of whatever refuses it: a text's fault is no other text's."""
@@ -115,7 +140,7 @@ class ModelScorer:
         except DataError as error:
             return error
         except Exception as error:  # templates, tokenizers and messages of other forms raise what they like
-            return _caused_by(error, DataError(f"it cannot be made tokens: {_message(error)}"))
+            return caused_by(error, DataError(f"it cannot be made tokens: {message_of(error)}"))
         if max(row.ids) >= member.vocabulary:
             return DataError(
                 f"token {max(row.ids)} is beyond the {member.vocabulary} that {member.folder.path} has weights for; "
@@ -130,7 +155,7 @@ class ModelScorer:
         try:
             score = self._read_score(member, row, logits)
         except Exception as error:
-            return _caused_by(error, DataError(f"its score cannot be read: {_message(error)}"))
+            return caused_by(error, DataError(f"its score cannot be read: {message_of(error)}"))
         if not math.isfinite(score.value):
             return DataError(f"the model gives it the score {score.value}; dtype='float32' has the widest range")
         return score
@@ -184,70 +209,15 @@ class ModelScorer:
             raise DataError("the completion has no steps; see step_separator and steps")
         return steps
 
-    def _logits(self, member: LoadedMember, rows: Sequence[EncodedText]) -> list[Logits]:
-        """Return the logits of each row, in order: (1,) of a sequence head, (length, labels) of a head of tokens.
+    def _logits(self, member: LoadedMember, rows: Iterable[EncodedText]) -> list[Logits]:
+        """Return the logits of each row, in order; where the model fails on a row, the error stands in their place.
 
-        Where the model fails on a row, the error stands in their place.
+        Rows are taken one after the other, so that a GPU computes the first of them while later ones are made.
         """
-        import torch
-
-        results: list[Logits] = [_UNREAD] * len(rows)
-        kind = member.model.device.type
-        budget = self.settings.token_budget or TOKEN_BUDGETS.get(kind, TOKEN_BUDGETS["cuda"])
-        member.activate()
-        with torch.inference_mode():
-            for batch in length_batches([len(row.ids) for row in rows], budget):
-                logits = self._forward_in_parts(member, [rows[index] for index in batch])
-                for index, row_logits in zip(batch, logits, strict=True):
-                    results[index] = row_logits
-        return results
-
-    def _forward_in_parts(self, member: LoadedMember, rows: Sequence[EncodedText]) -> list[Logits]:
-        """Return a batch's logits, in halves where the model fails on all; the error of a row on which it fails alone.
-
-        A row alone has the logits that it has beside others, so that halves change no score.
-        """
-        import torch
-
-        try:
-            return [*self._forward(member, rows)]
-        except torch.OutOfMemoryError as error:
-            if len(rows) == 1:
-                message = f"the device has no memory for a text of {len(rows[0].ids)} tokens: lower max_length"
-                return [_caused_by(error, InfrastructureError(message))]
-            torch.cuda.empty_cache()
-        except Exception as error:
-            if len(rows) == 1:
-                return [_caused_by(error, InfrastructureError(f"the model failed: {_message(error)}"))]
-        half = len(rows) // 2
-        return [*self._forward_in_parts(member, rows[:half]), *self._forward_in_parts(member, rows[half:])]
-
-    def _forward(self, member: LoadedMember, rows: Sequence[EncodedText]) -> list[np.ndarray[Any, Any]]:
-        """Return a batch's logits, each as :meth:`_logits` returns it."""
-        import torch
-
-        model, width = member.classifier, max(len(row.ids) for row in rows)
-        padding = member.tokenizer.pad_token_id
-        ids = torch.tensor([[*row.ids, *[padding] * (width - len(row.ids))] for row in rows], device=model.device)
-        lengths = torch.tensor([len(row.ids) for row in rows], device=model.device)
-        mask = (torch.arange(width, device=model.device)[None, :] < lengths[:, None]).long()
-        if member.folder.tokenwise:
-            logits = model(input_ids=ids, attention_mask=mask).logits.float().cpu().numpy()
-            return [row_logits[: len(row.ids)] for row_logits, row in zip(logits, rows, strict=True)]
-        head = getattr(model, "score", None)
-        if head is None:  # an encoder reads its first token, or all of them by the mask
-            return list(model(input_ids=ids, attention_mask=mask).logits.float().cpu().numpy())
-        # A decoder's own forward would read the token that transformers chooses.
-        hidden = getattr(model, model.base_model_prefix)(input_ids=ids, attention_mask=mask, use_cache=False)[0]
-        last = torch.tensor([self._read_position(member, row.ids) for row in rows], device=model.device)
-        return list(head(hidden[torch.arange(len(rows), device=model.device), last]).float().cpu().numpy())
-
-    def _read_position(self, member: LoadedMember, ids: Sequence[int]) -> int:
-        """Return the index of the token that the head reads: the last, or as in training the last before padding."""
-        end = len(ids) - 1
-        if self.settings.read_at == "last" or member.pad_id is None:
-            return end
-        return next((index for index in range(end, -1, -1) if ids[index] != member.pad_id), end)
+        passes = ForwardPasses(member, self.settings.token_budget, self.settings.read_at)
+        for row in rows:
+            passes.add(row)
+        return passes.finish()
 
     def _read_score(self, member: LoadedMember, row: EncodedText, logits: np.ndarray[Any, Any]) -> TextScore:
         """Return a text's score by its logits, normalized as set, and what it was read from as metrics."""
@@ -287,15 +257,6 @@ class ModelScorer:
         return TextScore(value, {**members[0].metrics, **metrics})
 
 
-def length_batches(lengths: Sequence[int], token_budget: int) -> Iterator[list[int]]:
-    """Yield the places of texts in batches of like lengths, longest first, each padded to ``token_budget`` at most."""
-    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
-    while order:
-        size = max(1, token_budget // max(1, lengths[order[0]]))
-        yield order[:size]
-        order = order[size:]
-
-
 def normalize_score(value: float, folder: CheckedFolder, method: str) -> float:
     """Return a score on the scale of its model's reference."""
     if method == "center":
@@ -317,17 +278,6 @@ def reference_of(folder: CheckedFolder) -> ScoreReference:
     if reference.std == 0:
         raise ConfigError(f"{folder.path}: all scores of its reference are the same, so nothing can be normalized")
     return reference
-
-
-def _caused_by(cause: Exception, error: _Error) -> _Error:
-    """Return an error that has another as its cause."""
-    error.__cause__ = cause
-    return error
-
-
-def _message(error: Exception) -> str:
-    """Return an error's type and message in a line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
 
 
 def _probabilities(member: LoadedMember, row: EncodedText, logits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

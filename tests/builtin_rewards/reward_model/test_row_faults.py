@@ -133,7 +133,7 @@ def test_a_broken_device_leaves_no_score(tmp_path: Path, monkeypatch: pytest.Mon
     reward = model_of(tmp_path / "m")
     scorer = reward.function.scorer()  # type: ignore[attr-defined]
     with monkeypatch.context() as patch:
-        patch.setattr(scorer, "_forward", lambda *_: (_ for _ in ()).throw(RuntimeError("device lost")))
+        patch.setattr(scorer.members[0].model.model, "forward", lambda *_, **__: (_ for _ in ()).throw(RuntimeError()))
         results = reward.score_batch(GOOD)
         assert [InfrastructureError] * 63 == [type(result) for result in results]
     assert [float] * 63 == [type(result) for result in reward.score_batch(GOOD)]

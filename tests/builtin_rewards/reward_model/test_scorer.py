@@ -136,7 +136,7 @@ def test_threads_take_turns_with_the_adapters_of_a_base(monkeypatch: pytest.Monk
     both = threading.Barrier(2)
 
     class Two(ModelScorer):
-        def _member_scores(self, member: Any, texts: Any) -> Any:
+        def _member_scores(self, member: Any, texts: Any, read: Any) -> Any:
             try:
                 both.wait(0.1)
             except threading.BrokenBarrierError:  # no other thread came here meanwhile
