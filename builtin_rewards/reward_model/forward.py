@@ -129,7 +129,7 @@ class ForwardPasses:
         """Return an encoder's logits: its own head reads the first token, or all of them, of each text's states."""
         import torch
 
-        states = torch.nn.utils.rnn.pad_sequence(hidden[0].tensor_split(pack.ends), batch_first=True)
+        states = torch.nn.utils.rnn.pad_sequence([*hidden[0].tensor_split(pack.ends)], batch_first=True)
         lengths = torch.tensor(pack.lengths, device=states.device)
         mask = (torch.arange(states.shape[1], device=states.device)[None, :] < lengths[:, None]).long()
         with _computed_states(base, states):

@@ -9,16 +9,15 @@ import inspect
 import logging
 import math
 import os
-import queue
 import threading
-import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, get_args
 
 from builtin_rewards.reading.thoughts import Shows
+from builtin_rewards.reward_model.batcher import Batcher
 from builtin_rewards.reward_model.description import DESCRIPTION_FILE, Aggregation
 from builtin_rewards.reward_model.encoding import TextForm
 from builtin_rewards.reward_model.loading import DTYPES, check_folder
@@ -35,76 +34,12 @@ from builtin_rewards.reward_model.scorer import (
 from rewardkit import ConfigError, DataError, InfrastructureError, Kind, Reward, RewardOptions, Rollout, Score
 from rewardkit.extending import ColumnValueError, RewardFunction, Versioned, build_coercer, finished
 
-MOST_AT_ONCE = 512  # texts that are scored together at most: what comes later waits no longer than these take
-_IDLE_S = 60.0  # a thread without work ends after so many seconds
 TIMEOUT_S = 300.0  # Seconds that a call may take: it waits for those before it
 LOAD_TIMEOUT_S = 900.0  # Seconds that loading may take: tens of gigabytes from a slow disk
 CONCURRENCY = 512  # Calls in flight at once: what batches are made of
 _log = logging.getLogger("rewardkit")
 _STEPS = ("separator", "turns", "whole")
 _list_of_texts = build_coercer(list[str])
-
-A = TypeVar("A")
-B = TypeVar("B")
-
-
-class Batcher(Generic[A, B]):
-    """A thread that hands what is submitted to ``work`` in batches; one begins after ``wait_s`` without a new text."""
-
-    def __init__(self, work: Callable[[Sequence[A]], Sequence[B | Exception]], wait_s: float) -> None:
-        self._work = work
-        self._wait_s = wait_s
-        self._queue: queue.SimpleQueue[tuple[A, Future[B]]] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._runs = False
-
-    def submit(self, text: A) -> Future[B]:
-        """Queue a text and return the future of its result; start the thread where none runs."""
-        future: Future[B] = Future()
-        with self._lock:
-            self._queue.put((text, future))
-            if not self._runs:
-                self._runs = True
-                threading.Thread(target=self._run, name="reward-model", daemon=True).start()
-        return future
-
-    def _run(self) -> None:
-        """Hand out batches until no text has come for a while."""
-        while True:
-            batch = self._collect()
-            if batch:
-                self._answer(batch)
-                continue
-            with self._lock:  # a text that comes now finds the thread running, or starts another
-                if self._queue.empty():
-                    self._runs = False
-                    return
-
-    def _collect(self) -> list[tuple[A, Future[B]]]:
-        """Return the texts that came before a pause of ``wait_s``; an empty list if none comes for a while."""
-        batch: list[tuple[A, Future[B]]] = []
-        try:
-            batch.append(self._queue.get(timeout=_IDLE_S))
-            deadline = time.monotonic() + 20 * self._wait_s
-            while len(batch) < MOST_AT_ONCE and time.monotonic() < deadline:
-                batch.append(self._queue.get(timeout=self._wait_s))
-        except queue.Empty:
-            pass
-        return [entry for entry in batch if entry[1].set_running_or_notify_cancel()]
-
-    def _answer(self, batch: list[tuple[A, Future[B]]]) -> None:
-        """Set each text's result; where the work raises, the error is the result of all."""
-        try:
-            results = self._work([text for text, _ in batch])
-        except Exception as error:
-            results = [error] * len(batch)
-        except BaseException as error:  # the thread goes on: the callers that wait must be told
-            results = [InfrastructureError(f"the model's thread was ended by {type(error).__name__}")] * len(batch)
-        for (_, future), result in zip(batch, results, strict=True):
-            if isinstance(result, Exception):
-                future.set_exception(result)
-            else:
-                future.set_result(result)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,26 +96,24 @@ class ScoringFunction(RewardFunction, Versioned):
         if self.steps_column and steps is None:
             return None
         text = Text(columns.get("prompt", ""), columns["completion"], None if steps is None else tuple(steps))
-        score = await asyncio.wrap_future(_models.batcher(self).submit(text))
+        score = await asyncio.wrap_future(_models.queue.submit((self, text), self.wait_ms / 1000))
         return Score(score.value, None, score.metrics)
 
 
 class _Models:
-    """The loaded models of this process, each with the one thread that scores its batches."""
+    """The loaded models of this process, and the one queue and thread that score for all of them."""
 
     def __init__(self, *, lost: bool = False) -> None:
         self.lost = lost  # a fork of a process with models and several threads: torch's did not come along
         self.outlive_fork = True
         self._scorers: dict[str, ModelScorer] = {}
         self._loading = threading.Lock()
-        self._batchers: dict[str, Batcher[Text, TextScore]] = {}
-        self._lock = threading.Lock()
+        self.queue: Batcher[tuple[ScoringFunction, Text], TextScore] = Batcher(_score_queued)
 
     @property
     def is_used(self) -> bool:
         """Whether something was loaded, or another thread is about to: a fork would keep its lock for ever."""
-        is_locked = self._loading.locked() or self._lock.locked()
-        return self.lost or is_locked or bool(self._scorers or self._batchers)
+        return self.lost or self._loading.locked() or bool(self._scorers) or self.queue.is_used
 
     def scorer(self, function: ScoringFunction) -> ModelScorer:
         if self.lost:
@@ -193,13 +126,20 @@ class _Models:
                 self._scorers[function.key] = ModelScorer(function.settings)
             return self._scorers[function.key]
 
-    def batcher(self, function: ScoringFunction) -> Batcher[Text, TextScore]:
-        """Return the thread of a model, which loads it at its first batch."""
-        with self._lock:
-            if function.key not in self._batchers:
-                work, wait_s = (lambda texts: function.scorer().score(texts)), function.wait_ms / 1000
-                self._batchers[function.key] = Batcher(work, wait_s)
-            return self._batchers[function.key]
+
+def _score_queued(requests: Sequence[tuple[ScoringFunction, Text]]) -> list[TextScore | Exception]:
+    """Return the score of each text by its model, one model after the other; the fault of one is no other's."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, (function, _) in enumerate(requests):
+        places[function.key].append(place)
+    results: dict[int, TextScore | Exception] = {}
+    for group in places.values():
+        try:
+            scores = requests[group[0]][0].scorer().score([requests[place][1] for place in group])
+        except Exception as error:
+            scores = [error] * len(group)
+        results |= zip(group, scores, strict=True)
+    return [results[place] for place in range(len(requests))]
 
 
 def _has_one_thread() -> bool:
@@ -267,7 +207,7 @@ class RewardModelReward(Reward[..., Any]):
             is the answer alone unless the training says ``all``.
         pad_token: The padding token, for a tokenizer that names no such token.
         base: The base of an adapter, where it is no longer where its file says.
-        token_budget: Tokens of one forward at most, padding included; by default 16,384 on a GPU and 2,048 on a CPU.
+        token_budget: Tokens of one forward at most; by default 16,384 on a GPU and 2,048 on a CPU.
         wait_ms: Milliseconds without a new call after which a batch begins.
         name: By default the folder's name.
         timeout_s: Seconds of one call, its wait for a batch included.

@@ -185,6 +185,7 @@ def load_members(
 def _load_checkpoint(folder: CheckedFolder, dtype: torch.dtype, device: torch.device, *, own_head: bool = True) -> Any:
     """Return a model; raise ConfigError if it cannot be loaded, or lacks weights of a head that should be its own."""
     with require_package("transformers"):
+        from safetensors import SafetensorError
         from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
     maker = AutoModelForTokenClassification if folder.tokenwise else AutoModelForSequenceClassification
     try:
@@ -192,7 +193,7 @@ def _load_checkpoint(folder: CheckedFolder, dtype: torch.dtype, device: torch.de
             str(folder.base), num_labels=folder.labels, dtype=dtype, use_safetensors=True, trust_remote_code=False,
             local_files_only=True, output_loading_info=True,
         )  # fmt: skip
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         raise ConfigError(f"{folder.base}: cannot be loaded: {' '.join(str(error).split())[:400]}") from error
     missing_keys = sorted(report["missing_keys"]) if own_head else []
     if missing_keys:
@@ -233,13 +234,14 @@ def _load_adapter(base_model: Any, folder: CheckedFolder, name: str, dtype: torc
     """Load an adapter onto the base, or onto a new one for ``None``, and return it; raise ConfigError if it fails."""
     with require_package("peft"):
         from peft import PeftModel
+        from safetensors import SafetensorError
     try:
         if base_model is not None:
             base_model.load_adapter(str(folder.path), adapter_name=name, is_trainable=False)
             return base_model.to(device)
         base = _load_checkpoint(folder, dtype, device, own_head=False)
         return PeftModel.from_pretrained(base, str(folder.path), adapter_name=name, is_trainable=False).to(device)
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         message = " ".join(str(error).split())[:400]
         raise ConfigError(f"{folder.path}: the adapter does not load on {folder.base}: {message}") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from builtin_rewards.reward_model import RewardModelReward, encode_text, packing, scorer
 from builtin_rewards.reward_model.packing import ATTENTION, Pack, can_pack
-from rewardkit import Rollout
+from rewardkit import ConfigError, Rollout
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -160,3 +161,21 @@ def test_torchs_varlen_attention_is_asked_for_what_the_loop_computes(
     actual = packing._varlen_attention(pack, query, key, value, 0.3, causal, window)
     assert torch.allclose(expected, actual, atol=1e-5)
     assert len(calls) == 1
+
+
+def test_models_of_one_process_share_a_queue(tmp_path: Path) -> None:
+    """Calls of several come in one batch, each with its own model's score; one that does not load fails alone."""
+    folders = [saved(tmp_path / name, family) for name, family in (("one", "Llama"), ("two", "Bert"))]
+    broken = saved(tmp_path / "broken", "Llama")
+    rewards = [RewardModelReward(folder, device="cpu", text_form="chat") for folder in (*folders, broken)]
+    (broken / "model.safetensors").write_bytes(b"nothing")
+    expected = [reward.score_batch([Rollout("?", text) for text in TEXTS[:4]]) for reward in rewards[:2]]
+
+    async def ask() -> list[Any]:
+        calls = [reward(prompt="?", completion=text) for text in TEXTS[:4] for reward in rewards]
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    results = asyncio.run(ask())
+    for number in range(2):
+        np.testing.assert_allclose([result.value for result in results[number::3]], expected[number], atol=1e-5)
+    assert [ConfigError] * 4 == [type(result) for result in results[2::3]]
