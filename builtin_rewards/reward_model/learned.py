@@ -129,17 +129,17 @@ class _Models:
 
 def _score_queued(requests: Sequence[tuple[ScoringFunction, Text]]) -> list[TextScore | Exception]:
     """Return the score of each text by its model, one model after the other; the fault of one is no other's."""
-    places: dict[str, list[int]] = defaultdict(list)
-    for place, (function, _) in enumerate(requests):
-        places[function.key].append(place)
+    indices: dict[str, list[int]] = defaultdict(list)
+    for index, (function, _) in enumerate(requests):
+        indices[function.key].append(index)
     results: dict[int, TextScore | Exception] = {}
-    for group in places.values():
+    for group in indices.values():
         try:
-            scores = requests[group[0]][0].scorer().score([requests[place][1] for place in group])
+            scores = requests[group[0]][0].scorer().score([requests[index][1] for index in group])
         except Exception as error:
             scores = [error] * len(group)
         results |= zip(group, scores, strict=True)
-    return [results[place] for place in range(len(requests))]
+    return [results[index] for index in range(len(requests))]
 
 
 def _has_one_thread() -> bool:

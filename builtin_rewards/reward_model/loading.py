@@ -27,7 +27,7 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")  # of weights; `auto` is bfl
 _FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]  # pickled weights are never fetched
 _VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "tekken.json", "*.model")  # one of them has the tokens
 _FEWEST_WORDS = 3  # of a file without words transformers makes a tokenizer of its special tokens and a mark or two
-_PLACES_OF_CHECKPOINTS = ("", "checkpoints")  # a trainer's own folder, and that of rewardkit rm train
+_CHECKPOINT_FOLDERS = ("", "checkpoints")  # a trainer's own folder, and that of rewardkit rm train
 _NEEDS = "scoring with a reward model needs {}: pip install torch transformers safetensors peft"
 
 
@@ -163,7 +163,7 @@ def load_members(
     for index, folder in enumerate(folders):
         digest = _tokenizer_digest(_vocabulary_folder(folder.path, folder.base))
         if digest not in tokenizers:
-            tokenizers[digest] = _load_tokenizer(folder, pad_token)
+            tokenizers[digest] = _padded_tokenizer(folder, pad_token)
         tokenizer = tokenizers[digest]
         key = (folder.base.resolve(), folder.tokenwise, folder.labels)
         adapter = f"adapter_{index}" if folder.is_adapter else None
@@ -255,11 +255,11 @@ def _tokenizer_digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _load_tokenizer(folder: CheckedFolder, pad_token: str | None) -> Any:
-    """Return the tokenizer beside an adapter or its base's; raise ConfigError if it is slow or has no padding token."""
+def load_tokenizer(source: Path) -> Any:
+    """Return a folder's tokenizer; raise ConfigError if it cannot be read, has no words or is slow."""
     with require_package("transformers"):
         from transformers import AutoTokenizer
-    source = _vocabulary_folder(folder.path, folder.base)
+    _vocabulary_folder(source, source)
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(source), trust_remote_code=False, local_files_only=True)
     except (OSError, ValueError, KeyError, ImportError) as error:
@@ -269,6 +269,13 @@ def _load_tokenizer(folder: CheckedFolder, pad_token: str | None) -> Any:
         raise ConfigError(f"{source}: its tokenizer has no words; save the one that the model was trained with")
     if not tokenizer.is_fast:
         raise ConfigError(f"{source}: its tokenizer is a slow one; save a fast one (tokenizer.json) beside the weights")
+    return tokenizer
+
+
+def _padded_tokenizer(folder: CheckedFolder, pad_token: str | None) -> Any:
+    """Return the tokenizer beside an adapter or its base's; raise ConfigError if it has no padding token."""
+    source = _vocabulary_folder(folder.path, folder.base)
+    tokenizer = load_tokenizer(source)
     if pad_token is not None:
         if pad_token not in tokenizer.get_vocab():
             raise ConfigError(f"pad_token={pad_token!r}: the tokenizer of {source} does not know it")
@@ -326,7 +333,7 @@ def _need_safetensors(folder: Path, stem: str) -> None:
 
 def checkpoints_of(folder: Path) -> list[Path]:
     """Return the checkpoints with weights that a trainer left in its folder, the newest last."""
-    paths = [path for place in _PLACES_OF_CHECKPOINTS for path in (folder / place).glob("checkpoint-*")]
+    paths = [path for subfolder in _CHECKPOINT_FOLDERS for path in (folder / subfolder).glob("checkpoint-*")]
     steps = {path: path.name.rpartition("-")[2] for path in paths if any(path.glob("*.safetensors"))}
     return sorted((path for path in steps if steps[path].isdecimal()), key=lambda path: int(steps[path]))
 

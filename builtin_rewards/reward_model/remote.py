@@ -1,0 +1,223 @@
+"""A reward model that vLLM or SGLang serves, as a reward: :class:`RemoteRewardModel`."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import inspect
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from builtin_rewards.judge import RetryPolicy
+from builtin_rewards.reading.thoughts import Shows
+from builtin_rewards.reward_model.encoding import TextForm, encode_messages, message_text, messages_of
+from builtin_rewards.reward_model.loading import load_tokenizer
+from builtin_rewards.reward_model.served_forms import ROUTES, ServedRoute, ServedText, ServerKind
+from builtin_rewards.reward_model.served_scores import ModelServer, ServedScores, ServedSettings
+from rewardkit import ConfigError, DataError, Kind, Reward, RewardOptions, Rollout, Score
+from rewardkit.extending import RewardFunction, Versioned, finished
+
+KEY_ENV = "REWARD_MODEL_API_KEY"  # the variable of the key: never the key of a provider of judges
+CONCURRENCY = 512  # Calls in flight at once: what requests are made of
+_OVER_S = 10.0  # Seconds that a call may take beyond its deadline, so that the error names the server
+_tokenizers: dict[Path, Any] = {}
+_loading = threading.Lock()
+
+
+@dataclass(frozen=True, eq=False)
+class RemoteScoring(RewardFunction, Versioned):
+    """The function of a served reward model: its settings, and how a text is made ready for the server."""
+
+    name: str
+    settings: ServedSettings
+    tokenizer: Path | None = None
+    max_length: int | None = None
+    form: TextForm = "chat"
+    shows: Shows = "answer"
+
+    @property
+    def hints(self) -> dict[str, Any]:
+        return {"prompt": object, "completion": object}
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        kind = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Signature([inspect.Parameter("prompt", kind, default=""), inspect.Parameter("completion", kind)])
+
+    @functools.cached_property
+    def version(self) -> str:
+        """The settings; which weights the server has is not known here."""
+        values = {name: repr(value) for name, value in asdict(self).items() if name != "name"}
+        return hashlib.sha256(repr(sorted(values.items())).encode()).hexdigest()
+
+    def load(self) -> None:
+        """Load the tokenizer, so that a fault of it is reported before the first call."""
+        if self.tokenizer is not None:
+            self._loaded_tokenizer()
+
+    def _loaded_tokenizer(self) -> Any:
+        assert self.tokenizer is not None
+        with _loading:
+            if self.tokenizer not in _tokenizers:
+                _tokenizers[self.tokenizer] = load_tokenizer(self.tokenizer)
+            return _tokenizers[self.tokenizer]
+
+    def text_of(self, prompt: Any, completion: Any) -> ServedText:
+        """Return a text as the server is sent it.
+
+        Raises:
+            DataError: It has no completion, does not fit, or holds half of a surrogate pair.
+        """
+        try:
+            messages = messages_of(prompt, completion, self.shows)
+            if not any(message_text(message).strip() for message in messages.answers):
+                raise DataError("the completion has no text; give default= a score for such completions")
+            if self.tokenizer is not None:
+                limit, tokenizer = self.max_length, self._loaded_tokenizer()
+                row = encode_messages(tokenizer, messages, max_length=limit, form=self.form)
+                if row.excess:
+                    raise DataError(f"the completion alone is {row.excess} tokens longer than the {limit} that fit")
+                return ServedText(row.ids)
+            turns = (*messages.questions, *messages.answers)
+            sides = ["\n\n".join(map(message_text, side)) for side in (messages.questions, messages.answers)]
+            for text in map(message_text, turns):
+                text.encode()
+        except DataError:
+            raise
+        except UnicodeEncodeError as error:
+            half = str(error.object)[error.start].encode("unicode_escape").decode()
+            raise DataError(f"it has half of a surrogate pair, {half}, which no server reads") from error
+        except Exception as error:  # messages of other forms
+            raise DataError(f"it cannot be sent: {type(error).__name__}: {error}") from error
+        return ServedText(None, turns, *sides)
+
+    async def __call__(self, **columns: Any) -> Score:
+        text = await asyncio.to_thread(self.text_of, columns.get("prompt", ""), columns["completion"])
+        return Score(await ServedScores.of_this_loop(self.settings).score(text))
+
+
+class RemoteRewardModel(Reward[..., Any]):
+    """A reward model that vLLM or SGLang serves, whose score is a reward as any other; ranks share the one copy.
+
+    Concurrent calls share requests. A request is tried again where that may help; then its calls fail as
+    ``infrastructure``, as they do for an answer with another count or order of scores, HTML, or a score that is no
+    finite number. A text that the server refuses fails alone. No score is made up. docs/reference/reward_model.md has
+    the routes.
+
+    Args:
+        base_url: The server's address, such as ``"http://127.0.0.1:8000"``; an ending ``/v1`` is left out.
+        model: The model's name as the server knows it; by default the first of its list.
+        server: ``"vllm"`` or ``"sglang"``; by default what its list of models says, else vLLM.
+        route: ``"classify"``, ``"pooling"`` or ``"score"`` (a cross-encoder's, of prompt and completion); by default
+            the first of these that the server has.
+        tokenizer: A folder with the model's tokenizer. With it tokens are sent, those of :func:`encode_text`, and
+            special tokens that a completion spells are text; without it vLLM applies its chat template to messages.
+        max_length: The most tokens, with ``tokenizer``; the prompt is cut at its beginning.
+        text_form: ``"chat"``, or ``"plain"``, which pastes prompt and completion.
+        shows: ``"answer"`` scores a completion without its thoughts, ``"all"`` with them.
+        label_token_ids: For SGLang's ``score``: the tokens whose probabilities are compared; the first one's counts.
+        key_env: The environment variable of the server's key; without a value no key is sent.
+        deadline_s: Seconds until a call must have its score, all tries and waits included.
+        wait_ms: Milliseconds in which further calls join a request.
+        retry: How often and when a request is tried again.
+        name: The reward's name.
+        default: The score of a call that failed; ``None`` leaves its completion out.
+        concurrency: Calls in flight at once.
+
+    Raises:
+        ConfigError: A setting is wrong.
+        JudgeSetupError: The address is no address, or openai, which carries the requests, is not installed.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        model: str | None = None,
+        server: ServerKind | None = None,
+        route: ServedRoute | None = None,
+        tokenizer: str | Path | None = None,
+        max_length: int | None = None,
+        text_form: TextForm = "chat",
+        shows: Shows = "answer",
+        label_token_ids: Sequence[int] = (),
+        key_env: str = KEY_ENV,
+        deadline_s: float = 120.0,
+        wait_ms: float = 5.0,
+        retry: RetryPolicy | None = None,
+        name: str = "reward_model",
+        default: float | None = None,
+        concurrency: int = CONCURRENCY,
+    ) -> None:
+        _check_choice("server", server, (None, *get_args(ServerKind)))
+        _check_choice("route", route, (None, *(ROUTES[server] if server else get_args(ServedRoute))))
+        _check_choice("text_form", text_form, get_args(TextForm))
+        _check_choice("shows", shows, get_args(Shows))
+        if isinstance(deadline_s, bool) or not 0 < deadline_s < float("inf"):
+            raise ConfigError(f"deadline_s={deadline_s!r}: expected a number of seconds above 0")
+        if isinstance(wait_ms, bool) or not 0 <= wait_ms < float("inf"):
+            raise ConfigError(f"wait_ms={wait_ms!r}: expected a number, 0 or more")
+        if max_length is not None and (tokenizer is None or isinstance(max_length, bool) or max_length < 1):
+            raise ConfigError(f"max_length={max_length!r}: expected a number of tokens, with tokenizer=")
+        folder = None if tokenizer is None else Path(tokenizer).expanduser()
+        if folder is not None and not folder.is_dir():
+            raise ConfigError(f"tokenizer={str(tokenizer)!r}: there is no such folder")
+        address = base_url.rstrip("/") if isinstance(base_url, str) else base_url
+        settings = ServedSettings(
+            server=ModelServer(address.removesuffix("/v1") if isinstance(address, str) else address, key_env),
+            kind=server, route=route, model=model, plain=text_form == "plain",
+            label_token_ids=tuple(label_token_ids), deadline_s=deadline_s, wait_ms=wait_ms,
+            retry=retry or RetryPolicy(),
+        )  # fmt: skip
+        function = RemoteScoring(name, settings, folder, max_length, text_form, shows)
+        options = RewardOptions(name=name, timeout_s=deadline_s + _OVER_S, default=default, concurrency=concurrency)
+        self._start(function, options)
+
+    def _start(self, function: RemoteScoring, options: RewardOptions) -> None:
+        self._scoring = function
+        super().__init__(function, Kind.SINGLE, options)
+
+    def __call__(self, *arguments: object, **columns: object) -> Any:
+        """Score one completion, and return the score, or an awaitable of it inside an event loop."""
+        return finished(super().__call__(*arguments, **columns))
+
+    def score_batch(self, rollouts: Sequence[Rollout]) -> list[float | Exception]:
+        """Return the scores of rollouts in their order; where one cannot be scored, the error that tells why."""
+
+        async def score_all() -> list[Score | BaseException]:
+            calls = (self._scoring(prompt=rollout.prompt, completion=rollout.completion) for rollout in rollouts)
+            return await asyncio.gather(*calls, return_exceptions=True)
+
+        with ThreadPoolExecutor(1) as thread:  # for an event loop may run in this one
+            results = thread.submit(asyncio.run, score_all()).result()
+        values: list[float | Exception] = []
+        for index, result in enumerate(results):
+            if isinstance(result, Score):
+                values.append(float(result.value or 0.0))
+            elif isinstance(result, Exception):
+                values.append(DataError(f"rollout {index}: {result}") if isinstance(result, DataError) else result)
+            else:
+                raise result
+        return values
+
+    def _having(self, options: RewardOptions) -> RemoteRewardModel:
+        return _rebuild(replace(self._scoring, name=options.name), options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self._scoring, self.options)
+
+
+def _rebuild(function: RemoteScoring, options: RewardOptions) -> RemoteRewardModel:
+    reward = RemoteRewardModel.__new__(RemoteRewardModel)
+    reward._start(function, options)
+    return reward
+
+
+def _check_choice(option: str, value: object, choices: Sequence[object]) -> None:
+    if value not in choices:
+        raise ConfigError(f"{option}={value!r}: expected one of {', '.join(map(repr, choices))}")
