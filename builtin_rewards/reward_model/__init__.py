@@ -21,7 +21,7 @@ from builtin_rewards.reward_model.encoding import EncodedText, encode_text
 from builtin_rewards.reward_model.generative import GenerativeRewardModel
 from builtin_rewards.reward_model.learned import RewardModelReward
 from builtin_rewards.reward_model.preferences import PreferenceRow, preferences_of, read_preferences
-from builtin_rewards.reward_model.remote import RemoteRewardModel
+from builtin_rewards.reward_model.remote_model import RemoteRewardModel
 
 __all__ = [
     "DESCRIPTION_FILE",

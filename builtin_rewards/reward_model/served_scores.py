@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from builtin_rewards.judge import Fault, JudgeError, RetryPolicy
-from builtin_rewards.judge.endpoint.client import NO_KEY, Server, send
+from builtin_rewards.judge.endpoint.backends import NO_KEY, Server
+from builtin_rewards.judge.endpoint.client import send
 from builtin_rewards.judge.endpoint.foreign import Addressee, translate
 from builtin_rewards.reward_model.served_forms import (
     ROUTES,
@@ -60,7 +61,7 @@ class ServedSettings:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
 
 
-class _Known(NamedTuple):
+class _Introduction(NamedTuple):
     """What a server said of itself."""
 
     kind: ServerKind
@@ -73,7 +74,7 @@ class ServedScores:
     def __init__(self, settings: ServedSettings) -> None:
         self._settings = settings
         self._route = settings.route
-        self._known: _Known | None = None
+        self._server_facts: _Introduction | None = None
         self._asking = asyncio.Lock()
         self._turns = asyncio.Semaphore(IN_FLIGHT)
         self._waiting: list[tuple[ServedText, asyncio.Future[float]]] = []
@@ -127,13 +128,13 @@ class ServedScores:
 
     async def _scores(self, texts: Sequence[ServedText]) -> list[float | Exception]:
         """Return the scores of texts, or their errors, in one request or as many as the route needs."""
-        known = await self._introduction()
+        facts = await self._introduction()
         route = self._route or "classify"
-        if len(texts) > 1 and not takes_many(route, known.kind, texts, plain=self._settings.plain):
+        if len(texts) > 1 and not takes_many(route, facts.kind, texts, plain=self._settings.plain):
             parts = await asyncio.gather(*(self._scores([text]) for text in texts))
             return [result for part in parts for result in part]
         try:
-            return [*await self._ask(known, texts)]
+            return [*await self._ask(facts, texts)]
         except DataError as error:
             if len(texts) == 1:
                 return [error]
@@ -143,17 +144,17 @@ class ServedScores:
         first, second = await asyncio.gather(self._scores(texts[:half]), self._scores(texts[half:]))
         return [*first, *second]
 
-    async def _introduction(self) -> _Known:
+    async def _introduction(self) -> _Introduction:
         """Return the server's kind and model, as set or as it says; it is asked once."""
         async with self._asking:
-            if self._known is None:
+            if self._server_facts is None:
                 kind, model = self._settings.kind, self._settings.model
                 if kind is None or model is None:
                     owner, listed = await self._probe()
                     kind = kind or ("sglang" if owner == "sglang" else "vllm")
                     model = model or listed
-                self._known = _Known(kind, model)
-            return self._known
+                self._server_facts = _Introduction(kind, model)
+            return self._server_facts
 
     async def _probe(self) -> tuple[str | None, str | None]:
         """Return who owns the first model of the server's list, and its name; nothing where there is no such list."""
@@ -166,20 +167,20 @@ class ServedScores:
         except Exception:  # whatever it is, the question itself will tell
             return None, None
 
-    async def _ask(self, known: _Known, texts: Sequence[ServedText]) -> list[float | InfrastructureError]:
+    async def _ask(self, facts: _Introduction, texts: Sequence[ServedText]) -> list[float | InfrastructureError]:
         """Return the scores in the answer of one request; where no route is set, the first that the server has."""
-        routes = (self._route,) if self._route is not None else ROUTES[known.kind]
+        routes = (self._route,) if self._route is not None else ROUTES[facts.kind]
         for route in routes:
-            if known.kind == "sglang" and route == "classify" and texts[0].ids is None and not self._settings.plain:
+            if facts.kind == "sglang" and route == "classify" and texts[0].ids is None and not self._settings.plain:
                 raise _final(
                     f"{self._settings.server.base_url}: SGLang takes tokens here: give tokenizer= the model's folder"
                 )
             request = request_of(
-                known.kind, route, known.model, texts, plain=self._settings.plain,
+                facts.kind, route, facts.model, texts, plain=self._settings.plain,
                 label_token_ids=self._settings.label_token_ids,
             )  # fmt: skip
             try:
-                scores = await self._send(request, known, len(texts))
+                scores = await self._send(request, facts, len(texts))
             except JudgeError as error:
                 if error.status in _NO_ROUTE and route != routes[-1]:
                     continue
@@ -188,10 +189,12 @@ class ServedScores:
             return scores
         raise AssertionError("a server has routes")
 
-    async def _send(self, request: ServedRequest, known: _Known, count: int) -> list[float | InfrastructureError]:
+    async def _send(
+        self, request: ServedRequest, facts: _Introduction, count: int
+    ) -> list[float | InfrastructureError]:
         """Return the scores of a request, which is tried again where that may help; raise JudgeError or an answer's."""
         server, retry, tries = self._settings.server, self._settings.retry, 0
-        addressee = Addressee(server.base_url, known.model or "", server.key())
+        addressee = Addressee(server.base_url, facts.model or "", server.key())
         start = asyncio.get_running_loop().time()
         while True:
             tries += 1
@@ -217,15 +220,15 @@ class ServedScores:
 
     def _blamed(self, error: JudgeError, request: ServedRequest, count: int) -> RewardError:
         """Return whose fault a refusal is: the text's where its status says so, else nobody's that can be scored."""
-        words = error.message.rpartition("; ")[0] or error.message
+        message = error.message.rpartition("; ")[0] or error.message
         if error.fault in _FAULTS_OF_TEXT or error.status in _OF_THE_TEXT:
-            return DataError(f"{words} (asked at /{request.path} for {count} {'text' if count == 1 else 'texts'})")
+            return DataError(f"{message} (asked at /{request.path} for {count} {'text' if count == 1 else 'texts'})")
         fix = "check that the server runs, and base_url"
         if error.status in _NO_ROUTE:
             fix = "name the server's route, and the model as the server knows it"
         elif error.status in (401, 403):
             fix = f"put the server's key into the environment variable {self._settings.server.key_env}"
-        return _final(f"{words}; {fix}")
+        return _final(f"{message}; {fix}")
 
 
 def _named(score: float | InfrastructureError, address: str) -> float | InfrastructureError:
