@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Unpack
 
 from builtin_rewards.judge.after import Cascade, Keeps
+from builtin_rewards.judge.conversation import last_text, turns_of
 from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.members import UNSEEN
@@ -19,11 +20,12 @@ from builtin_rewards.judge.prompt import Template
 from builtin_rewards.judge.prompted import (
     PromptedFunction,
     PromptedReward,
+    View,
     check_column,
     function_fields,
     judging_options,
 )
-from builtin_rewards.judge.rubric import Criterion, Rubric
+from builtin_rewards.judge.rubric import MOST_CRITERIA, Criterion, Rubric
 from builtin_rewards.judge.settings import JudgeSettings, check
 from builtin_rewards.judge.verdict import Verdict, combine, join_verdicts, read_verdict, weigh_grades
 from rewardkit import Reward, Score
@@ -51,6 +53,7 @@ class GradingFunction(PromptedFunction):
     samples: int
     likelihoods: bool
     together: Literal["all", "each"] | int  # how many criteria a question is about
+    check_swapped: bool  # whether each sample is also asked with answer and reference in each other's place
     grows: bool  # whether the model's ``max_tokens`` is more for many criteria
 
     @property
@@ -63,7 +66,7 @@ class GradingFunction(PromptedFunction):
 
     def question_count(self, criteria: int) -> int:
         """Return how many questions one completion takes by a rubric of so many criteria."""
-        return self.samples * math.ceil(criteria / self._part_size(criteria))
+        return self.samples * (1 + self.check_swapped) * math.ceil(criteria / self._part_size(criteria))
 
     async def __call__(self, **columns: Any) -> Score:
         """Return the score of all samples; JudgeError where too few gave a verdict."""
@@ -71,7 +74,8 @@ class GradingFunction(PromptedFunction):
         if isinstance(plan, Score):
             return plan
         masses: dict[str, list[float]] = {name: [] for name in plan.rubric.names}
-        reads = [functools.partial(self._read, part, masses) for part in plan.parts] * self.samples
+        reads = [functools.partial(self._read, part, masses) for part in plan.parts]
+        reads *= len(plan.questions) // len(reads)
         with open_bill() as bill:
             verdict = _verdict_of(await self.attempts(plan.questions, reads), plan)
         metrics = self._metrics(verdict, plan.rubric, masses) | cost_metrics(bill) | plan.omissions
@@ -95,19 +99,22 @@ class GradingFunction(PromptedFunction):
         view = self.view(prompt, {"completion": answer})
         rubric: Rubric = columns[self.columns.rubric] if self.columns.rubric else self.rubric
         parts = rubric.split(self._part_size(len(rubric.names)))
-        questions = []
-        for part in parts:
-            messages = self.fill(view, {**values, **part.prompt_fields()})
-            schema = part.json_schema(self.reason_chars)
-            question = Question(messages, schema, self.prompt_version, likelihoods=self.likelihoods)
-            questions.append(replace(question, max_tokens=self._token_limit(len(part.names))))
+        questions = [self._question(view, values, part) for part in parts]
+        if self.check_swapped and (text := last_text(answer, "assistant")):
+            swapped = self.view(prompt, {"completion": turns_of(values["reference"], "completion")})
+            questions += [self._question(swapped, {**values, "reference": text}, part) for part in parts]
         samples = [replace(question, index=index) for index in range(self.samples) for question in questions]
         return _QuestionPlan(rubric, parts, samples, self.omissions(prompt, answer) | self.cut_chars(view, values))
 
+    def _question(self, view: View, values: Mapping[str, str], part: Rubric) -> Question:
+        messages = self.fill(view, {**values, **part.prompt_fields()})
+        schema, limit = part.json_schema(self.reason_chars), self._token_limit(len(part.names))
+        return Question(messages, schema, self.prompt_version, likelihoods=self.likelihoods, max_tokens=limit)
+
     def _part_size(self, criteria: int) -> int:
         if isinstance(self.together, int):
-            return self.together
-        return 1 if self.together == "each" else criteria
+            return min(self.together, MOST_CRITERIA)
+        return 1 if self.together == "each" else min(criteria, MOST_CRITERIA)
 
     def _token_limit(self, criteria: int) -> int | None:
         """Return the tokens that a reply with so many grades needs; ``None`` if the model's own setting will do."""
@@ -135,7 +142,7 @@ class GradingFunction(PromptedFunction):
             metrics["not_applicable"] = float(len(rubric.names) - len(grades))
         if any(criterion.must for criterion in rubric.criteria):
             metrics["must_failed"] = float(len(rubric.failed(verdict.grades)))
-        if self.samples > 1:
+        if self.samples > 1 or self.check_swapped:
             metrics |= {"samples": float(verdict.samples), "spread": verdict.spread}
         return metrics
 
@@ -183,6 +190,8 @@ class LLMJudge(PromptedReward):
         cap: What the score is at most if a must-have fails.
         scale: Lowest and highest grade, whole numbers; by default 1 to 5, and 0 and 1 for criteria of a row.
         samples: How often each completion is asked about; more than half must give a verdict, and grades are means.
+        check_swapped: Ask each sample again with the answer and the reference in each other's place, so that what the
+            completion says of itself is judged as a reference's too; grades are means of both.
         likelihoods: Weight grades by their likelihood (G-Eval), if the server gives log-probabilities; the scale must
             lie within 0 to 9.
         settings: What all judges share, see docs/reference/judge.md, Showing and Asking.
@@ -209,11 +218,12 @@ class LLMJudge(PromptedReward):
         cap: float = 0.0,
         scale: tuple[int, int] | None = None,
         samples: int = 1,
+        check_swapped: bool = False,
         likelihoods: bool = False,
         **settings: Unpack[JudgeSettings],
     ) -> None:
         check({"samples": samples, "likelihoods": likelihoods, "not_applicable": not_applicable})
-        check({"together": together, "each": each})
+        check({"together": together, "each": each, "check_swapped": check_swapped})
         if samples > 1 and settings.setdefault("temperature", _SAMPLING_TEMPERATURE) == 0:
             raise JudgeSetupError(
                 f"samples={samples} at temperature=0 are one answer {samples} times; "
@@ -229,9 +239,12 @@ class LLMJudge(PromptedReward):
                 f"likelihoods=True with scale={tuple(rubric.scale)}: a grade's likelihood is that of one token, so "
                 f"grades are single digits; set scale=(1, 5), or another from 0 to 9"
             )
+        if check_swapped and "reference" not in shared["template"].uses:
+            problem = f"check_swapped=True: template {shared['template'].name!r} shows no reference"
+            raise JudgeSetupError(f"{problem}; name the column of the right answer, as reference='answer'")
         shared["columns"] = replace(shared["columns"], rubric=criteria_column, like=rubric)
         own: dict[str, Any] = {"rubric": rubric, "samples": samples, "likelihoods": likelihoods}
-        own["together"] = "each" if each else together
+        own |= {"together": "each" if each else together, "check_swapped": check_swapped}
         grading = GradingFunction(**shared, **own, grows="max_tokens" not in settings)
         super().__init__(grading, judging_options(grading, settings.get("default")))
 

@@ -8,14 +8,14 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, is_number
 from rewardkit.extending import shorten
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_MOST_CRITERIA = 100  # criteria of a rubric: twice what HealthBench's longest has, 48
+MOST_CRITERIA = 100  # asked together; criteria of a rubric: twice what HealthBench's longest has, 48
 _MOST_STEPS = 101  # grades of a scale, as 0 to 100; OpenAI's strict mode takes 1,000 enum values in a whole schema
 
 
@@ -27,6 +27,7 @@ class Criterion:
         name: Names it in the verdict and in metrics: 1 to 64 of ``A-Z a-z 0-9 _ -``.
         description: What the judge is told about it: a question or a sentence.
         weight: Its share of the score beside the others' weights; negative for what should not be.
+        anchors: What an answer of a grade is like, by grade, such as ``{1: "No dose.", 5: "The right dose."}``.
         must: Whether the score is capped if it fails: its grade is below the middle of the scale, or not below it if
             the weight is negative. A must-have may weigh 0.
 
@@ -38,6 +39,7 @@ class Criterion:
     description: str
     weight: float = 1.0
     must: bool = False
+    anchors: Mapping[int, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
@@ -49,6 +51,7 @@ class Criterion:
             raise JudgeSetupError(f"criterion {self.name!r} has no text; describe in a sentence what is graded")
         if not isinstance(self.must, bool):
             raise JudgeSetupError(f"criterion {self.name!r}: must={shorten(self.must)}: expected True or False")
+        object.__setattr__(self, "anchors", _check_anchors(self.name, self.anchors))
         is_finite = is_number(self.weight) and abs(self.weight) <= sys.float_info.max
         if not is_finite or (self.weight == 0 and not self.must):
             raise JudgeSetupError(
@@ -82,11 +85,16 @@ class Rubric:
         not_applicable: bool = False,
         cap: float = 0.0,
         reasoned: bool = True,
+        most: int = MOST_CRITERIA,
     ) -> None:
         if not is_number(cap) or not 0 <= cap <= 1:
             raise JudgeSetupError(f"cap={cap!r}: expected what the score is at most where a must-have fails, 0 to 1")
-        object.__setattr__(self, "criteria", _check_criteria(criteria))
+        object.__setattr__(self, "criteria", _check_criteria(criteria, most))
         object.__setattr__(self, "scale", _check_scale(scale))
+        for criterion in self.criteria:
+            if outside := [grade for grade in criterion.anchors if not self.scale.low <= grade <= self.scale.high]:
+                problem = f"criterion {criterion.name!r}: anchors has grade {outside[0]}, and the scale is"
+                raise JudgeSetupError(f"{problem} {self.scale.low} to {self.scale.high}")
         object.__setattr__(self, "not_applicable", bool(not_applicable))
         object.__setattr__(self, "cap", float(cap))
         object.__setattr__(self, "reasoned", bool(reasoned))
@@ -149,8 +157,11 @@ class Rubric:
         low, high = self.scale
         or_none = ", or null where a criterion does not apply" if self.not_applicable else ""
         scale = f"whole numbers from {low} (not met at all) to {high} (met in full){or_none}"
-        criteria = "\n".join(f"- {criterion.name}: {criterion.description}" for criterion in self.criteria)
-        return {"criteria": criteria, "scale": scale}
+        lines: list[str] = []
+        for criterion in self.criteria:
+            lines.append(f"- {criterion.name}: {criterion.description}")
+            lines += [f"  - grade {grade}: {text}" for grade, text in criterion.anchors.items()]
+        return {"criteria": "\n".join(lines), "scale": scale}
 
     def json_schema(self, reason_chars: int | None = None) -> dict[str, Any]:
         """Return the JSON schema of a verdict: ``{"correct": {"reason": "...", "score": 4}, ...}``.
@@ -181,7 +192,19 @@ def _strict_object(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
-def _check_criteria(criteria: Sequence[Criterion | str]) -> tuple[Criterion, ...]:
+def _check_anchors(name: str, anchors: Any) -> dict[int, str]:
+    """Return anchors in the order of their grades; JSON has these as text."""
+    result: dict[int, str] = {}
+    for grade, text in anchors.items() if isinstance(anchors, Mapping) else [(None, None)]:
+        number: Any = int(grade) if isinstance(grade, str) and re.fullmatch(r"-?\d{1,3}", grade) else grade
+        if not is_number(number, whole=True) or not isinstance(text, str) or not text.strip():
+            problem = f"criterion {name!r}: anchors={shorten(anchors)}: expected a text for each of some grades"
+            raise JudgeSetupError(f"{problem}, such as {{1: 'No dose.', 5: 'The right dose.'}}")
+        result[number] = " ".join(text.split())
+    return dict(sorted(result.items()))
+
+
+def _check_criteria(criteria: Sequence[Criterion | str], most: int) -> tuple[Criterion, ...]:
     """Return criteria, made of plain strings too: a word is its own name, other text is named by its number."""
     entries = (criteria,) if isinstance(criteria, Criterion | str) else criteria
     result = tuple(
@@ -193,8 +216,8 @@ def _check_criteria(criteria: Sequence[Criterion | str]) -> tuple[Criterion, ...
         raise JudgeSetupError(f"criteria: {wrong[0]!r} is not a Criterion; {fix}")
     if not result:
         raise JudgeSetupError("criteria=[]: a judge grades at least one; give Criterion('correct', 'Is it right?')")
-    if len(result) > _MOST_CRITERIA:
-        raise JudgeSetupError(f"criteria: there are {len(result)}, and a judge is asked at most {_MOST_CRITERIA}")
+    if len(result) > most:
+        raise JudgeSetupError(f"criteria: there are {len(result)}, and a judge is asked at most {most}")
     if not any(criterion.weight > 0 for criterion in result):
         problem = "none has a positive weight, so no score above 0 could be had; add what is good"
         raise JudgeSetupError(f"criteria: {problem}")

@@ -93,7 +93,7 @@ _TABLE: Mapping[str, tuple[Any, str]] = {
     "reason_chars": ((int, 20), "a whole number of characters, at least 20, or None"),
     "images": (bool, "True where the model takes images, else False"),
     **dict.fromkeys(
-        ("split_special_tokens", "prefilter", "verify", "each", "likelihoods", "not_applicable"),
+        ("split_special_tokens", "prefilter", "verify", "each", "check_swapped", "likelihoods", "not_applicable"),
         (bool, "True or False"),
     ),
     "together": (

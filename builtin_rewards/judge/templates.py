@@ -26,13 +26,15 @@ def _deciding(name: str, data: str) -> Template:
     )
 
 
-def _grading(name: str, task: str, data: str, **criteria: str) -> Template:
+_REASON_FIRST = "For each criterion give first a short reason, then the grade."
+
+
+def _grading(name: str, task: str, data: str, reasoning: str = _REASON_FIRST, **criteria: str) -> Template:
     return Template(
         name,
         "1",
         f"{task} {_FAIR}",
-        f"Criteria:\n{{criteria}}\n\nGrades are {{scale}}.\n\n{data}\n\n{_DATA_ONLY}\n{task} "
-        "For each criterion give first a short reason, then the grade.",
+        f"Criteria:\n{{criteria}}\n\nGrades are {{scale}}.\n\n{data}\n\n{_DATA_ONLY}\n{task} {reasoning}",
         criteria=tuple(Criterion(key, text) for key, text in criteria.items()),
     )
 
@@ -50,6 +52,15 @@ _TEMPLATES = (
         f"{_QUESTION}\n\nReference answer:\n{{reference}}\n\n{_ANSWER}",
         correct="The answer gives the same result as the reference answer, perhaps in other words. An answer that "
         "gives no result, or several that differ, does not meet this.",
+    ),
+    _grading(
+        "answer_first",
+        "You answer a question yourself, and then grade whether another answer to it is right.",
+        f"{_QUESTION}\n\n{_ANSWER}",
+        "Work out your own answer from the question alone, before you look at the other one. "
+        "Begin the reason with your own answer, say then where the other one differs, and give the grade last.",
+        correct="The answer gives the result that the question has. An answer that gives no result, or several that "
+        "differ, does not meet this.",
     ),
     _grading("rubric", "You grade an answer to a question by the criteria.", f"{_QUESTION}\n\n{_ANSWER}"),
     _grading(

@@ -199,6 +199,9 @@ def check_columns(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck
                 misfits.append(Misfit(row.line, parameter.name, error))
     values = [row.values for row in lines]
     misfits += [Misfit(lines[index].line, column, error) for index, column, error in reward.misfits(values)]
+    if doubts := reward.doubts(values):
+        first, more = doubts[0], f"; {len(doubts)} rows are like it" if len(doubts) > 1 else ""
+        check.warnings.append(f"line {lines[first.row].line}, column {first.column!r}: {first.error}{more}")
     check.misfits = sorted(misfits, key=lambda misfit: misfit.line)
     return check
 

@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from rewardkit.shown.text import shorten, shortened
 
@@ -110,12 +110,14 @@ class Coercer:
         convert: The function that converts; unlike a call of the coercer it does not guard against deep nesting.
         order: Its turn in a union.
         passthrough: Whether every value is handed on as it is: ``Any``, ``object``, no annotation.
+        doubt: Returns what of a converted value a person should look at, for ``rewardkit check``; ``None`` for nothing.
     """
 
     expected: str
     convert: Convert
     order: TextOrder
     passthrough: bool = False
+    doubt: Callable[[Any], str | None] | None = None
 
     @property
     def takes_none(self) -> bool:

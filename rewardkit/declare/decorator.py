@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
-from rewardkit.coercion.rule import ColumnValueError
+from rewardkit.coercion.rule import Coercer, ColumnValueError
 from rewardkit.declare.callables import set_by_partials, why_no_reward, without_partials
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.options import NamedOptions, RewardOptions
@@ -102,9 +103,7 @@ class Reward(Composable, Generic[P, R]):
 
     def misfits(self, examples: Sequence[Mapping[str, Any]]) -> list[ColumnMisfit]:
         """Return the values that do not fit the columns of this reward, or of one inside it, in the rows' order."""
-        every: tuple[Reward[..., Any], ...] = (self, *self.inner)
-        parameters = [p for reward in every for p in reward.spec.parameters]
-        coercers = [(p.name, p.coercer) for p in parameters if p.coercer is not None]
+        coercers = self._coercers()
         misfits: dict[ColumnMisfit, None] = {}  # rewards inside another may read the same column
         for row, example in enumerate(examples):
             for column, coercer in coercers:
@@ -114,6 +113,22 @@ class Reward(Composable, Generic[P, R]):
                 except ColumnValueError as error:
                     misfits[ColumnMisfit(row, column, error.describe(column, None))] = None
         return list(misfits)
+
+    def doubts(self, examples: Sequence[Mapping[str, Any]]) -> list[ColumnMisfit]:
+        """Return what of values that fit a person should look at, in the rows' order; see :class:`Coercer`."""
+        doubts: dict[ColumnMisfit, None] = {}
+        coercers = [(column, coercer, coercer.doubt) for column, coercer in self._coercers() if coercer.doubt]
+        for row, example in enumerate(examples):
+            for column, coercer, doubt in coercers:
+                with contextlib.suppress(ColumnValueError):
+                    if column in example and (text := doubt(coercer(example[column]))):
+                        doubts[ColumnMisfit(row, column, text)] = None
+        return list(doubts)
+
+    def _coercers(self) -> list[tuple[str, Coercer]]:
+        every: tuple[Reward[..., Any], ...] = (self, *self.inner)
+        parameters = [p for reward in every for p in reward.spec.parameters]
+        return [(p.name, p.coercer) for p in parameters if p.coercer is not None]
 
     def with_client(self, client: Any) -> Reward[P, R]:
         """Return the same judge that asks this client in place of its server, such as a ``FakeJudge`` in a test.

@@ -15,7 +15,9 @@ from builtin_rewards.judge import JudgeSetupError, Jury, LLMJudge, PairwiseJudge
 from builtin_rewards.judge.column_coercion import row_rubric
 from builtin_rewards.judge.rubric import Rubric
 from rewardkit import Cause, CoercionError, Outcome, Rollout, Runtime, Status
+from rewardkit.cli.check import check_columns
 from rewardkit.cli.program import app
+from rewardkit.rows.reader import Row
 from rewardkit.testing import Asked, FakeJudge
 
 LIKE = Rubric(["any"], (0, 1))
@@ -53,6 +55,30 @@ ROWS = [
     (json.dumps([{"text": "A dose.", "weight": 4}, "Warns."]), 4 / 5),
     (np.array(["Names a dose.", "Names a doctor."]), 0.5),
 ]
+TREE = {  # PaperBench's form
+    "id": "root",
+    "requirements": "The paper is reproduced.",
+    "weight": 1,
+    "task_category": None,
+    "sub_tasks": [
+        {"id": "a", "requirements": "Names a dose.", "weight": 3, "sub_tasks": [], "task_category": "Code Development"},
+        {
+            "id": "b",
+            "requirements": "It is safe.",
+            "weight": 2,
+            "sub_tasks": [
+                {"id": "c", "requirements": "Asks a doctor.", "weight": 1, "sub_tasks": None},
+                {"id": "d", "requirements": "A small dose.", "weight": 4, "sub_tasks": []},
+                {"id": "e", "requirements": "Not counted.", "weight": 0, "sub_tasks": []},
+            ],
+        },
+    ],
+}
+PITFALLS = [  # the form of Rubrics as Rewards
+    {"title": "Dose", "description": "Essential Criteria: Names the dose.", "weight": 5},
+    {"title": "Doctor", "description": "Important Criteria: Names a doctor.", "weight": 3},
+    {"title": "Overdose", "description": "Pitfall Criteria: Recommends a double dose.", "weight": -2},
+]
 
 
 @pytest.mark.parametrize("each", [False, True])
@@ -65,6 +91,69 @@ def test_each_row_is_graded_by_its_own_rubric(each: bool) -> None:
     assert [1.0 + each] * len(ROWS) == [outcome.metrics["requests"] for outcome in scored]
     assert "c1 1 of 1: So.; c2 0 of 1: So." == scored[0].reason
     assert str(scored[5].reason).startswith("at most 0, because c2 must be met: ")
+
+
+@pytest.mark.parametrize("together", ["all", "each", 2])
+@pytest.mark.parametrize("rubric", [TREE, json.dumps(TREE)], ids=["object", "text"])
+def test_a_tree_of_tasks_is_read_as_its_leaves(rubric: Any, together: Any) -> None:
+    """The score is that of the weighted means from the leaves up: (3 * 1 + 2 * (1 * 0 + 4 * 1) / 5) / 5."""
+    outcome = outcomes(judge(together=together), {"rubric": rubric})[0]
+    assert (pytest.approx((3 + 2 * 4 / 5) / 5), 3.0) == (outcome.score, outcome.metrics["criteria"])
+    read = row_rubric(rubric, LIKE)
+    assert read is not None
+    texts = ["Names a dose.", "It is safe. > Asks a doctor.", "It is safe. > A small dose."]
+    assert texts == [criterion.description for criterion in read.criteria]
+
+
+def test_a_tree_may_have_more_leaves_than_a_question_has_criteria() -> None:
+    """They are asked about in questions of a hundred at most."""
+    leaves = [{"requirements": f"Names dose {number}.", "weight": 1} for number in range(250)]
+    made = judge(meets("Names"))
+    outcome = outcomes(made, {"rubric": {"requirements": "All.", "sub_tasks": leaves}})[0]
+    assert (1.0, 250.0, 3.0) == (outcome.score, outcome.metrics["criteria"], outcome.metrics["requests"])
+
+
+def test_pitfalls_of_rubrics_as_rewards_take_points() -> None:
+    """Those that the answer falls into; what has the word "dose" is met here: (5 - 2) / 8."""
+    assert pytest.approx(3 / 8) == outcomes(judge(), {"rubric": PITFALLS})[0].score
+
+
+def test_anchors_of_a_row_stand_below_their_criterion() -> None:
+    """By their grades, which JSON has as text; in each chunk with their own."""
+    rubric = [{"text": "Names a dose.", "anchors": {"1": "The right\none.", "0": "No dose."}}, "Warns."]
+    (message,) = [
+        m["content"] for m in judge().render(prompt="?", completion="!", rubric=rubric) if m["role"] == "user"
+    ]
+    lines = "- c1: Names a dose.\n  - grade 0: No dose.\n  - grade 1: The right one.\n- c2: Warns.\n"
+    assert lines in message
+    parts = judge(together="each").render(prompt="?", completion="!", rubric=rubric)
+    assert [True, False] == ["grade 0" in part["content"] for part in parts if part["role"] == "user"]
+
+
+@pytest.mark.parametrize(
+    ("criterion", "words"),
+    [
+        ({"text": "Does not mention an overdose.", "weight": -2}, "if that is right, turn the sign"),
+        ({"description": "Pitfall Criteria: Does not mention rest.", "weight": -1}, "turn the sign"),
+        ({"text": "The answer never names a dose.", "kind": "negative"}, "turn the sign"),
+        ({"text": "Avoids jargon.", "points": -1}, "turn the sign"),
+        ({"description": "Pitfall Criteria: Recommends rest.", "weight": 2}, "a pitfall has a negative weight"),
+        ({"text": "Fails to name a dose.", "weight": 1}, "a pitfall has a negative weight"),
+        ({"text": "Recommends an overdose.", "weight": -2}, None),
+        ({"text": "Omits the dose.", "weight": -2}, None),
+        ({"text": "Does not mention an overdose.", "weight": 2}, None),
+    ],
+    ids=str,
+)
+def test_check_says_where_a_weight_may_have_the_wrong_sign(criterion: dict[str, Any], words: str | None) -> None:
+    """With the line and the criterion, as a warning."""
+    made = judge()
+    rows = [{"rubric": ["A."]}, {"rubric": ["A.", criterion]}, {"rubric": [criterion, "A."]}, {"rubric": "none"}]
+    assert [1, 2] * bool(words) == [doubt.row for doubt in made.doubts(rows)]
+    if words:
+        (warning,) = check_columns(made, [Row(line, row) for line, row in enumerate(rows, 1)]).warnings
+        assert warning.startswith("line 2, column 'rubric': criterion 'c2' of weight ")
+        assert warning.endswith(f"{words}; 2 rows are like it")
 
 
 def test_of_two_keys_for_one_thing_the_first_in_the_table_counts() -> None:
@@ -134,6 +223,16 @@ BAD = [
     ([{"text": "A.", "weight": 0}], "weight=0"),
     ([{"text": "A.", "weight": 10**400}], "criterion 'c1': weight=1000"),
     ("[" * 100_000, "nor JSON of one, but str"),
+    ({"requirements": "A.", "sub_tasks": [{"requirements": "B."}]}, "weight=None; expected numbers of 0 or more"),
+    ({"requirements": "A.", "sub_tasks": [{"requirements": "B.", "weight": -1}]}, "weight=-1"),
+    ({"requirements": "A.", "sub_tasks": [{"requirements": "B.", "weight": 0}]}, "no weight above 0"),
+    ({"requirements": "A.", "sub_tasks": [{"weight": 1}]}, "expected 'requirements'"),
+    ({"requirements": "A.", "sub_tasks": [5]}, "weight=None"),
+    ({"requirements": "A.", "sub_tasks": "B."}, "weight=None"),
+    ([{"text": "A.", "anchors": {"2": "Good."}}], "anchors has grade 2, and the scale is 0 to 1"),
+    ([{"text": "A.", "anchors": "Good."}], "criterion 'c1': anchors='Good.': expected a text for each"),
+    ([{"text": "A.", "anchors": {"good": "Good."}}], "expected a text for each"),
+    ([{"text": "A.", "anchors": {"1": ""}}], "expected a text for each"),
     (["A.", "b" * 4001], "criterion 2 has 4,001 characters"),
     ([{"text": "A.", "weight": -1}], "none has a positive weight"),
     ([{"text": "A.", "kind": "essential"}], "kind='essential'"),

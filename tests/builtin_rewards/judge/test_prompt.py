@@ -21,7 +21,7 @@ from rewardkit.testing import FakeJudge
 
 PLAIN = Template("plain", "1", "", "{prompt}\n{completion}")
 BUILTINS = (
-    *("correctness", "rubric", "helpfulness", "faithfulness", "safety"),
+    *("correctness", "answer_first", "rubric", "helpfulness", "faithfulness", "safety"),
     *("yes_no", "yes_no_reference", "preference", "ranking"),
 )
 FENCE = re.compile(r"<(/?)([\w-]+)-([0-9a-f]{12})>")
