@@ -111,14 +111,14 @@ def _answer_bounds(text: str, inside: bool) -> tuple[int, int | None]:
     return start, opening
 
 
-class Answer(NamedTuple):
+class AnswerMessage(NamedTuple):
     """An assistant's message without its thoughts, and how many characters these had."""
 
     message: dict[str, Any]
     thoughts: int
 
 
-def without_thoughts(message: Mapping[str, Any], *, inside: bool = False) -> Answer:
+def without_thoughts(message: Mapping[str, Any], *, inside: bool = False) -> AnswerMessage:
     """Return an assistant's message without fields, blocks and text of thoughts, as :func:`after_thinking` reads it.
 
     ``inside`` says that it begins within a thought; see :func:`leaves_thought_open`.
@@ -127,7 +127,7 @@ def without_thoughts(message: Mapping[str, Any], *, inside: bool = False) -> Ans
     thoughts = sum(len(thought_text({name: message[name]})) for name in message.keys() - fields.keys())
     content = message.get("content")
     if is_thought(message):
-        return Answer({**fields, "content": ""}, thoughts + len(thought_text(message)))
+        return AnswerMessage({**fields, "content": ""}, thoughts + len(thought_text(message)))
     blocks: list[Any] = [*content] if isinstance(content, list | tuple) else [content]
     are_thoughts = [isinstance(block, Mapping) and is_thought(block) for block in blocks]
     hidden = [block for block, is_hidden in zip(blocks, are_thoughts, strict=True) if is_hidden]
@@ -143,18 +143,20 @@ def without_thoughts(message: Mapping[str, Any], *, inside: bool = False) -> Ans
         visible = _sliced(visible, start, stop)
     thoughts += in_text + sum(len(thought_text(block)) or 1 for block in hidden)
     if isinstance(content, list | tuple):
-        return Answer({**fields, "content": visible}, thoughts)
-    return Answer({**fields, **({"content": visible[0] if visible else ""} if "content" in fields else {})}, thoughts)
+        return AnswerMessage({**fields, "content": visible}, thoughts)
+    return AnswerMessage(
+        {**fields, **({"content": visible[0] if visible else ""} if "content" in fields else {})}, thoughts
+    )
 
 
-class Answers(NamedTuple):
+class AnswerMessages(NamedTuple):
     """Messages without the assistant's thoughts, and how many characters these had."""
 
     messages: list[Any]
     thoughts: int
 
 
-def messages_without_thoughts(messages: Iterable[Mapping[str, Any]], *, inside: bool = False) -> Answers:
+def messages_without_thoughts(messages: Iterable[Mapping[str, Any]], *, inside: bool = False) -> AnswerMessages:
     """Return messages without the thoughts of the assistant's; ``inside`` says that the first begins within one."""
     result, thoughts = [], 0
     for number, message in enumerate(messages):
@@ -162,7 +164,7 @@ def messages_without_thoughts(messages: Iterable[Mapping[str, Any]], *, inside: 
             message, chars = without_thoughts(message, inside=inside and not number)
             thoughts += chars
         result.append(message)
-    return Answers(result, thoughts)
+    return AnswerMessages(result, thoughts)
 
 
 def _sliced(blocks: Sequence[Any], start: int, stop: int) -> list[Any]:

@@ -5,6 +5,7 @@
 ``encoding`` makes the tokens that a trained model reads, and ``description`` is the file beside its weights.
 """
 
+from builtin_rewards.reading.thoughts import Shows
 from builtin_rewards.reward_model.best_of import BestChoice, BestOfN, BestOfNCurve, best_of_n, best_of_n_curve
 from builtin_rewards.reward_model.calibrated import Calibrated
 from builtin_rewards.reward_model.calibration import Calibration
@@ -39,6 +40,7 @@ __all__ = [
     "RewardModelDescription",
     "RewardModelReward",
     "ScoreReference",
+    "Shows",
     "best_of_n",
     "best_of_n_curve",
     "encode_text",

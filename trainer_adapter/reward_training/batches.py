@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from builtin_rewards.reading.thoughts import Shows
-from builtin_rewards.reward_model import EncodedText, ModelKind, encode_text
+from builtin_rewards.reward_model import EncodedText, ModelKind, Shows, encode_text
 from rewardkit import ConfigError, DataError
 from rewardkit.extending import InvalidRows
 from trainer_adapter.objectives import orm_labels, prm_labels

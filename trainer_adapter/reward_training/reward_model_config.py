@@ -11,8 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PlainValidator, model_validator
 
-from builtin_rewards.reading.thoughts import Shows
-from builtin_rewards.reward_model import Aggregation, ModelKind
+from builtin_rewards.reward_model import Aggregation, ModelKind, Shows
 from rewardkit import ConfigError
 from rewardkit.extending import RowHandling
 from trainer_adapter.training_config import CheckedModel, Count, Number, TrainingConfig
