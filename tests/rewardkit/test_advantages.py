@@ -14,6 +14,7 @@ from rewardkit.advantages import (
     group_advantages,
     group_statistics,
     leave_one_out_advantages,
+    undecided_advantages,
     weighted_rewards,
     zero_variance,
 )
@@ -181,3 +182,63 @@ def test_what_makes_no_sense_is_refused(call: Any, words: str) -> None:
     """By what was given."""
     with pytest.raises(ObjectiveError, match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    ("scores", "final", "margin", "ranks", "expected"),
+    [
+        ([0.0, 0.5, 1.0], [], 0.1, False, [1]),
+        ([0.0, 0.4, 0.6, 1.0], [], 0.1, False, [1, 2]),
+        ([0.0, 0.0, 1.0, 1.0], [], 0.4, False, []),
+        ([0.0, 0.0, 1.0, 1.0], [], 0.5, False, [0, 1, 2, 3]),
+        ([0.3, 0.3, 0.3], [], 0.0, False, [0, 1, 2]),
+        ([0.0, 1.0], [], 0.0, False, []),
+        ([0.7], [], 0.0, False, [0]),
+        ([0.0, None, 1.0], [], 0.1, False, [1]),
+        ([0.0, math.nan, 1.0], [1], 0.1, False, []),
+        ([None, None], [0, 1], 0.1, False, []),
+        ([None, None], [], 0.1, False, [0, 1]),
+        ([0.0, 0.05, 0.9, 1.0], [], 0.1, False, []),
+        ([0.0, 0.05, 0.9, 1.0], [], 0.1, True, [0, 1, 2, 3]),
+        ([0.0, 0.05, 0.5, 1.0], [], 0.1, True, [0, 1]),
+        ([0.0, 0.1, 0.52, 0.95, 1.0], [2], 0.1, False, [1, 3]),
+        ([0.0, 0.0, 0.7, 1.0, 1.0], [2], 0.1, False, []),
+        ([0.0, 0.5, 1.0], [0, 1, 2], 0.5, True, []),
+        ([], [], 0.1, False, []),
+        ([0.1 + 0.2, 0.5, 0.7], [], 0.2, False, [0, 1, 2]),
+    ],
+)
+def test_undecided_are_those_whose_final_score_can_change_a_sign(
+    scores: list[float | None], final: list[int], margin: float, ranks: bool, expected: list[int]
+) -> None:
+    """Near the mean, without a score, with ranks near another; or as many as a final score near the mean needs."""
+    flags = [index in final for index in range(len(scores))]
+    assert expected == undecided_advantages(scores, flags, margin, ranks=ranks).tolist()
+
+
+def test_nobody_is_undecided_whose_error_cannot_reach_the_mean() -> None:
+    """Of drawn groups: where each final distance is within the margin of the estimated one, all signs are kept."""
+    draw = np.random.default_rng(4)
+    for _ in range(300):
+        estimates = draw.random(8)
+        errors = draw.uniform(-0.1, 0.1, size=8)
+        finals = estimates + errors - errors.mean()  # so that no distance moves by more than 0.2
+        undecided = undecided_advantages(estimates.tolist(), [False] * 8, 0.2)
+        safe = np.setdiff1d(np.arange(8), undecided)
+        before, after = (np.sign(scores - scores.mean())[safe].tolist() for scores in (estimates, finals))
+        assert before == after
+
+
+@pytest.mark.parametrize(
+    ("scores", "final", "margin", "words"),
+    [
+        ([0.0, 1.0], [False], 0.1, "2 scores, 1 of final, margin=0.1"),
+        ([0.0, 1.0], [False] * 2, -0.1, "margin=-0.1: give as many, and 0 or more"),
+        ([0.0, 1.0], [False] * 2, math.nan, "margin=nan"),
+        ([0.0, math.inf], [False] * 2, 0.1, "completion 1 has an infinite reward"),
+    ],
+)
+def test_what_makes_no_group_is_refused(scores: list[float], final: list[bool], margin: float, words: str) -> None:
+    """With what was given."""
+    with pytest.raises(ObjectiveError, match=words):
+        undecided_advantages(scores, final, margin)

@@ -14,7 +14,6 @@ import pytest
 
 from builtin_rewards.judge import Budget, Cascade, JudgeSetupError, LLMJudge, PairwiseJudge, RetryPolicy
 from rewardkit import Cause, Outcome, Reward, Rollout, Runtime, Status, group_reward, reward
-from rewardkit.advantages import undecided_advantages
 from rewardkit.testing import Asked, FakeJudge
 
 Script = Callable[[Asked], Any]
@@ -50,38 +49,6 @@ def score(scorer: Reward[..., Any], completions: Sequence[str], **columns: Any) 
 def completions(pairs: Sequence[tuple[object, object]]) -> list[str]:
     """Return completions that have a cheap score and a grade."""
     return [f"answer {number}:{first}:{grade}" for number, (first, grade) in enumerate(pairs)]
-
-
-@pytest.mark.parametrize(
-    ("scores", "final", "margin", "ranks", "expected"),
-    [
-        ([0.0, 0.5, 1.0], [], 0.1, False, [1]),
-        ([0.0, 0.4, 0.6, 1.0], [], 0.1, False, [1, 2]),
-        ([0.0, 0.0, 1.0, 1.0], [], 0.4, False, []),
-        ([0.0, 0.0, 1.0, 1.0], [], 0.5, False, [0, 1, 2, 3]),
-        ([0.3, 0.3, 0.3], [], 0.0, False, [0, 1, 2]),
-        ([0.0, 1.0], [], 0.0, False, []),
-        ([0.7], [], 0.0, False, [0]),
-        ([0.0, None, 1.0], [], 0.1, False, [1]),
-        ([0.0, math.nan, 1.0], [1], 0.1, False, []),
-        ([None, None], [0, 1], 0.1, False, []),
-        ([None, None], [], 0.1, False, [0, 1]),
-        ([0.0, 0.05, 0.9, 1.0], [], 0.1, False, []),
-        ([0.0, 0.05, 0.9, 1.0], [], 0.1, True, [0, 1, 2, 3]),
-        ([0.0, 0.05, 0.5, 1.0], [], 0.1, True, [0, 1]),
-        ([0.0, 0.1, 0.52, 0.95, 1.0], [2], 0.1, False, [1, 3]),
-        ([0.0, 0.0, 0.7, 1.0, 1.0], [2], 0.1, False, []),
-        ([0.0, 0.5, 1.0], [0, 1, 2], 0.5, True, []),
-        ([], [], 0.1, False, []),
-        ([0.1 + 0.2, 0.5, 0.7], [], 0.2, False, [0, 1, 2]),
-    ],
-)
-def test_who_is_asked_next_is_a_table(
-    scores: list[float | None], final: list[int], margin: float, ranks: bool, expected: list[int]
-) -> None:
-    """Near the mean, without a score, near another; nobody if no grade changes an advantage."""
-    flags = [index in final for index in range(len(scores))]
-    assert expected == undecided_advantages(scores, flags, margin, ranks=ranks).tolist()
 
 
 def test_the_judge_is_asked_about_those_near_the_mean_and_no_others() -> None:
