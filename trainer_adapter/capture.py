@@ -135,6 +135,8 @@ class Capture:
         self._trainer_reference: Callable[[], TrlTrainer | None] = lambda: None
         self._pending: _Pending | None = None
         self._health: LiveHealth | None = None
+        self.error: BaseException | None = None
+        """The error that ends the training."""
         self._flagged: set[str] = set()
         self._split = "train"
         recorder.add_about(about)
@@ -156,7 +158,7 @@ class Capture:
         """End the health checks, and write what is still to be recorded."""
         if self._health is not None:
             self._health.close()
-        self.recorder.release()
+        self.recorder.release(self.error)
 
     @property
     def _trainer(self) -> TrlTrainer | None:

@@ -359,6 +359,8 @@ class RewardAdapter:
         return self.start()
 
     def __exit__(self, *error: object) -> None:
+        if self.capture is not None:
+            self.capture.error = next((part for part in error if isinstance(part, BaseException)), None)
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -99,6 +99,10 @@ class Screen(Console):
         return Text(fold(name, chars) if self.is_terminal else plain(name), style="bold")
 
 
+STATE_STYLES = {"running": "green", "finished": "", "stopped": "red", "killed": "red", "unreadable": "red"}
+"""Styles of the states of runs."""
+
+
 def screen(piped_width: int | None = None) -> Screen:
     """Return the console for results, on stdout.
 

@@ -35,6 +35,7 @@ from rewardkit.cli.render import day, duration
 from rewardkit.health.examine import diagnose_run
 from rewardkit.health.flag import Flag
 from rewardkit.record.overview import overviews
+from rewardkit.record.run_end import RunEnd, RunState
 from rewardkit.record.values import Completion, FailedKind, Version
 from rewardkit.replay.charts import curves_of, other_charts, reward_charts, version_markers
 from rewardkit.replay.glance import CANARY, head_of
@@ -74,7 +75,7 @@ def run_page(run: Run, split: str = "train") -> tuple[str, list[str]]:
 def _head(report: RunReport) -> Markup:
     """Return the top of the page: name and state, what a reader should be warned of, size, machine and packages."""
     head = report.head
-    state = "running" if head["running"] else "ended"
+    end = RunEnd(RunState(head["state"]), head["state_reason"])
     machine, packages = head["machine"], head["packages"]
     cores = counted(machine["processors"], "core") if machine.get("processors") else ""
     where = ", ".join(filter(None, [machine.get("host", ""), cores, machine.get("system", "")]))
@@ -90,7 +91,7 @@ def _head(report: RunReport) -> Markup:
         ("Seeds", _seeds(report.about)),
     ]  # fmt: skip
     notes = [element("p", note, kind="note") for note in _warnings(report)]
-    title = element("h1", head["name"], element("span", state, kind=f"state {state}"))
+    title = element("h1", head["name"], element("span", end.text, kind=f"state {end.state}"))
     return element("header", title, *notes, pairs(rows))
 
 

@@ -14,11 +14,12 @@ from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, argument, option
 from rewardkit.cli.exits import finish
-from rewardkit.cli.render import ENDLESS, NONE, byte_size, day, number, screen, table
+from rewardkit.cli.render import ENDLESS, NONE, STATE_STYLES, byte_size, day, number, screen, table
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.place import RunsPlace
 from rewardkit.record.places import place_of_runs
 from rewardkit.record.reader import RunReader
+from rewardkit.record.run_end import RunEnd, RunState
 from rewardkit.record.runs_folder import RUNS
 from rewardkit.shown.text import counted, plain, shortened
 
@@ -38,7 +39,7 @@ def runs_command(
     yes: Annotated[bool, option("Remove without asking.", None, "--yes")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the recorded runs: when they began, how far they came, their rewards and size, and whether they still run.
+    """Show the recorded runs: when they began, how far they came, their rewards and size, and how they ended.
 
     The column reward has the mean reward of the last step: the weighted sum, as the trainer computes it.
 
@@ -64,11 +65,12 @@ def runs_command(
 def _row_of(name: str, folder: RunsPlace) -> dict[str, Any]:
     """Return a run's row of the table; where its record cannot be read, ``error`` says why."""
     record = folder.run(name)
-    empty = dict.fromkeys(("began", "seen", "steps", "last_step", "completions", "total", "running"))
+    empty = dict.fromkeys(("began", "seen", "steps", "last_step", "completions", "total", "running", "state_reason"))
     row: dict[str, Any] = {"name": name, **empty, "rewards": [], "bytes": record.size(), "error": None}
+    row["state"] = str(RunState.UNREADABLE)
     try:
         with RunReader(record) as run:
-            sessions, steps = run.sessions, run.steps()
+            sessions, steps, end = run.sessions, run.steps(), run.end
             return {
                 **row,
                 "began": min((session["began"] for session in sessions), default=None),
@@ -78,7 +80,8 @@ def _row_of(name: str, folder: RunsPlace) -> dict[str, Any]:
                 "completions": run.count(),
                 "total": next((total for _, total in run.total_series(steps=steps[-1:])), None),
                 "rewards": run.rewards,
-                "running": run.running,
+                "running": end.state is RunState.RUNNING,
+                **end.as_json(),
             }
     except RecordError as error:
         return {**row, "error": str(error)}
@@ -101,9 +104,10 @@ def _table(runs: Sequence[dict[str, Any]], left_out: Collection[str]) -> Table:
     rewards_column.justify, rewards_column.no_wrap, rewards_column.min_width = "left", False, _LEAST
     for run in sorted(runs, key=lambda run: -(run["began"] or 0.0)):
         rewards = ", ".join(shortened(name, 40) for name in run["rewards"]) or NONE
-        state = Text("running", style="green") if run["running"] else Text("ended")
+        end = RunEnd(RunState(run["state"]), run["state_reason"])
+        state = Text(shortened(end.text, 40), style=STATE_STYLES[end.state])
         if run["error"]:
-            state, rewards = Text("unreadable", style="red"), run["error"]
+            rewards = run["error"]
         cells: dict[str, str | Text] = {
             "run": Text(run["name"], style="bold"),
             "began": NONE if run["began"] is None else day(run["began"]),

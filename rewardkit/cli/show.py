@@ -19,6 +19,7 @@ from rewardkit.cli.output import check_new, replacing
 from rewardkit.cli.render import (
     ENDLESS,
     NONE,
+    STATE_STYLES,
     Cells,
     Screen,
     align,
@@ -37,6 +38,7 @@ from rewardkit.cli.run_page import run_page
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.overview import RewardOverview, overviews
 from rewardkit.record.places import run_path
+from rewardkit.record.run_end import RunEnd, RunState
 from rewardkit.record.values import Completion, StepSummary
 from rewardkit.replay.glance import CANARY, METRICS, head_of, metric_points
 from rewardkit.replay.recorded_run import Run
@@ -150,7 +152,8 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
 
 def _print_head(head: Mapping[str, Any], console: Screen) -> None:
     """Print where and when a run ran and how large it is, with a warning where its record is not whole."""
-    state = ("running", "green") if head["running"] else ("ended", "")
+    end = RunEnd(RunState(head["state"]), head["state_reason"])
+    state = (end.text, STATE_STYLES[end.state])
     time = NONE if head["began"] is None else f"{day(head['began'])}, {duration(head['seen'] - head['began'])}"
     console.say((head["name"], "bold"), "  ", state, f"  {time}", fit="cut")
     machine, packages = head["machine"], head["packages"]
@@ -161,6 +164,8 @@ def _print_head(head: Mapping[str, Any], console: Screen) -> None:
     size = f"{counted(head['completions'], 'completion')} of {counted(head['prompts'], 'prompt')}"
     console.say(f"{head['steps_told']}, {size}", fit="cut")
     warning = ("warning: ", "yellow")
+    if end.state is RunState.KILLED:
+        console.say(warning, f"killed: {end.reason}", fit="cut")
     if not head["processes"]:
         reason = "a copy of a run that is being written lacks what its log, record.db-wal, has"
         console.say(warning, f"no process stands in it: {reason}", fit="cut")

@@ -183,7 +183,7 @@ def _look(readers: Readers, name: str, watched: WatchedRun, numbers: Iterator[in
         readers.drop(name)
         kind = "missing" if isinstance(error, Missing) else "unreadable"
         problem = str(error) if isinstance(error, RecordError) else f"{name}: damaged: {type(error).__name__}: {error}"
-        version = state = {"state": kind, "problem": problem, "last_id": None, "last_step": None}
+        version = state = {"state": kind, "state_reason": None, "problem": problem, "last_id": None, "last_step": None}
     changed = (
         version != watched.version or watched.state is None or any(watched.state[key] != state[key] for key in state)
     )
@@ -199,7 +199,7 @@ def _state_of_run(opened: OpenRun) -> dict[str, Any]:
     last_id = run.last_id  # before the steps: a completion recorded in between comes with the next look and its step
     steps = run.steps()
     return {
-        "state": "running" if run.running else "ended",
+        **run.end.as_json(),
         "problem": None,
         "last_id": last_id,
         "last_step": steps[-1] if steps else None,

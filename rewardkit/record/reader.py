@@ -23,6 +23,7 @@ from rewardkit.record.opened_record import PAGE
 from rewardkit.record.outcomes import object_of, outcome_of, weights_in
 from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
 from rewardkit.record.place import RecordPlace
+from rewardkit.record.run_end import RunEnd, run_end
 from rewardkit.record.sessions import is_alive
 from rewardkit.record.store import RecordRow
 from rewardkit.record.sums import RecordedSums
@@ -98,6 +99,11 @@ class RunReader(RecordedSums):
     def running(self) -> bool:
         """Whether a process still records: one that did not end, and is alive as far as this machine can tell."""
         return any(is_alive(session) for session in self.sessions)
+
+    @property
+    def end(self) -> RunEnd:
+        """How far the run is: running, finished, stopped by an error, or killed; and why."""
+        return run_end(self.sessions, self.events)
 
     @property
     def data_version(self) -> int:

@@ -27,11 +27,12 @@ from rewardkit.record.description import Description, describe, plain
 from rewardkit.record.old_sums import OWN_SCORES
 from rewardkit.record.place import ConnectionT, RecordPlace
 from rewardkit.record.places import place_of_record
+from rewardkit.record.run_end import STOPPED, OwnSession, error_text
 from rewardkit.record.secrets import Secrets
-from rewardkit.record.sessions import is_blank, is_contested
+from rewardkit.record.sessions import is_blank, is_contested, process_start
 from rewardkit.record.store import RecordConnection, transaction
 from rewardkit.record.texts import Packed, Texts, alone, pack_all
-from rewardkit.record.writer import AwaitedError, Job, Writer
+from rewardkit.record.writer import SIGN_S, AwaitedError, Job, Writer
 from rewardkit.score_batch import ScoreBatch
 
 PACKAGES = ("rewardkit", "numpy", "torch", "transformers", "trl", "datasets", "accelerate", "peft")
@@ -87,9 +88,9 @@ class Recorder:
         self.rank = rank
         self._purpose = purpose
         self._secrets = Secrets({**(env or {}), **self.path.secrets})
-        self._about = {**plain(dict(about or {})), **machine(), OWN_SCORES: True}
+        self._about = {**plain(dict(about or {})), **machine(), OWN_SCORES: True, "sign_s": SIGN_S}
         self._began = time.time()
-        self._session = 0
+        self._own = OwnSession(hide=self._secrets.hide)
         self._waits = rank > 0  # a higher rank makes no file before rank 0 has looked
         self._held = False
         self._last_before = 0
@@ -108,10 +109,10 @@ class Recorder:
                     raise RecordError(f"{self.path}: another recorder has begun there; close it, or give another name")
                 (self._last_before,) = connection.execute("SELECT coalesce(max(id), 0) FROM batch").fetchone()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="rewardkit-record-zlib")
-        self._writer = Writer(self.path.write_target(self._open), self.path)
+        self._writer = Writer(self.path.write_target(self._open), self.path, self._own.give_sign)
         self.left_out = 0
         """Completions whose text was not recorded, because the disk was slower than the run."""
-        self._finalizer = weakref.finalize(self, _end, self._writer, self._pool)
+        self._finalizer = weakref.finalize(self, _end, self._writer, self._pool, self._own)
         _MADE.add(self)
 
     @property
@@ -255,29 +256,43 @@ class Recorder:
 
     def close(self, timeout_s: float = 60.0) -> bool:
         """Write the jobs handed over and end; return ``False`` if one was not written. A second call does nothing."""
-        end = time.time()
-        statement = "UPDATE session SET ended = ?, seen = ? WHERE id = ?"
         if self._finalizer.alive and not self._waits:
             if self.lost:
                 self.event("lost", {"completions": self.lost})
-            self._writer.put(_with_lock(lambda connection: connection.execute(statement, (end, end, self._session))))
+            self._writer.put(_with_lock(self._own.write_end))
+        self._own.is_over = True
         written = self._writer.close(timeout_s)
         self._finalizer()
         return written
 
-    def release(self) -> None:
-        """Write the jobs handed over, and end unless a ``with`` statement will do so later."""
+    def release(self, error: BaseException | None = None) -> None:
+        """Write the jobs handed over, and end, by an error where there is one, unless a ``with`` will do so later."""
         if self._held:
             self.flush()
-        else:
-            self.close()
+            return
+        self.stopped_by(error)
+        self.close()
+
+    def stopped_by(self, error: BaseException | None) -> None:
+        """Hand over the error that ends the run; none, the end of a generator and an exit with 0 are no errors."""
+        if not self._waits and self._own.number and (reason := error_text(error)):
+            self.event(STOPPED, {"session": self._session, "error": reason})
 
     def __enter__(self) -> Recorder:
         self._held = True
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.stopped_by(next((part for part in error if isinstance(part, BaseException)), None))
         self.close()
+
+    @property
+    def _session(self) -> int:
+        return self._own.number
+
+    @_session.setter
+    def _session(self, number: int) -> None:
+        self._own.number = number
 
     def _open(self, connect: Callable[[], ConnectionT]) -> ConnectionT:
         """Return a connection to the record with a session of this process; AwaitedError before rank 0 has made it."""
@@ -418,6 +433,7 @@ def machine() -> dict[str, Any]:
         "packages": versions,
         "machine": {"system": platform.platform(), "processors": os.cpu_count(), "host": platform.node()},
         "process": os.getpid(),
+        "process_start": process_start(),
         "program": Path(sys.argv[0]).name if sys.argv else "",
     }
 
@@ -472,6 +488,9 @@ def _open_here() -> set[float]:
     return {recorder._began for recorder in _MADE if recorder._finalizer.alive}
 
 
-def _end(writer: Writer, pool: ThreadPoolExecutor) -> None:
+def _end(writer: Writer, pool: ThreadPoolExecutor, own: OwnSession) -> None:
+    """End a recorder that nobody has closed, because it is not used any more or its program ends."""
+    for job in own.last_jobs():
+        writer.put(_with_lock(job))
     writer.close()
     pool.shutdown(wait=False, cancel_futures=True)

@@ -25,6 +25,7 @@ WAIT_S = 2.0  # Seconds that one who records waits for room for a batch's texts
 NUMBERS_BYTES = 1 << 30
 """Bytes of numbers that may wait for the disk. Where even these do not fit, the disk has failed for days."""
 AGAIN_S = (0.05, 2.0)  # Seconds until a failed transaction is tried again: at first, and at most
+SIGN_S = 300.0  # Seconds with nothing to write after which a recorder gives a sign that it is there
 _log = logging.getLogger("rewardkit")
 
 Job = Callable[[RecordConnection], object]
@@ -84,8 +85,10 @@ class Writer:
     drops and counts what it is given. The target is used in the thread alone; the path is for what is logged.
     """
 
-    def __init__(self, target: WriteTarget, path: object) -> None:
+    def __init__(self, target: WriteTarget, path: object, sign: Job | None = None) -> None:
+        """Start the thread; ``sign`` is a job for each :data:`SIGN_S` seconds in which nothing is to be written."""
         self._target = target
+        self._sign = sign
         self._path = path
         self._owner = os.getpid()
         self._waiting: deque[_Waiting] = deque()
@@ -203,7 +206,9 @@ class Writer:
     def _next(self) -> _Waiting | None:
         """Return the job to write; ``None`` where the writer is closed and all is written, or its time is over."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._end is not None)
+            while not self._changed.wait_for(lambda: self._waiting or self._end is not None, SIGN_S):
+                if self._sign is not None:
+                    self._waiting.append(_Waiting(self._sign))
             return self._waiting[0] if self._waiting and not self._is_late() else None
 
     def _is_late(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rewardkit.record.reader import RunReader
+from rewardkit.record.run_end import RunState
 from rewardkit.record.values import without_noise
 from rewardkit.shown.text import counted
 
@@ -36,12 +37,13 @@ def metric_points(
 
 def head_of(run: RunReader) -> dict[str, Any]:
     """Return the head of a run's pages, which is shown above everything else."""
-    sessions = run.sessions
+    sessions, end = run.sessions, run.end
     first: Mapping[str, Any] = sessions[0]["about"] if sessions else {}
     return {
         "name": run.name,
         "path": str(run.path),
-        "running": run.running,
+        "running": end.state is RunState.RUNNING,
+        **end.as_json(),
         "began": min((session["began"] for session in sessions), default=None),
         "seen": max((session["seen"] for session in sessions), default=None),
         "processes": len(sessions),

@@ -112,7 +112,7 @@ class Run(RunReader):
         """Return the run's graphs and its rewards as a table, for notebooks."""
         steps = self.steps()
         span = f"{len(steps):,} steps ({steps[0]} to {steps[-1]})" if steps else "no steps"
-        state = "running" if self.running else "ended"
+        state = self.end.text
         title = f"{self.name}: {self.count():,} completions of {self.prompt_count:,} prompts, {span}, {state}"
         rows = [
             [

@@ -391,12 +391,16 @@ class Runtime:
 
     def close(self) -> None:
         """End the workers. A second call does nothing; a batch on its way fails."""
+        self._close(None)
+
+    def _close(self, error: BaseException | None) -> None:
+        """End the workers, and the record by the error that ends its ``with`` statement."""
         self._closed = True
         if self._pool is not None:
             self._finalizer()
             self._pool.close()  # the finalizer acts once; a second caller waits all the same
         if self._recorder is not None:
-            self._recorder.release()
+            self._recorder.release(error)
 
     def __reduce__(self) -> tuple[Callable[[bytes, RunCode], Runtime], tuple[bytes, RunCode]]:
         """Pickle as the settings; what is made of them in another process has workers of its own and no record."""
@@ -408,7 +412,7 @@ class Runtime:
         return self.start()
 
     def __exit__(self, *error: object) -> None:
-        self.close()
+        self._close(next((part for part in error if isinstance(part, BaseException)), None))
 
     def _begin(
         self,

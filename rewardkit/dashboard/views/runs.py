@@ -14,7 +14,7 @@ from rewardkit.dashboard.views.health import flag_count
 from rewardkit.errors import RecordError
 from rewardkit.record.overview import RewardOverview, overviews
 from rewardkit.record.place import RecordPlace, RunsPlace, Stamp
-from rewardkit.record.sessions import is_alive
+from rewardkit.record.run_end import STOPPED, RunState, run_end
 from rewardkit.record.values import StepSummary, Version
 from rewardkit.replay.recorded_run import Run
 from rewardkit.types import Cause
@@ -28,7 +28,7 @@ def overview(opened: OpenRun, query: Query) -> dict[str, Any]:
     """Return what every tab of a run needs."""
     run, sums = opened.run, summaries(opened)
     numbers = opened.cache.get("overview", opened.version, lambda: _numbers(run, sums))
-    return {**numbers, "state": "running" if run.running else "ended", "can_write": opened.can_write}
+    return {**numbers, **run.end.as_json(), "can_write": opened.can_write}
 
 
 def _numbers(run: Run, sums: Sequence[StepSummary]) -> dict[str, Any]:
@@ -109,10 +109,8 @@ class Listing:
             row["flags"] = self._flags(name, stamp, row["flags"])
         except (RecordError, OSError):
             return None
-        sessions = row.pop("sessions")
-        if row["state"] is None:
-            row["state"] = "running" if any(map(is_alive, sessions)) else "ended"
-        return row
+        sessions, events = row.pop("sessions"), row.pop("events")
+        return row if row["state"] else row | run_end(sessions, events).as_json()
 
     def _flags(self, name: str, stamp: Stamp, live: int) -> int | None:
         """Return the count of flags of the diagnosis, else of the training; ``None`` without both."""
@@ -124,15 +122,14 @@ class Listing:
 def _read(name: str, file: RecordPlace) -> dict[str, Any]:
     """Return the row of a run as its record has it; where that cannot be read, ``problem`` says why."""
     empty = dict.fromkeys(("completions", "steps", "first_step", "last_step", "began", "seen", "problem", "state",
-                           "failed_share", "total"))  # fmt: skip
-    lists: dict[str, list[Any]] = {key: [] for key in ("totals", "rewards", "metrics", "sessions")}
+                           "state_reason", "failed_share", "total"))  # fmt: skip
+    lists: dict[str, list[Any]] = {key: [] for key in ("totals", "rewards", "metrics", "sessions", "events")}
     row: dict[str, Any] = {"name": name, **empty, **lists, "flags": 0}
     try:
         with Run.open(file) as run:
             run.within(READ_S)
-            sessions, steps = run.sessions, run.steps()
-            for session in sessions:
-                is_alive(session)  # what cannot be asked later is damaged
+            sessions, steps, events = run.sessions, run.steps(), run.events
+            run_end(sessions, events)  # what cannot be asked later is damaged
             failed, calls = run.calls()
             numbers = {
                 "completions": run.count(),
@@ -145,14 +142,16 @@ def _read(name: str, file: RecordPlace) -> dict[str, Any]:
                 "rewards": [_curve(run, reward) for reward in run.rewards],
                 "metrics": run.metric_names(),
                 "failed_share": failed / calls if calls else None,
-                "flags": sum(event["kind"] == "flag" for event in run.events),
+                "flags": sum(event["kind"] == "flag" for event in events),
             }
             json.dumps(numbers)  # a value that is not JSON is damaged too
-            return {**row, **numbers, "sessions": sessions}
+            stops = [event for event in events if event["kind"] == STOPPED]
+            return {**row, **numbers, "sessions": sessions, "events": stops}
     except RecordError as error:
-        return {**row, "state": "unreadable", "problem": str(error)}
+        problem = str(error)
     except Exception as error:  # whatever stands in a damaged record, the other runs are listed
-        return {**row, "state": "unreadable", "problem": f"{file}: damaged: {type(error).__name__}: {error}"}
+        problem = f"{file}: damaged: {type(error).__name__}: {error}"
+    return {**row, "state": str(RunState.UNREADABLE), "problem": problem}
 
 
 def _total(run: Run, steps: Sequence[int]) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def test_the_list_has_each_run(served: Served, runs: Path) -> None:
     told = served.told("/runs")
     found = {one["name"]: one for one in told["runs"]}
     assert (str(runs), True, {"one", "two", "empty", "noise"}) == (told["folder"], told["there"], set(found))
-    assert (24, 3, 0, 2, "ended") == tuple(
+    assert (24, 3, 0, 2, "finished") == tuple(
         found["one"][key] for key in ("completions", "steps", "first_step", "last_step", "state")
     )
     assert [("exact", 1.0, [[0, 1.0], [1, 1.0], [2, 1.0]]), ("other", 0.5, [[0, 0.5], [1, 0.5], [2, 0.5]])] == [
@@ -163,7 +163,7 @@ def test_an_empty_run_is_told_as_it_is(served: Served, runs: Path) -> None:
         assert (0, [], {"train": [], "eval": []}, "running") == (
             told["completions"], told["rewards"], told["steps"], told["state"]
         )  # fmt: skip
-    assert "ended" == served.told("/runs/begun/overview")["state"]
+    assert "finished" == served.told("/runs/begun/overview")["state"]
     assert [1] == [one["flags"] for one in served.told("/runs")["runs"] if one["name"] == "begun"]
 
 
@@ -249,7 +249,7 @@ def test_a_run_is_replaced_while_it_is_shown(served: Served, runs: Path) -> None
         assert recorder.flush()
         assert [0] * 8 == [served.told("/runs/one/overview")["completions"] for _ in range(8)]
         assert (runs / "one" / f"{FILE}-wal").exists()
-    assert "ended" == served.told("/runs/one/overview")["state"]
+    assert "finished" == served.told("/runs/one/overview")["state"]
 
 
 def test_every_thread_sees_what_was_written(served: Served, runs: Path) -> None:
@@ -534,7 +534,7 @@ def test_a_crafted_run_is_unreadable_and_the_others_are_listed(served: Served, r
         file.commit()
     found = {one["name"]: one for one in served.told("/runs")["runs"]}
     assert {"one", "crafted"} == set(found)
-    assert found["one"]["state"] in ("ended", "running")
+    assert found["one"]["state"] in ("finished", "running")
     for view in app.VIEWS:
         answer = served.ask(f"/api/runs/crafted/{view}")
         assert answer.status in (200, 400, 404, 503), (view, answer)

@@ -65,12 +65,12 @@ def test_a_stream_tells_each_change(served: Served, runs: Path) -> None:
     with served.stream("one") as lines:
         found = states(lines)
         first = next(found)
-        assert {"state": "ended", "problem": None, "last_id": 24, "last_step": 2}.items() <= first.items()
+        assert {"state": "finished", "problem": None, "last_id": 24, "last_step": 2}.items() <= first.items()
         with contextlib.closing(Recorder(runs / "one", append=True)) as recorder:
             began = _until(found, state="running")
             recorder.record(batch(8), step=3)
             written = _until(found, last_id=32, last_step=3)
-        ended = _until(found, state="ended", last_id=32)
+        ended = _until(found, state="finished", last_id=32)
         assert first["data_version"] < began["data_version"] < written["data_version"] < ended["data_version"]
 
 
@@ -114,7 +114,7 @@ def test_a_process_that_dies_is_seen(served: Served, runs: Path, monkeypatch: py
         found = states(lines)
         _until(found, state="running")
         child.kill()
-        _until(found, state="ended")
+        _until(found, state="killed")
 
 
 def test_two_browsers_see_the_same(served: Served, runs: Path) -> None:
@@ -141,7 +141,7 @@ def test_streams_are_counted_and_given_back(served: Served, monkeypatch: pytest.
         assert next(states(first)) == next(states(second))
         answer = served.ask("/api/runs/one/live")
         assert (503, True) == (answer.status, "too many streams" in answer.told["error"])
-        assert "ended" == served.told("/runs/one/state")["state"]
+        assert "finished" == served.told("/runs/one/state")["state"]
     monkeypatch.setattr(live, "HEARTBEAT_S", 0.1)
     assert wait_for(lambda: not served.dashboard.live.full())
 
@@ -152,7 +152,7 @@ def test_one_browser_has_a_few_streams_and_another_its_own(served: Served) -> No
         for _ in range(live.MOST_OF_BROWSER):
             next(states(stack.enter_context(served.stream("one"))))
         assert 503 == served.ask("/api/runs/one/live").status
-        assert "ended" == served.told("/runs/one/state")["state"]
+        assert "finished" == served.told("/runs/one/state")["state"]
         assert not served.dashboard.live.full("another browser")
 
 
@@ -208,7 +208,7 @@ def test_a_record_with_nonsense_in_it_does_not_end_the_watch(
     monkeypatch.setattr(live, "_state_of_run", nonsense)
     broken = asyncio.run(watching.state("two"))
     assert ("unreadable", True) == (broken["state"], "damaged: AttributeError" in broken["problem"])
-    assert "ended" == asyncio.run(watching.state("one"))["state"]
+    assert "finished" == asyncio.run(watching.state("one"))["state"]
 
 
 def test_no_clock_on_the_wall_is_waited_by(watching: Live, monkeypatch: pytest.MonkeyPatch, runs: Path) -> None:

@@ -93,7 +93,7 @@ def test_runs_in_subfolders_are_listed_and_opened(browser: Any, runs: Path, tmp_
         page.goto(served.url.replace("/?", "/runs/sweep/deep/one/logs?"))
         page.wait_for_url("**/runs/sweep/deep/one/logs")
         expect(page.get_by_role("link", name="Logs")).to_have_attribute("aria-current", "page")
-        expect(page.locator(".run-state")).to_contain_text("ended")
+        expect(page.locator(".run-state")).to_contain_text("finished")
 
 
 @pytest.mark.full
@@ -226,7 +226,7 @@ def test_a_server_that_was_away_is_said_and_found_again(window: Any) -> None:
     expect(page.get_by_role("link", name="Logs")).to_be_visible()
     window.served.start()
     expect(bar).to_have_count(0)
-    expect(page.locator(".run-state")).to_contain_text("ended")
+    expect(page.locator(".run-state")).to_contain_text("finished")
 
 
 @pytest.mark.full

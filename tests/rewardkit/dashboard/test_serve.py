@@ -111,7 +111,7 @@ def test_connections_without_a_request_are_closed(tmp_path: Path, monkeypatch: p
     recorded_run(tmp_path / "one")
     with serving(tmp_path) as served, served.enter().stream("one") as lines:
         found = states(lines)
-        assert "ended" == next(found)["state"]
+        assert "finished" == next(found)["state"]
         slow = [socket.create_connection(("127.0.0.1", served.port), timeout=60) for _ in range(40)]
         with contextlib.ExitStack() as stack:
             for one in slow:

@@ -213,7 +213,7 @@ def watched(browser: Any, folder: Path, started: contextlib.AbstractContextManag
             two_are_compared(page)
             link_opens_the_same(browser, served, page)
             live.end()
-        expect(page.locator(".run-state")).to_contain_text("ended")
+        expect(page.locator(".run-state")).to_contain_text("finished")
         page.get_by_role("link", name="Health").click()
         page.locator(".verdict-words").wait_for()
         accessible(page)

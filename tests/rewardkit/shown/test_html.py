@@ -84,7 +84,7 @@ def test_a_run_is_a_table_of_its_rewards(tmp_path: Path) -> None:
             runtime.score([Rollout("a", "b")] * 2, step=step)
     with Run.open(tmp_path / "<i>run") as run:
         read = _read(run._repr_html_(), charts=True)
-    assert "<i>run: 6 completions of 1 prompts, 3 steps (0 to 2), ended" in read.text
+    assert "<i>run: 6 completions of 1 prompts, 3 steps (0 to 2), finished" in read.text
     assert "<b>odd" in read.text
     assert 2 == read.tags.count("svg")
 

@@ -230,7 +230,7 @@ export function Scores({ left, right }) {
 }
 
 const FIGURES = [
-  ["total", "Reward", "The weighted sum of the scores, as the trainer computes it"],
+  ["total", "Weighted reward", "The weighted sum of the scores, as the trainer computes it"],
   ["plain_sum", "Plain sum", "The sum of the scores without weights, of the rewards that weigh anything"],
   ["advantage", "Advantage", "What the trainer made of the reward within its group"],
   ["tokens", "Length in tokens", "Tokens of the completion, where the trainer told them"],

@@ -91,7 +91,7 @@ function Tabs({ run, tab, flags }) {
   `;
 }
 
-const STATES = { missing: "removed" };
+const STATES = { missing: "removed", stopped: "stopped by an error" };
 const LINKS = { live: "live", polling: "every 2 s", lost: "not connected" };
 
 /** Whether the run is being written, how far it is, and how this page hears of it. */
@@ -99,12 +99,14 @@ function RunState({ live, overview }) {
   const state = live.state?.state || overview.data?.state || null;
   const step = live.state?.last_step ?? overview.data?.steps?.train?.[1] ?? null;
   const running = state === "running";
-  const broken = live.link === "lost" || state === "missing" || state === "unreadable";
+  const broken = live.link === "lost" || ["missing", "unreadable", "stopped", "killed"].includes(state);
+  const reason = live.state?.state_reason ?? overview.data?.state_reason ?? null;
   const kind = broken ? "is-lost" : running ? `is-running${live.link === "live" ? " is-live" : ""}` : "";
   return html`
     <span class="run-state">
       <span class=${`dot ${kind}`} aria-hidden="true"></span>
-      <span>${live.link === "lost" ? LINKS.lost : STATES[state] || state || "…"}</span>
+      <span title=${reason && visible(reason)}>${live.link === "lost" ? LINKS.lost : STATES[state] || state || "…"}</span>
+      ${reason && live.link !== "lost" && html`<span class="run-reason faint cut">${visible(reason)}</span>`}
       ${step !== null && html`<span class="faint">step ${count(step)}</span>`}
       ${running && live.link !== "lost" && html`<span class="faint wide">${LINKS[live.link]}</span>`}
     </span>
@@ -294,7 +296,9 @@ function Away({ status }) {
 
 const CHANGES = {
   running: "The run goes on",
-  ended: "The run has ended",
+  finished: "The run is finished",
+  stopped: "An error has stopped the run",
+  killed: "The run was killed",
   missing: "The run was removed",
   unreadable: "The record cannot be read",
 };

@@ -11,7 +11,7 @@ import { Empty, Loading, ProblemNote } from "../parts/states.js";
 import { Table } from "../parts/table.js";
 import { Compare } from "./runs/compare.js";
 
-const SHOWN_REWARDS = 3;
+const SHOWN_REWARDS = 2;
 const PICKED_AT_FIRST = 4;
 const NOTHING = "-";
 const TOTAL = "The weighted sum of the scores, as the trainer computes it: its mean at each step, and at the last";
@@ -143,8 +143,9 @@ function Name({ one }) {
     <a class="runs-link" href=${href({ run: one.name, tab: "graphs" })}>${visible(one.name)}</a>
     <span class="runs-state">
       <span class=${`dot is-${one.state}`} aria-hidden="true"></span>
-      <span>${[one.state, step, when].filter(Boolean).join(" · ")}</span>
+      <span>${[one.state === "stopped" ? "stopped by an error" : one.state, step, when].filter(Boolean).join(" · ")}</span>
     </span>
+    ${one.state_reason && html`<span class="runs-reason cut" title=${visible(one.state_reason)}>${visible(one.state_reason)}</span>`}
   `;
 }
 

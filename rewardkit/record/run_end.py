@@ -1,0 +1,120 @@
+"""How a run ends: what its recorder writes of that, and what a reader makes of it."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from rewardkit.record.sessions import is_alive
+from rewardkit.record.store import RecordConnection
+from rewardkit.record.writer import Job
+from rewardkit.shown.text import shortened
+
+STOPPED = "stopped"  # The kind of the event of an error that ends a run
+_ERROR_CHARS = 400
+
+
+class RunState(StrEnum):
+    """How far a run is."""
+
+    RUNNING = "running"
+    """A process records in it."""
+    FINISHED = "finished"
+    """Its recorder was closed, or its program came to its end."""
+    STOPPED = "stopped"
+    """An error ended it."""
+    KILLED = "killed"
+    """No end was written, and its process is gone or has given no sign for too long."""
+    UNREADABLE = "unreadable"
+    """Its record cannot be read."""
+
+
+class RunEnd(NamedTuple):
+    """How far a run is, and why it went no further."""
+
+    state: RunState
+    reason: str | None = None  # The error that ended it, or what is known of a killed process; `None` otherwise
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as the fields ``state`` and ``state_reason``."""
+        return {"state": str(self.state), "state_reason": self.reason}
+
+    @property
+    def text(self) -> str:
+        """The state in words, with its reason."""
+        if self.state is RunState.STOPPED:
+            return f"stopped by {self.reason}"
+        return str(self.state)
+
+
+def run_end(sessions: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]) -> RunEnd:
+    """Return how far a run is, from its sessions and events, both in the order of recording.
+
+    The last start decides: the last session of rank 0 that trained or scored, and those of other ranks after it.
+    """
+    if any(map(is_alive, sessions)):
+        return RunEnd(RunState.RUNNING)
+    own = [session for session in sessions if session["purpose"] == "run"]
+    start = max((session["id"] for session in own if session["rank"] == 0), default=0)
+    last = {session["id"]: session for session in own if session["id"] >= start}
+    for event in events:
+        if event["kind"] == STOPPED and event["body"].get("session") in last:
+            return RunEnd(RunState.STOPPED, str(event["body"].get("error", "an error")))
+    for session in last.values():
+        if session["ended"] is None:
+            return RunEnd(RunState.KILLED, _last_known(session))
+    return RunEnd(RunState.FINISHED)
+
+
+def _last_known(session: Mapping[str, Any]) -> str:
+    about = session["about"]
+    host, seen = about.get("machine", {}).get("host", "another machine"), time.localtime(session["seen"])
+    process = f"process {about['process']} of {host}" if "process" in about else "its process"
+    return f"no end was written; {process} gave its last sign at {time.strftime('%Y-%m-%d %H:%M', seen)}"
+
+
+@dataclass(slots=True)
+class OwnSession:
+    """The session of a recorder, which its finalizer ends without the recorder; its methods are jobs of a writer."""
+
+    number: int = 0  # Its number in the record; 0 before it has one
+    is_over: bool = False  # Whether its end was handed over
+    hide: Callable[[str], str] = str  # Takes secrets out of a text
+
+    def give_sign(self, connection: RecordConnection) -> None:
+        """Note that a recorder is there that has had nothing to write for a while."""
+        if not self.is_over:
+            connection.execute("UPDATE session SET seen = ? WHERE id = ?", (time.time(), self.number))
+
+    def write_end(self, connection: RecordConnection) -> None:
+        """Note that nothing more is recorded."""
+        now = time.time()
+        connection.execute("UPDATE session SET ended = ?, seen = ? WHERE id = ?", (now, now, self.number))
+
+    def last_jobs(self) -> Iterator[Job]:
+        """Yield what is left to write for a recorder that nobody has closed: the error that ended the program, the end.
+
+        The interpreter keeps the error that it printed last; in a session that goes on after errors it says nothing.
+        """
+        if self.is_over or not self.number:
+            return
+        is_interactive = hasattr(sys, "ps1") or hasattr(builtins, "__IPYTHON__")
+        if not is_interactive and (reason := error_text(getattr(sys, "last_value", None))):
+            body = json.dumps({"session": self.number, "error": self.hide(reason)})
+            row = {"time": time.time(), "step": None, "kind": STOPPED, "body": body}
+            yield lambda connection: connection.insert("event", row)
+        yield self.write_end
+
+
+def error_text(error: BaseException | None) -> str:
+    """Return an error in words; an empty text for what is none, as an exit with 0 or the end of a generator."""
+    if error is None or isinstance(error, GeneratorExit) or (isinstance(error, SystemExit) and not error.code):
+        return ""
+    message = " ".join(str(error).split())
+    return shortened(f"{type(error).__name__}: {message}" if message else type(error).__name__, _ERROR_CHARS)
