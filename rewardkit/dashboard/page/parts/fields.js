@@ -5,40 +5,66 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/view.
 const PAUSE_MS = 200;
 
 /**
- * Return [text, type, tell] of a field whose value comes back from the address: what is typed is told after a short
- * pause, at once with `tell`, and what was told before does not overtake it.
+ * Return what an input needs whose value comes back from the address: what is typed stays in it, however often the page
+ * is drawn meanwhile, until Enter, or until the field is left; then it is told. With `pause` it is also told while the
+ * typing pauses. `read` makes a value of the text, or undefined of one that is no value, which is told to nobody and
+ * stays. Escape takes back what was typed.
  */
-export function useTyped(value, onChange) {
-  const [text, setText] = useState(value);
+export function useDraft(value, onChange, { pause = false, read = (text) => text } = {}) {
+  const [draft, setDraft] = useState(null); // null: nothing was typed that is not in the value
   const timer = useRef(null);
   const told = useRef(value);
+  const latest = useRef({});
+  latest.current = { onChange, read, draft };
   useLayoutEffect(() => {
-    if (value !== told.current) setText(value);
+    if (!same(value, told.current)) setDraft(null); // somebody else has changed it: a button, the way back
     told.current = value;
   }, [value]);
   useEffect(() => () => clearTimeout(timer.current), []);
-  const tell = (next) => {
+  const tell = (text) => {
     clearTimeout(timer.current);
-    if (next === told.current) return;
-    told.current = next;
-    onChange(next);
+    const next = latest.current.read(text);
+    if (next === undefined) return false;
+    if (!same(next, told.current)) {
+      told.current = next;
+      latest.current.onChange(next);
+    }
+    return true;
   };
-  const type = (next) => {
-    setText(next);
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => tell(next), PAUSE_MS);
+  const end = (event) => {
+    if (latest.current.draft !== null && !event.target.validity.badInput && tell(event.target.value)) setDraft(null);
   };
-  return [text, type, tell];
+  return {
+    value: draft ?? value ?? "",
+    "aria-invalid": draft !== null && read(draft) === undefined ? "true" : null,
+    onInput: (event) => {
+      const text = event.target.value;
+      latest.current.draft = text;
+      setDraft(text);
+      clearTimeout(timer.current);
+      if (pause) timer.current = setTimeout(() => tell(text), PAUSE_MS);
+    },
+    onKeyDown: (event) => {
+      if (event.key === "Enter" && !event.isComposing) end(event);
+      if (event.key !== "Escape" || latest.current.draft === null || pause) return;
+      event.stopPropagation();
+      event.target.value = value ?? "";
+      setDraft(null);
+    },
+    onChange: end,
+    onBlur: end,
+  };
+}
+
+function same(one, other) {
+  return String(one ?? "") === String(other ?? "");
 }
 
 /** A search box; "/" leads to it. */
 export function Search({ value = "", onChange, label = "Search", hint = label }) {
   const box = useRef(null);
-  const [text, type, tell] = useTyped(value, onChange);
+  const draft = useDraft(value, onChange, { pause: true });
   useKeys([["/", label, () => box.current?.select()]]);
-  const onKeyDown = (event) => {
-    if (event.key === "Enter") tell(text);
-  };
   return html`
     <label class="field search">
       <span class="unseen">${label}</span>
@@ -47,12 +73,10 @@ export function Search({ value = "", onChange, label = "Search", hint = label })
         ref=${box}
         type="search"
         class="input"
-        value=${text}
         placeholder=${hint}
         spellcheck=${false}
         autocomplete="off"
-        onInput=${(event) => type(event.target.value)}
-        onKeyDown=${onKeyDown}
+        ...${draft}
       />
       <kbd aria-hidden="true">/</kbd>
     </label>
@@ -77,23 +101,17 @@ export function Choice({ value, options, onChange, label, shown = true }) {
 
 /** A number, or null where the field is empty; it is told on Enter and when the field is left. */
 export function NumberField({ value, onChange, label, low, step = 1, hint = "" }) {
-  const tell = (event) => {
-    const text = event.target.value.trim();
-    const next = text === "" ? null : Number(text);
-    if (next === null || Number.isFinite(next)) onChange(next);
+  const read = (text) => {
+    if (text.trim() === "") return null;
+    const next = Number(text);
+    const fits = Number.isFinite(next) && (low === undefined || next >= low) && (step !== 1 || Number.isInteger(next));
+    return fits ? next : undefined;
   };
+  const draft = useDraft(value, onChange, { read });
   return html`
     <label class="field">
       <span class="field-label">${label}</span>
-      <input
-        type="number"
-        class="input number-input"
-        value=${value ?? ""}
-        min=${low}
-        step=${step}
-        placeholder=${hint}
-        onChange=${tell}
-      />
+      <input type="number" class="input number-input" min=${low} step=${step} placeholder=${hint} ...${draft} />
     </label>
   `;
 }

@@ -3,7 +3,7 @@ import { go, of } from "../../lib/address.js";
 import { useApi } from "../../lib/api.js";
 import { count, number, visible } from "../../lib/format.js";
 import { html } from "../../lib/view.js";
-import { Choice, Search, useTyped } from "../../parts/fields.js";
+import { Choice, Search, useDraft } from "../../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { Line, Pager, Reading, TOTAL } from "./fields.js";
@@ -50,12 +50,12 @@ export function Prompts({ run, query }) {
 /** The prompts that have these words in a column. */
 function ColumnFilter({ columns, column, value, onChange }) {
   const chosen = column || columns[0];
-  const [text, type] = useTyped(value, (val) => onChange({ col: val ? chosen : null, val }));
+  const draft = useDraft(value, (val) => onChange({ col: val ? chosen : null, val }), { pause: true });
   return html`
-    <${Choice} label="Column" value=${chosen} options=${columns.map((name) => [name, visible(name)])} onChange=${(col) => onChange({ col, val: value })} />
+    <${Choice} label="Column" value=${chosen} options=${columns.map((name) => [name, visible(name)])} onChange=${(col) => onChange({ col, val: draft.value })} />
     <label class="field">
       <span class="unseen">Words in the column</span>
-      <input class="input column-words" type="text" value=${text} placeholder="has …" spellcheck=${false} autocomplete="off" onInput=${(event) => type(event.target.value)} />
+      <input class="input column-words" type="text" placeholder="has …" spellcheck=${false} autocomplete="off" ...${draft} />
     </label>
   `;
 }
