@@ -10,13 +10,17 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 from builtin_rewards.judge.conversation import Turns
 from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
 from builtin_rewards.judge.formats import Format
+from builtin_rewards.judge.llm import criteria_of
 from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.model import Question, cost_metrics, open_bill
 from builtin_rewards.judge.prompted import PromptedFunction
+from builtin_rewards.judge.rubric import Criterion, Rubric
 from rewardkit import CoercionError, RewardError, Score
 
+Criteria: TypeAlias = Sequence[Criterion | str] | None
 K = TypeVar("K")
 T = TypeVar("T")
+F = TypeVar("F", bound="GroupFunction")
 Read: TypeAlias = Callable[[K, Reply, Format], T]
 
 
@@ -33,6 +37,7 @@ class GroupFunction(PromptedFunction):
     """The function of a judge that scores the completions of a prompt by each other."""
 
     field: ClassVar[str]  # a field of its templates that shows completions
+    rubric: Rubric | None = None  # what answers are compared by; the column's takes its place
     rounds = 8  # a large group's questions wait for each other
 
     async def __call__(self, **columns: Any) -> list[Score | RewardError]:
@@ -77,7 +82,18 @@ class GroupFunction(PromptedFunction):
             if reason is None:
                 competitors[index] = turns
         values = {} if missing else self.columns.values(columns)
+        rubric = columns[self.columns.rubric] if self.columns.rubric else self.rubric
+        if rubric is not None:
+            values["criteria"] = rubric.prompt_fields(with_weights=True)["criteria"]
         return results, Group(prompt, list(competitors.values()), values), list(competitors)
+
+    def compared_by(self: F, criteria: Criteria, column: str | None, scale: tuple[int, int] | None = None) -> F:
+        """Return the same function with criteria, or a row's rubric; JudgeSetupError for wrong ones."""
+        if criteria is None and column is None and "criteria" not in self.template.uses:
+            return self
+        chosen = criteria_of(criteria, column, self.template)
+        rubric = Rubric(chosen, scale or ((1, 5) if column is None else (0, 1)))
+        return replace(self, rubric=rubric, columns=replace(self.columns, rubric=column, like=rubric))
 
     def empty_answers(self, group: Group) -> dict[Turns, str]:
         """Return the answers without content, each with the reason."""

@@ -7,12 +7,12 @@ import random
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Never, TypeAlias, Unpack
+from typing import TypeAlias, Unpack
 
 from builtin_rewards.judge.conversation import Turns
 from builtin_rewards.judge.errors import JudgeError
 from builtin_rewards.judge.formats import Format
-from builtin_rewards.judge.group import Group, GroupFunction
+from builtin_rewards.judge.group import Criteria, Group, GroupFunction
 from builtin_rewards.judge.llm import REASON_CHARS
 from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.model import Question
@@ -72,8 +72,7 @@ class ListwiseFunction(GroupFunction):
 
     def _question(self, group: Group, part: Part, repeat: int) -> Question:
         rubric = self._rubric(part)
-        fields = Rubric(self.template.criteria or rubric.criteria, self.scale).prompt_fields()
-        group = group._replace(values={**group.values, **fields})
+        group = group._replace(values={"scale": rubric.prompt_fields()["scale"], **group.values})
         answers = dict(zip(rubric.names, part, strict=True))
         return replace(self.question(group, answers, rubric.json_schema(self.reason_chars)), index=repeat)
 
@@ -127,10 +126,13 @@ class ListwiseJudge(PromptedReward):
     the standard deviation of its grades from 0 to 1; ``prefiltered`` if it was not shown; an even share of the costs.
 
     Args:
+        criteria: What answers are graded by, each a :class:`Criterion` or a text; the judge sees their weights.
+        criteria_column: The dataset column with the criteria of a row, as for :class:`LLMJudge`.
         repeats: How often a group is asked about, 1 to 8.
         most: How many completions one question shows, 2 to 90; by default the window of RankGPT (arXiv 2304.09542).
         scale: Lowest and highest grade, whole numbers; OpenAI's schemas take 1,000 grades of all answers together.
-        template: ``"ranking"``, or a :class:`Template` with ``{answers}``, ``{scale}``, or also ``{criteria}``.
+        template: ``"ranking"``, with criteria ``"ranking_by_criteria"``, or a :class:`Template` with ``{answers}``,
+            ``{scale}``, or also ``{criteria}``.
         settings: As for :class:`LLMJudge`; ``max_tokens`` is 4096, for all answers of a question.
 
     Raises:
@@ -142,7 +144,9 @@ class ListwiseJudge(PromptedReward):
     def __init__(
         self,
         model: str,
-        *more: Never,
+        criteria: Criteria = None,
+        *,
+        criteria_column: str | None = None,
         repeats: int = 2,
         most: int = 20,
         scale: tuple[int, int] = (0, 10),
@@ -150,7 +154,9 @@ class ListwiseJudge(PromptedReward):
     ) -> None:
         check({"repeats": repeats, "most": most})
         settings.setdefault("max_tokens", 4096)
-        shared = function_fields(ListwiseJudge, model, settings, "ranking", "ranking", more)
+        default = "ranking" if criteria is None and criteria_column is None else "ranking_by_criteria"
+        shared = function_fields(ListwiseJudge, model, settings, "ranking", default)
         listing = ListwiseFunction(**shared, repeats=repeats, most=most, scale=Rubric(["grade"], scale).scale)
+        listing = listing.compared_by(criteria, criteria_column, listing.scale)
         groups = 1 + math.ceil(question_limit(listing.model) / repeats)  # with more, large ones would time out
         super().__init__(listing, replace(judging_options(listing, settings.get("default")), concurrency=groups))

@@ -232,7 +232,7 @@ class LLMJudge(PromptedReward):
         default = "rubric" if settings.get("reference") is None else "correctness"
         default_scale = (1, 5) if criteria_column is None else (0, 1)  # a row's are met or not, as in HealthBench
         shared = function_fields(LLMJudge, model, settings, "judge", default)
-        criteria = _criteria(criteria, criteria_column, shared["template"])
+        criteria = criteria_of(criteria, criteria_column, shared["template"])
         rubric = Rubric(criteria, default_scale if scale is None else scale, not_applicable=not_applicable, cap=cap)
         if likelihoods and not 0 <= rubric.scale.low < rubric.scale.high <= 9:
             raise JudgeSetupError(
@@ -255,7 +255,7 @@ class LLMJudge(PromptedReward):
         return Cascade(self, cheap, margin=margin, keeps=keeps, name=name)
 
 
-def _criteria(
+def criteria_of(
     criteria: Sequence[Criterion | str] | None, column: str | None, template: Template
 ) -> Sequence[Criterion | str]:
     """Return the criteria; for a column, whose rows have their own, a stand-in."""

@@ -12,11 +12,11 @@ import math
 import statistics
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Never, TypeAlias, Unpack
+from typing import NamedTuple, TypeAlias, Unpack
 
 from builtin_rewards.judge.conversation import Turns
 from builtin_rewards.judge.errors import JudgeError, JudgeUnavailableError
-from builtin_rewards.judge.group import Group, GroupFunction
+from builtin_rewards.judge.group import Criteria, Group, GroupFunction
 from builtin_rewards.judge.model import Question
 from builtin_rewards.judge.prompted import PromptedReward, function_fields, judging_options, question_limit
 from builtin_rewards.judge.rubric import preference_schema
@@ -194,11 +194,14 @@ class PairwiseJudge(PromptedReward):
     its matches that turned with the order, ``matches`` and ``matches_lost``, and an even share of the group's costs.
 
     Args:
+        criteria: What answers are compared by, each a :class:`Criterion` or a text; the judge sees their weights.
+        criteria_column: The dataset column with the criteria of a row, as for :class:`LLMJudge`.
         order: ``"both"``, where a verdict that turns with the order is a tie, or ``"first"`` to ask once, in an order
             that is spread evenly over the group.
         score: ``"strength"``, the chance to win against the others by Bradley-Terry strengths; ``"win_rate"``, the
             share of matches won, ties half; ``"rank"``, from 0 for the last to 1 for the first.
-        template: ``"preference"``, or a :class:`Template` with ``{first}`` and ``{second}``.
+        template: ``"preference"``, with criteria ``"preference_by_criteria"``, or a :class:`Template` with ``{first}``
+            and ``{second}``, or also ``{criteria}``.
         settings: As for :class:`LLMJudge`; ``deadline_s`` is that of one question, from its turn on.
 
     Raises:
@@ -208,11 +211,19 @@ class PairwiseJudge(PromptedReward):
     kind = Kind.GROUP
 
     def __init__(
-        self, model: str, *more: Never, order: str = "both", score: str = "strength", **settings: Unpack[JudgeSettings]
+        self,
+        model: str,
+        criteria: Criteria = None,
+        *,
+        criteria_column: str | None = None,
+        order: str = "both",
+        score: str = "strength",
+        **settings: Unpack[JudgeSettings],
     ) -> None:
         check({"order": order, "score": score})
-        shared = function_fields(PairwiseJudge, model, settings, "preference", "preference", more)
-        comparing = PairwiseFunction(**shared, order=order, score=score)
+        default = "preference" if criteria is None and criteria_column is None else "preference_by_criteria"
+        shared = function_fields(PairwiseJudge, model, settings, "preference", default)
+        comparing = PairwiseFunction(**shared, order=order, score=score).compared_by(criteria, criteria_column)
         pairs = question_limit(comparing.model) / (2 if order == "both" else 1)
         groups = 1 + math.ceil(pairs / _PAIRS_A_GROUP)  # one more: the others' last questions leave turns unused
         options = replace(judging_options(comparing, settings.get("default")), concurrency=groups)

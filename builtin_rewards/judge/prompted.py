@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Never, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from builtin_rewards.judge.column_coercion import PASSAGES, rubric_annotation
 from builtin_rewards.judge.conversation import Image, Turn, Turns, last_text, tools_turn, turns_of
@@ -303,14 +303,14 @@ def judging_options(judging: PromptedFunction, default: float | None) -> RewardO
 
 
 def function_fields(
-    kind: type[PromptedReward], model: str, settings: JudgeSettings, name: str, default: str, more: Sequence[Never] = ()
+    kind: type[PromptedReward], model: str, settings: JudgeSettings, name: str, default: str
 ) -> dict[str, Any]:
     """Return the fields of a :class:`PromptedFunction`, with this name and template by default.
 
-    Raises JudgeSetupError for a wrong setting and for ``more``, arguments by position, which are another judge's.
+    Raises JudgeSetupError for a wrong setting.
     """
     judges = [*PromptedReward.__subclasses__(), *JudgeReward.__subclasses__()]
-    check_names([*settings, *(["criteria"] if more else [])], kind, judges)
+    check_names(settings, kind, judges)
     own, template = builtin_template(default), settings.get("template")
     if not isinstance(template, Template):
         template = own if template is None else builtin_template(template)

@@ -152,14 +152,16 @@ class Rubric:
             raise JudgeReplyError(f"criterion {name!r}: grade {grade!r} is not a number from {low} to {high}", fault)
         return (grade - low) / (high - low)
 
-    def prompt_fields(self) -> dict[str, str]:
-        """Return the fields ``criteria`` and ``scale`` of a template. Weights are not shown to the judge."""
+    def prompt_fields(self, with_weights: bool = False) -> dict[str, str]:
+        """Return the fields ``criteria`` and ``scale`` of a template; a judge that weighs criteria sees weights."""
         low, high = self.scale
         or_none = ", or null where a criterion does not apply" if self.not_applicable else ""
         scale = f"whole numbers from {low} (not met at all) to {high} (met in full){or_none}"
         lines: list[str] = []
         for criterion in self.criteria:
-            lines.append(f"- {criterion.name}: {criterion.description}")
+            notes = [f"weight {criterion.weight:g}"] * (criterion.weight != 1) + ["a must"] * criterion.must
+            weight = f" ({', '.join(notes)})" if with_weights and notes else ""
+            lines.append(f"- {criterion.name}: {criterion.description}{weight}")
             lines += [f"  - grade {grade}: {text}" for grade, text in criterion.anchors.items()]
         return {"criteria": "\n".join(lines), "scale": scale}
 

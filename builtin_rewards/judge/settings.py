@@ -23,7 +23,6 @@ _ADVICE = {  # what is meant by a setting's name in a client library or in anoth
     **dict.fromkeys(("timeout", "timeout_s"), "the deadline of a judgement is deadline_s"),
     "n": "several samples of a judgement are samples",
     "max_retries": "tries are set by retry=RetryPolicy(attempts=...)",
-    "criteria": "put what counts into the text of a Template of your own, or use an LLMJudge",
 }
 # Arguments of a client library's call that are no parameters of a request: they would be sent, and may be a key.
 _NO_PARAMETERS = frozenset({"api_key", "extra_headers", "extra_query"})

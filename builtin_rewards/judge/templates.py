@@ -45,7 +45,7 @@ _ALL_TURNS = (
     'Conversation:\n{conversation}\n\nThe answer to grade is what the assistant says and does where it says "to grade".'
 )
 
-_TEMPLATES = (
+_BUILT_INS = (
     _grading(
         "correctness",
         "You grade whether an answer to a question agrees with the reference answer.",
@@ -107,6 +107,15 @@ _TEMPLATES = (
         "For each answer, by its name, give first a short reason, then the grade.",
     ),
 )
+
+
+def _by_criteria(template: Template) -> Template:
+    rule = "Judge by the criteria alone, by their weights; what has a negative weight counts against an answer."
+    user = f"Criteria:\n{{criteria}}\n\n{template.user} {rule}"
+    return Template(f"{template.name}_by_criteria", "1", template.system, user)
+
+
+_TEMPLATES = (*_BUILT_INS, *map(_by_criteria, _BUILT_INS[-2:]))
 _BY_NAME = {template.name: template for template in _TEMPLATES}
 
 

@@ -26,7 +26,7 @@ from builtin_rewards.judge import (
     RetryPolicy,
     Template,
 )
-from rewardkit import Cause, Outcome, RewardError, Rollout, Runtime, Score, Status
+from rewardkit import Cause, CoercionError, Outcome, RewardError, Rollout, Runtime, Score, Status
 from rewardkit.testing import Asked, FakeJudge
 
 FENCED = re.compile(r"<(answer-\d+)-([0-9a-f]{12})>\n(.*?)\n</\1-\2>", re.DOTALL)
@@ -417,7 +417,15 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "max_chars": ({"max_chars": 0}, "max_chars=0"),
     "a PairwiseJudge's": ({"order": "both"}, "ListwiseJudge has no setting 'order'; PairwiseJudge has"),
     "an LLMJudge's": ({"samples": 3}, "ListwiseJudge has no setting 'samples'; LLMJudge has"),
-    "criteria": ({"criteria": ["a"]}, "no setting 'criteria'; put what counts into the text of a Template"),
+    "criteria of two kinds": ({"criteria": ["a"], "criteria_column": "rubric"}, "give one of them"),
+    "criteria without a place": (
+        {"criteria": ["a"], "template": "ranking"},
+        "template 'ranking' has no {criteria}; put {criteria} into the user message",
+    ),
+    "a place without criteria": ({"template": "ranking_by_criteria"}, "has no criteria of its own; give"),
+    "no criteria": ({"criteria": []}, "a judge grades at least one"),
+    "criteria_column": ({"criteria_column": "prompt"}, "column 'prompt' for criteria"),
+    "together": ({"together": 2}, "ListwiseJudge has no setting 'together'; LLMJudge has"),
     "model": ({"model": ""}, "model='': expected the model's name"),
 }
 
@@ -429,11 +437,37 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], words
         ListwiseJudge(**{"model": "m", "client": FakeJudge("x"), **settings})
 
 
+CRITERIA = [
+    Criterion("right", "It is right.", 2),
+    Criterion("rude", "It is rude.", -1),
+    Criterion("safe", "Safe.", 1, True),
+]
+LINES = "- right: It is right. (weight 2)\n- rude: It is rude. (weight -1)\n- safe: Safe. (a must)\n"
+ROW = [{"text": "It is right.", "points": 2, "name": "right"}, {"text": "It is rude.", "weight": -1, "name": "rude"}]
+ROW += [{"text": "Safe.", "kind": "must", "name": "safe"}]
+
+
 @pytest.mark.parametrize("kind", [ListwiseJudge, PairwiseJudge])
-def test_criteria_by_place_are_refused_with_the_fix(kind: Any) -> None:
-    """As those by name are; a call with one completion says what it lacks."""
-    with pytest.raises(JudgeSetupError, match="no setting 'criteria'; put what counts into the text of a Template"):
-        kind("m", ["a"])
+@pytest.mark.parametrize(
+    "prompt", ["Why?", [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "?"}]]
+)
+def test_a_group_is_compared_by_criteria(kind: Any, prompt: Any) -> None:
+    """One's own or a row's, with their weights; a row without any is skipped."""
+    row = {"prompt": prompt, "completions": answers(1, 2)}
+    own, by_row = kind("m", CRITERIA, client=FakeJudge("x")), kind("m", criteria_column="rubric", client=FakeJudge("x"))
+    rendered = own.render(**row)
+    assert rendered == by_row.render(**row, rubric=json.dumps(ROW)) == by_row.render(**row, rubric=ROW)
+    assert [True] * len(rendered) == [LINES in m["content"] or m["role"] == "system" for m in rendered]
+    assert all("by their weights" in m["content"] for m in rendered if m["role"] == "user")
+    assert LINES not in kind("m", client=FakeJudge("x")).render(**row)[-1]["content"]
+    skipped = by_row(**row, rubric=None)
+    assert ["the row has nothing in column 'rubric'"] * 2 == [score.reason for score in skipped]
+    with pytest.raises(CoercionError, match="column 'rubric'"):
+        by_row(**row, rubric="Names a dose.")
+
+
+@pytest.mark.parametrize("kind", [ListwiseJudge, PairwiseJudge])
+def test_a_call_with_one_completion_says_what_it_lacks(kind: Any) -> None:
     with pytest.raises(TypeError, match=r"\(\) lacks 'completions'; it takes prompt, completions, tools"):
         kind("m", client=FakeJudge("x"))(prompt="p", completion="4")
 

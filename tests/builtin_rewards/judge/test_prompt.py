@@ -23,6 +23,7 @@ PLAIN = Template("plain", "1", "", "{prompt}\n{completion}")
 BUILTINS = (
     *("correctness", "answer_first", "rubric", "helpfulness", "faithfulness", "safety"),
     *("yes_no", "yes_no_reference", "preference", "ranking"),
+    *("preference_by_criteria", "ranking_by_criteria"),
 )
 FENCE = re.compile(r"<(/?)([\w-]+)-([0-9a-f]{12})>")
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
@@ -216,7 +217,7 @@ def test_builtin_templates_fill(name: str) -> None:
     template = builtin_template(name)
     assert template == pickle.loads(pickle.dumps(template))
     kinds = {"preference": "a PairwiseJudge", "ranking": "a ListwiseJudge"}
-    assert kinds.get(name, "an LLMJudge") == template.judge
+    assert kinds.get(name.removesuffix("_by_criteria"), "an LLMJudge") == template.judge
     criteria = template.criteria or (Criterion("correct", "Is it right? {completion}"),)
     data = dict.fromkeys(("prompt", "completion", "reference", "source", "first", "second", "answer-1"), "DATA")
     system, user = template.fill({**data, **Rubric(criteria).prompt_fields()})
