@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from builtin_rewards.judge.conversation import from_json
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.prompt import near_names
 from builtin_rewards.judge.rubric import MOST_CRITERIA, Criterion, Rubric
+from builtin_rewards.reading.public_rubrics import sign_doubt, task_leaves
 from rewardkit.extending import Coercer, ColumnValueError, TextOrder, build_coercer, shorten
 
 _KEYS = {  # what a criterion's keys mean; of several for one thing the first counts, the last three are ignored
@@ -18,10 +17,7 @@ _KEYS = {  # what a criterion's keys mean; of several for one thing the first co
     **dict.fromkeys(("weight", "points"), "weight"),
     **{key: key for key in ("kind", "must", "name", "anchors", "id", "title", "tags")},
 }
-_MOST_TASKS, _DEEPEST = 1_000, 20  # leaves and levels of a task tree: some times what PaperBench's have
-# Words with which a criterion of Rubrics as Rewards says that the answer leaves something out, or makes a mistake.
-_LEAVES_OUT = re.compile(r"(?i)(?:pitfall criteria:\s*)?(?:\w+\s+){0,4}(?:does not|doesn't|never|avoids?|refrains)\b")
-_PITFALL = re.compile(r"(?i)pitfall\b|(?:\w+\s+){0,3}(?:fails? to|omits?|neglects?)\b")
+_MOST_TASKS = 1_000  # leaves of a tree of tasks: some times what PaperBench's have
 _MOST_CHARS = 4000  # characters that one criterion may have, white space folded
 _text = build_coercer(str | None)
 
@@ -58,13 +54,9 @@ def rubric_annotation(like: Rubric) -> Any:
 
 def _doubt(rubric: Rubric | None) -> str | None:
     """Return which criterion's weight may have the wrong sign; ``None`` if no sign is in doubt."""
-    for criterion in () if rubric is None else rubric.criteria:
-        text = f"criterion {criterion.name!r} of weight {criterion.weight:g} says {shorten(criterion.description)}"
-        if criterion.weight < 0 and _LEAVES_OUT.match(criterion.description):
-            return f"{text}: an answer that leaves it out loses points; if that is right, turn the sign"
-        if criterion.weight > 0 and _PITFALL.match(criterion.description):
-            return f"{text}: an answer with the mistake gains points; a pitfall has a negative weight"
-    return None
+    criteria = () if rubric is None else rubric.criteria
+    doubts = ((criterion, sign_doubt(criterion.weight, criterion.description)) for criterion in criteria)
+    return next((f"criterion {criterion.name!r} {doubt}" for criterion, doubt in doubts if doubt), None)
 
 
 def row_rubric(value: object, like: Rubric) -> Rubric | None:
@@ -72,37 +64,16 @@ def row_rubric(value: object, like: Rubric) -> Rubric | None:
     entries = from_json(value)
     most = MOST_CRITERIA
     if isinstance(entries, Mapping) and "requirements" in entries:
-        entries, most = [*_leaves(entries)], _MOST_TASKS
+        try:
+            entries, most = task_leaves(entries), _MOST_TASKS
+        except ValueError as error:
+            raise JudgeSetupError(str(error)) from None
     if entries is None or (isinstance(entries, str) and _text(entries) is None):
         return None
     if not isinstance(entries, list | tuple):
         raise JudgeSetupError(f"it is neither a list nor JSON of one, but {type(entries).__name__}")
     criteria = [_criterion(entry, number) for number, entry in enumerate(entries, 1)]
     return Rubric(criteria, like.scale, not_applicable=like.not_applicable, cap=like.cap, most=most)
-
-
-def _leaves(task: object, share: float = 1.0, path: tuple[str, ...] = ()) -> Iterator[dict[str, object]]:
-    """Yield the leaves of PaperBench's tree of tasks as criteria (arXiv 2504.01848, section 3).
-
-    A task's score is the mean of its sub-tasks' scores by their weights, so a leaf weighs the product of its own and
-    its parents' shares. Its text has its parents', without the root's. A weight of 0 leaves a task out.
-    """
-    text = task.get("requirements") if isinstance(task, Mapping) else None
-    if not isinstance(task, Mapping) or not isinstance(text, str) or len(path) > _DEEPEST:
-        expected = f"expected 'requirements', 'weight' and 'sub_tasks', at most {_DEEPEST} levels"
-        raise JudgeSetupError(f"task {shorten(task)} below {' > '.join(path)!r}: {expected}")
-    tasks = task.get("sub_tasks") or []
-    weights: list[Any] = [part.get("weight") if isinstance(part, Mapping) else None for part in tasks]
-    wrong = [weight for weight in weights if not is_number(weight) or weight < 0]
-    if wrong or (tasks and not any(weights)):
-        problem = f"weight={shorten(wrong[0])}" if wrong else "no weight above 0"
-        raise JudgeSetupError(f"sub_tasks of {shorten(text)}: {problem}; expected numbers of 0 or more, not all 0")
-    if not tasks:
-        yield {"text": " > ".join((*path[1:], text)), "weight": share}
-    total = math.fsum(weights)
-    for part, weight in zip(tasks, weights, strict=True):
-        if weight:
-            yield from _leaves(part, share * weight / total, (*path, text))
 
 
 def _criterion(entry: object, number: int) -> Criterion:

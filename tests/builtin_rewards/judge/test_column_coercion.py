@@ -94,7 +94,11 @@ def test_each_row_is_graded_by_its_own_rubric(each: bool) -> None:
 
 
 @pytest.mark.parametrize("together", ["all", "each", 2])
-@pytest.mark.parametrize("rubric", [TREE, json.dumps(TREE)], ids=["object", "text"])
+@pytest.mark.parametrize(
+    "rubric",
+    [TREE, json.dumps(TREE), {**TREE, "sub_tasks": np.array(TREE["sub_tasks"])}],
+    ids=["object", "text", "as Parquet has it"],
+)
 def test_a_tree_of_tasks_is_read_as_its_leaves(rubric: Any, together: Any) -> None:
     """The score is that of the weighted means from the leaves up: (3 * 1 + 2 * (1 * 0 + 4 * 1) / 5) / 5."""
     outcome = outcomes(judge(together=together), {"rubric": rubric})[0]
@@ -229,6 +233,9 @@ BAD = [
     ({"requirements": "A.", "sub_tasks": [{"weight": 1}]}, "expected 'requirements'"),
     ({"requirements": "A.", "sub_tasks": [5]}, "weight=None"),
     ({"requirements": "A.", "sub_tasks": "B."}, "weight=None"),
+    ({"requirements": "A.", "sub_tasks": 5}, "weight=None"),
+    ({"requirements": "A.", "sub_tasks": {"requirements": "B."}}, "weight=None"),
+    ({"requirements": 5}, "expected 'requirements'"),
     ([{"text": "A.", "anchors": {"2": "Good."}}], "anchors has grade 2, and the scale is 0 to 1"),
     ([{"text": "A.", "anchors": "Good."}], "criterion 'c1': anchors='Good.': expected a text for each"),
     ([{"text": "A.", "anchors": {"good": "Good."}}], "expected a text for each"),
