@@ -76,7 +76,7 @@ def _renderings(value: object) -> Iterator[Writing]:
     yield Writing("with escapes", _write(value, text=_escaped))
 
 
-def _changes(value: Any) -> Iterator[tuple[str, Any]]:
+def _changes(value: object) -> Iterator[tuple[str, Any]]:
     """Yield other JSON values near one, each with what is changed in it."""
     if isinstance(value, dict):
         yield from _changes_of_object(value)
