@@ -109,14 +109,17 @@ def hidden_states(base: Any, pack: Pack, inputs: Inputs) -> torch.Tensor:
     """Return the last hidden states of a packed row, shape (1, T, H)."""
     import torch
 
-    options = {"token_type_ids": torch.zeros_like(pack.ids)} if inputs.has_types else {}
+    # Without a mask transformers looks for texts in the positions, and waits for the device to find them.
+    options = {"attention_mask": torch.ones_like(pack.ids), **_no_cache(base)}
+    if inputs.has_types:
+        options["token_type_ids"] = torch.zeros_like(pack.ids)
     with pack.computed():
-        output = base(input_ids=pack.ids, position_ids=pack.positions + inputs.offset, **options, **_no_cache(base))
+        output = base(input_ids=pack.ids, position_ids=pack.positions + inputs.offset, **options)
     states: torch.Tensor = output[0]
     return states
 
 
-def _no_cache(base: Any) -> dict[str, bool]:
+def _no_cache(base: Any) -> dict[str, Any]:
     return {"use_cache": False} if "use_cache" in inspect.signature(base.forward).parameters else {}
 
 

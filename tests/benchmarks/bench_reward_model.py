@@ -2,8 +2,8 @@
 
 ``ours`` computes texts side by side while threads make tokens of later ones; ``sorted 32`` is transformers' own forward
 over batches of 32 texts of like lengths, padded; ``trl`` over batches of 32 in the order of the texts, as TRL scores
-inside a trainer; ``loop`` is one text after the other, of the first 100 texts. Each runs in a process of its own, so
-that its peak memory is its own; the clock starts at the texts, so that tokens count.
+inside a trainer; ``loop`` is one text after the other, of the first 100 texts. On a CPU each runs in a process of its
+own, so that its peak memory is its own; the clock starts at the texts, so that tokens count.
 
     python tests/benchmarks/bench_reward_model.py FOLDER [--texts 1000] [--rounds 3] [--device auto]
 
@@ -71,21 +71,29 @@ def memory_mb(which: str) -> float:
     return int(line.split()[1]) / 1024
 
 
-def measure(way: str, folder: str, count: int, device: str) -> dict[str, float]:
+def loaded(folder: str, device: str) -> Any:
+    """Return a reward model with its weights."""
+    from builtin_rewards.reward_model import RewardModelReward
+
+    reward: Any = RewardModelReward(folder, device=device, text_form="chat")
+    reward.function.scorer()
+    return reward
+
+
+def measure(way: str, reward: Any, count: int) -> dict[str, float]:
     """Return the seconds, the peak of memory and the share of the card's peak of one way."""
     import torch
 
-    from builtin_rewards.reward_model import RewardModelReward, encode_text
+    from builtin_rewards.reward_model import encode_text
+    from builtin_rewards.reward_model.packing import ATTENTION
     from rewardkit import Rollout
 
-    reward: Any = RewardModelReward(folder, device=device, text_form="chat")
-    scorer = reward.function.scorer()
-    member = scorer.members[0]
+    member = reward.function.scorer().members[0]
     count = min(count, LOOP_TEXTS) if way == "loop" else count
     rollouts = [Rollout("Say more.", text) for text in texts(count)]
     model, tokenizer = member.model, member.tokenizer
-    if way != "ours" and member.packs:
-        model.set_attn_implementation("sdpa")
+    if member.packs:
+        model.set_attn_implementation(ATTENTION if way == "ours" else "sdpa")
     on_gpu = model.device.type == "cuda"
 
     def run(rows: list[Any]) -> list[Any]:
@@ -99,7 +107,7 @@ def measure(way: str, folder: str, count: int, device: str) -> dict[str, float]:
     else:
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew: loading the weights has one of its own
     began = time.perf_counter()
-    scores = run(rollouts)
+    scores = run(rollouts)  # all ways end with numbers on the CPU
     seconds = time.perf_counter() - began
     tokens = sum(len(encode_text(tokenizer, one.prompt, one.completion).ids) for one in rollouts)
     found = {"seconds": seconds, "texts": count, "mean": statistics.fmean(scores[:LOOP_TEXTS]), "tokens": tokens}
@@ -146,15 +154,22 @@ def main() -> None:
     parser.add_argument("--way", choices=WAYS)
     given = parser.parse_args()
     if given.way:
-        print(json.dumps(measure(given.way, given.folder, given.texts, given.device)))
+        print(json.dumps(measure(given.way, loaded(given.folder, given.device), given.texts)))
         return
     with tempfile.TemporaryDirectory() as place:
         folder = given.folder
         if given.random or given.headless:
             folder = (random_model if given.random else with_head)(given.folder, place)
         told: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+        import torch
+
+        on_card = given.device != "cpu" and torch.cuda.is_available()
+        reward = loaded(folder, given.device) if on_card else None
         for _ in range(given.rounds):
             for way in WAYS:
+                if reward is not None:
+                    told[way].append(measure(way, reward, given.texts))
+                    continue
                 command = [sys.executable, __file__, folder, "--texts", str(given.texts), "--device", given.device]
                 ran = subprocess.run([*command, "--way", way], capture_output=True, text=True, check=True)
                 told[way].append(json.loads(ran.stdout.splitlines()[-1]))
