@@ -113,7 +113,7 @@ class OwnSession:
 
 
 def error_text(error: BaseException | None) -> str:
-    """Return an error in words; an empty text for what is none, as an exit with 0 or the end of a generator."""
+    """Return an error in words; an empty text for no error, an exit with 0 and the end of a generator."""
     if error is None or isinstance(error, GeneratorExit) or (isinstance(error, SystemExit) and not error.code):
         return ""
     message = " ".join(str(error).split())
