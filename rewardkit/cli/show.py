@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.text import Text
@@ -39,6 +40,7 @@ from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.overview import RewardOverview, overviews
 from rewardkit.record.places import run_path
 from rewardkit.record.run_end import RunEnd, RunState
+from rewardkit.record.selection import Condition, Selection
 from rewardkit.record.values import Completion, StepSummary
 from rewardkit.replay.glance import CANARY, METRICS, head_of, metric_points
 from rewardkit.replay.recorded_run import Run
@@ -52,6 +54,7 @@ _NAME_CHARS = 20
 _SPARK = 20
 _COLUMN_CHARS = 12
 _LEAST_TEXT = 30
+_LISTED = 20  # Completions that a search lists unless told
 
 
 def show_command(
@@ -59,6 +62,10 @@ def show_command(
     step: Annotated[int | None, option("Show this step.", "N", min=0)] = None,
     prompt: Annotated[int | None, option("Show all completions of this prompt through the epochs.", "N", min=0)] = None,
     split: Annotated[str, option("What is shown: train or eval.", "SPLIT")] = "train",
+    grep: Annotated[str | None, option("List completions with a match of this regular expression.", "TEXT")] = None,
+    where: Annotated[list[str] | None, option("List completions that fit; may be repeated.", "judge<0.2")] = None,
+    sort: Annotated[str | None, option("List completions by this, -NAME the highest first.", "NAME")] = None,
+    limit: Annotated[int | None, option("List at most so many completions.", "N", min=1)] = None,
     to: Annotated[Path | None, option("Write the run's report to this file instead.", "FILE", "--html")] = None,
     force: Annotated[bool, option("Replace the file of --html if it is there.", None, "--force")] = False,
     as_json: AsJson = False,
@@ -70,11 +77,16 @@ def show_command(
     its first completion to its last. Off a terminal, text is neither wrapped nor cut. --html writes a report of the run
     to one file that needs neither a server nor the network: graphs, changes, flags, failures, completions.
 
+    --grep, --where and --sort list completions of the whole run. --where takes a number of each (reward, plain_sum,
+    advantage, tokens, step, prompt, id), a reward's own score, status or cause, or a column of the data.
+
     Examples:
 
     [bold]rewardkit show one
     rewardkit show runs/one --step 12
     rewardkit show one --prompt 0 --json
+    rewardkit show one --grep 'or 363' --where 'judge<0.2' --where step=40 --sort=-reward
+    rewardkit show one --where judge=timeout --where level=hard
     rewardkit show one --html report.html[/]
     """
     if step is not None and prompt is not None:
@@ -84,10 +96,19 @@ def show_command(
     for name, value in (("--step", step), ("--prompt", prompt)):
         if to is not None and value is not None:
             raise ConfigError(f"--html and {name}: a report is of the whole run; give one of them")
+    searches = {"--grep": grep, "--where": where or None, "--sort": sort, "--limit": limit}
+    used = [name for name, value in searches.items() if value is not None]
+    if used and (step is not None or prompt is not None or to is not None):
+        raise ConfigError(
+            f"{used[0]}: lists completions of the run; write --where step=N or --where prompt=N for a part"
+        )
     if force and to is None:
         raise ConfigError("--force: replaces the file of --html; name it")
     with Run.open(run_path(run)) as opened:
-        if to is not None:
+        if used:
+            search = Search(split, grep, where or [], sort, limit or _LISTED)
+            _show_matches(opened, search, as_json=as_json)
+        elif to is not None:
             _write_report(opened, to, split, force=force, as_json=as_json)
         elif prompt is not None:
             _show_prompt(opened, prompt, as_json=as_json)
@@ -95,6 +116,42 @@ def show_command(
             _show_step(opened, step, split, as_json=as_json)
         else:
             _show_run(opened, split, as_json=as_json)
+
+
+class Search(NamedTuple):
+    """Which completions are listed, and in which order."""
+
+    split: str
+    grep: str | None
+    where: Sequence[str]
+    sort: str | None
+    limit: int
+
+
+def _show_matches(run: Run, search: Search, *, as_json: bool) -> None:
+    """Print the completions that a search finds, as many as it lists."""
+    conditions = [Condition.of(text) for text in search.where]
+    selection = Selection(run, search.split, conditions, search.sort)
+    rows = list(itertools.islice(selection.completions(search.grep), search.limit))
+    fitting = len(selection.ids)
+
+    def show() -> None:
+        console = screen(ENDLESS)
+        of_all = counted(fitting, "completion")
+        more = f" that fit; those listed have a match of {search.grep!r}" if search.grep is not None else ""
+        count = f"{len(rows):,} of {of_all}{more}"
+        console.say((run.name, "bold"), f": {count}", fit="cut")
+        if rows:
+            console.print()
+            _print_completions(rows, console, when=True)
+
+    result = {
+        "name": run.name,
+        "split": search.split,
+        "fitting": fitting,
+        "completions": [_as_json(row) for row in rows],
+    }
+    finish(result, show, as_json=as_json)
 
 
 def _write_report(run: Run, to: Path, split: str, *, force: bool, as_json: bool) -> None:

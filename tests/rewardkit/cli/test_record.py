@@ -795,3 +795,25 @@ def test_a_name_leads_out_of_the_runs_folder_for_no_command(work: Path, command:
         assert (2, "") == (code, out)
         assert words in " ".join(err.split())
     assert 0 == _run("show", "./secret")[0]
+
+
+def test_completions_of_a_whole_run_are_listed_by_conditions(work: Path) -> None:
+    """By text, number and status, in an order; with a step, a prompt or a report it is a mistake."""
+    listed = _json("show", "one", "--where", "correct=1", "--where", "step>3", "--sort=-step", "--limit", "3")
+    assert [5, 4, 4] == [row["step"] for row in listed["completions"]]
+    assert {1.0} == {row["rewards"]["correct"]["score"] for row in listed["completions"]}
+    assert listed["fitting"] >= 3
+    text = listed["completions"][0]["completion"]
+    assert text in {row["completion"] for row in _json("show", "one", "--grep", re.escape(text))["completions"]}
+    code, out, _ = _run("show", "one", "--where", "correct=1", "--limit", "2")
+    assert (0, f"one: 2 of {_json('show', 'one', '--where', 'correct=1')['fitting']} completions") == (
+        code, out.splitlines()[0],
+    )  # fmt: skip
+    for arguments, message in (
+        (["--grep", "x", "--step", "1"], "--grep: lists completions of the run"),
+        (["--where", "absent=1"], "nothing is called 'absent'"),
+        (["--sort", "absent"], "no number 'absent'"),
+        (["--grep", "("], "not a regular expression"),
+    ):
+        code, _, err = _run("show", "one", *arguments)
+        assert (2, True) == (code, message in " ".join(err.split())), err

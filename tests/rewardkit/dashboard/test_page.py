@@ -34,7 +34,7 @@ def test_the_list_shows_each_run_and_the_token_leaves_the_address(window: Any) -
     assert not browsing.token_in(page.url)
     assert {"one", "two", "broken"} == set(names(page))
     row = page.locator("tr[data-row=one]")
-    expect(row).to_contain_text("ended · step 3")
+    expect(row).to_contain_text("finished · step 3")
     expect(row).to_contain_text("steady")
     expect(row.get_by_role("img", name="steady from")).to_be_visible()
     expect(page.locator("tr[data-row=broken]")).to_contain_text("unreadable")
