@@ -224,7 +224,7 @@ def test_a_completion_of_another_prompt_says_so(window: Any) -> None:
 
 @pytest.mark.full
 def test_a_step_and_a_number_lead_to_completions(window: Any) -> None:
-    """A step's completions stand by prompt, the best first; from one of them the way back leads to the step."""
+    """A step's completions stand by prompt, the best paid first; from one of them the way back leads to the step."""
     page = window.visit(tab("epochs", "step=1"))
     expect(page.get_by_role("heading", name="Step 1")).to_be_visible()
     expect(page.locator(".group-head")).to_have_count(2)
@@ -233,7 +233,7 @@ def test_a_step_and_a_number_lead_to_completions(window: Any) -> None:
     page.keyboard.press("]")
     expect(page.get_by_role("heading", name="Step 2")).to_be_visible()
     first.nth(1).click()
-    expect(pane(page, "right")).to_contain_text("epoch 2 is number 2")
+    expect(pane(page, "right")).to_contain_text("epoch 2 is number 1")  # of number 2 no reward is known
     page.get_by_role("button", name="Step 2").click()
     expect(page.locator(".group-head")).to_have_count(2)
     window.visit(tab("epochs", "id=5"))
