@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
-_FENCED = re.compile(r"<([\w-]+-[0-9a-f]{12})>\n(.*?)\n</\1>", re.DOTALL)  # as Template.fill writes data
+_FENCE = re.compile(r"<(/?)([\w-]{1,80}-[0-9a-f]{12})>")  # as Template.fill writes it around data
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,13 @@ def bare_text(messages: Iterable[Mapping[str, Any]]) -> str:
     Of a filled template it is the data between its marked lines, which no data can hold; its own words are no data.
     """
     text = "\n".join(text for message in messages for text in texts_of(message)[0])
-    data = [match[2] for match in _FENCED.finditer(text)]
+    fences = [(match[2], not match[1], match) for match in _FENCE.finditer(text)]
+    ends = {code: match.start() for code, is_opening, match in fences if not is_opening}
+    data, stop = list[str](), 0
+    for code, is_opening, match in fences:
+        if is_opening and match.start() >= stop and ends.get(code, 0) > match.end():
+            stop = ends[code]
+            data.append(text[match.end() : stop])
     return "".join("".join(data or [text]).split())
 
 

@@ -37,7 +37,13 @@ _MARK = re.compile(  # the marks of thoughts, none of them right behind a backti
     r"|(?P<fence>(?<=^`)``[^\n`]*\n(?>(?!```)[^\n]*\n)*+```[ \t]*$))",
     re.IGNORECASE | re.MULTILINE,
 )
-_THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")  # of messages, by server
+_THOUGHT_FIELDS = (
+    "reasoning_content",
+    "reasoning",
+    "thinking",
+    "reasoning_details",
+    "thinking_blocks",
+)  # of messages, by server
 _BARE_CHANNEL, _BARE_FINAL = "analysis", "assistantfinal"  # the rest of gpt-oss's channels without its special tokens
 
 
