@@ -166,15 +166,16 @@ def lazy_client(client: Any) -> Any:
     return LazyClient(type(client), settings, variable)
 
 
-def _why_no_url(url: Any) -> str | None:
+def _why_no_url(address: object) -> str | None:
     """Return why an address cannot be an API's; it shows the address only if that cannot hold a secret."""
+    url = address if isinstance(address, str) else ""
     try:
-        parts = urlsplit(url if isinstance(url, str) else "")
+        parts = urlsplit(url)
         is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         is_url = False
     if not is_url or re.search(r"[\s\x00-\x1f]", url):
-        hint = f", got {url!r}" if isinstance(url, str) and not re.search(r"[@?#]", url) else ""
+        hint = f", got {url!r}" if isinstance(address, str) and not re.search(r"[@?#]", url) else ""
         return f"base_url: expected an address such as 'http://127.0.0.1:8000/v1'{hint}"
     if parts.username is not None or parts.fragment or set(dict(parse_qsl(parts.query, True))) - {"api-version"}:
         return (

@@ -78,7 +78,7 @@ class _HttpClient(httpx2.AsyncClient):
         self._server = base_url
         super().__init__(transport=self._idle[0], timeout=None)
 
-    async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
+    async def send(self, request: httpx2.Request, **_: object) -> httpx2.Response:
         """Return the whole answer, unpacked; raise JudgeReplyError for one of more than ``MOST_BYTES``."""
         transport = self._idle.pop() if self._idle else self._make_transport()
         try:

@@ -43,8 +43,17 @@ class ErrorRule:
     except_status: int | None = None  # with which the sentences mean something else
 
 
-def _rule(fault: Fault, codes: str, sentences: str, advice: str = "", **more: Any) -> ErrorRule:
-    return ErrorRule(fault, frozenset(codes.split()), re.compile(sentences, re.IGNORECASE), advice, **more)
+def _rule(
+    fault: Fault,
+    codes: str,
+    sentences: str,
+    advice: str = "",
+    *,
+    refuses_key: bool = False,
+    except_status: int | None = None,
+) -> ErrorRule:
+    pattern = re.compile(sentences, re.IGNORECASE)
+    return ErrorRule(fault, frozenset(codes.split()), pattern, advice, refuses_key, except_status)
 
 
 _CONTENT = _rule(

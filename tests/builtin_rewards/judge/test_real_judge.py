@@ -121,7 +121,7 @@ def test_what_the_real_server_rejects_goes_to_the_fallback(
     chain = judge_of(real_judge).fallback(exact_match, name="chain")
     with Runtime([judge_of(real_judge), other, chain], workers=1, max_infrastructure_rate=1) as runtime:
         batch = runtime.score(long)
-    assert Cause.INFRASTRUCTURE is batch["judge"][0].cause
+    assert Cause.EXCEPTION is batch["judge"][0].cause
     assert "context" in (batch["judge"][0].error or "")
     assert "gpt-none" in (batch["other"][0].error or "")
     assert (0.0, 1.0) == (batch["chain"][0].score, batch["chain"][0].metrics["link/exact_match"])
