@@ -29,6 +29,7 @@ _NESTS = ("errors", "details", "metadata", "innererror", "provider_specific_fiel
 _WAIT_KEYS = frozenset({"retrydelay", "retry_delay", "retry_after", "retry_after_seconds", "retry_after_ms"})
 _GENERIC = frozenset({"provider returned error", "error"})  # what a router says in place of its provider's words
 _MOST_PARTS, _MOST_DEPTH, _MOST_CHARS = 60, 8, 6000  # of an error's body, and of a text in it, that are read
+_PROVIDERS_CHARS = 600  # of a text that are the provider's own words; what follows may echo a completion
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ _CONTENT = _rule(
     r"\bmoderation\b|flagged (as|for|by)|usage polic|(unsafe|sensitive|prohibited|harmful) (content|words|information)|"
     r"new_sensitive|\u654f\u611f\u5185\u5bb9|\u654f\u611f\u8bcd",
     _HELP_OF_CONTENT,
+    except_status=404,  # whose words name a model
 )
 _TOO_LARGE = _rule(
     Fault.CONTEXT_LENGTH,
@@ -165,7 +167,8 @@ class ProviderError:
         for rule in ERROR_RULES:
             if not rule.codes.isdisjoint(self.codes):
                 return rule
-            if status != rule.except_status and any(rule.sentences.search(text) for text in self.texts):
+            texts = [] if status == rule.except_status else self.texts
+            if any(rule.sentences.search(text[:_PROVIDERS_CHARS]) for text in texts):
                 return rule
         if status == 403 and any(_FORBIDDEN_CONTENT.search(text) for text in (*self.texts, *self.codes)):
             return _CONTENT

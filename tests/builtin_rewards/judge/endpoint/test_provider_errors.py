@@ -116,6 +116,10 @@ CASES: dict[str, list[Case]] = {
              key=True),
         Case(F.REJECTED, 404, openai("The model `m` does not exist or you do not have access to it.",
              "model_not_found"), "`model_not_found`"),
+        Case(F.REJECTED, 404, openai("The model `omni-moderation-latest` does not exist.", "model_not_found"),
+             "a model named after moderation"),
+        Case(F.REJECTED, 400, openai("messages.1.content: expected text. " + "It is seven. " * 60 + "Invalid API key."
+             " The prompt is too long. Content Exists Risk"), "a completion that is echoed"),
         Case(F.REJECTED, 400, openai("max_tokens is too large: 9999. This model supports at most 4096 completion "
              "tokens, whereas you provided 9999.", "invalid_value", param="max_tokens"), "`max_tokens` is too large"),
         Case(F.SERVER_ERROR, 503, openai("The engine is currently overloaded, please try again later", None,
