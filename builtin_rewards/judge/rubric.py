@@ -194,7 +194,7 @@ def _strict_object(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
-def _check_anchors(name: str, anchors: Any) -> dict[int, str]:
+def _check_anchors(name: str, anchors: object) -> dict[int, str]:
     """Return anchors in the order of their grades; JSON has these as text."""
     result: dict[int, str] = {}
     for grade, text in anchors.items() if isinstance(anchors, Mapping) else [(None, None)]:
