@@ -140,9 +140,9 @@ def can_pack(model: Any) -> bool:
     vocabulary = int(model.get_input_embeddings().num_embeddings)
     draw = np.random.default_rng(0)
     rows = [draw.integers(vocabulary // 2, vocabulary, length) for length in _PROBE_LENGTHS]
-    packs = [Pack.of([row], model.device) for row in rows]
-    inputs = inputs_of(base)
     try:
+        inputs = inputs_of(base)
+        packs = [Pack.of([row], model.device) for row in rows]
         with torch.inference_mode():
             # Alone the mask is all ones, as it is where a text is scored by transformers itself.
             alone = [base(pack.ids, attention_mask=torch.ones_like(pack.ids))[0] for pack in packs]
