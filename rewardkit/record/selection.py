@@ -49,7 +49,7 @@ class Condition(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Condition:
-        """Return the condition in a text such as ``judge<0.2``; RecordError where there is none."""
+        """Return the condition in a text such as ``judge<0.2``; RecordError for another text."""
         match = _CONDITION.fullmatch(text)
         if match is None:
             raise RecordError(f"condition {text!r}: expected a name, a sign and a value, such as judge<0.2")
@@ -69,7 +69,7 @@ class Selection:
             unless given. What has no value stands last.
 
     Raises:
-        RecordError: There is no such name, or the value is none of its kind.
+        RecordError: There is no such name, or the value is of another kind.
     """
 
     def __init__(self, run: RunReader, split: str, conditions: Sequence[Condition], sort: str | None = None) -> None:
