@@ -96,7 +96,7 @@ class JudgeModel:
     budget: Budget | None = None
     prices: Mapping[str, Price] = field(default_factory=dict)
     cache: JudgeCache | None = None
-    client: StandIn | None = None
+    client: StandIn | Callable[..., StandIn] | None = None
     verify: bool = True
     _backend: Backend = field(init=False, repr=False)
     _negotiator: Negotiator = field(init=False, repr=False)
@@ -109,9 +109,11 @@ class JudgeModel:
         if self.budget is not None:
             price = price_of(self.prices, self.model)
             self.budget.check(self.model, {**self.options, "max_tokens": self.max_tokens}, price)
-        object.__setattr__(self, "client", lazy_client(self.client))
-        backend = self.client or Server(self.base_url, self.key_env, self.default_headers, self.default_query)
-        object.__setattr__(self, "_backend", backend)  # last, because a server looks for its key
+        backend = lazy_client(self.client)
+        object.__setattr__(self, "client", backend)
+        if backend is None:  # last, because a server looks for its key
+            backend = Server(self.base_url, self.key_env, self.default_headers, self.default_query)
+        object.__setattr__(self, "_backend", backend)
 
     def set_up(self) -> None:
         """Make the files of cache and budget, and ask the server once for the model. Raises JudgeSetupError."""
@@ -129,7 +131,7 @@ class JudgeModel:
     @property
     def served(self) -> str:
         """The address that decides the replies: also that of a client, which :attr:`where` keeps out of messages."""
-        query = "&".join(map("=".join, getattr(self._backend, "query", ())))
+        query = "&".join(map("=".join, self._backend.query)) if isinstance(self._backend, Server) else ""
         return str(getattr(self._backend, "base_url", self.where)) + (query and f"?{query}")
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypedDict
 
 from builtin_rewards.judge.budget import Budget, Price
@@ -46,7 +46,7 @@ class AskingSettings(TypedDict, total=False):
     budget: Budget | None
     prices: Mapping[str, Price]
     cache: JudgeCache | None
-    client: StandIn | None
+    client: StandIn | Callable[..., StandIn] | None
     verify: bool
 
 
