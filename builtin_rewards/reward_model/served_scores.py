@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -35,6 +36,8 @@ IN_FLIGHT = 32  # Requests under way at once; what comes beyond waits for its tu
 _PROBE_S = 5.0  # Seconds in which a server says which models it has
 _NO_ROUTE = frozenset({404, 405})
 _OF_THE_TEXT = frozenset({400, 413, 422})  # statuses of a request that holds what the server does not take
+_OF_THE_SERVER = re.compile(r"chat[ _-]?template|(does not|doesn't) (support|exist)|unsupported task", re.IGNORECASE)
+"""Words of a refusal that holds for every text: the model has no chat template, or not this route."""
 _FAULTS_OF_TEXT = frozenset({Fault.CONTEXT_LENGTH, Fault.CONTENT_FILTER})
 
 
@@ -182,7 +185,8 @@ class ServedScores:
             try:
                 scores = await self._send(request, facts, len(texts))
             except JudgeError as error:
-                if error.status in _NO_ROUTE and route != routes[-1]:
+                is_missing = error.status in _NO_ROUTE or _OF_THE_SERVER.search(error.message) is not None
+                if is_missing and route != routes[-1]:
                     continue
                 raise self._blamed(error, request, len(texts)) from None
             self._route = route
@@ -221,10 +225,13 @@ class ServedScores:
     def _blamed(self, error: JudgeError, request: ServedRequest, count: int) -> RewardError:
         """Return whose fault a refusal is: the text's where its status says so, else nobody's that can be scored."""
         message = error.message.rpartition("; ")[0] or error.message
-        if error.fault in _FAULTS_OF_TEXT or error.status in _OF_THE_TEXT:
+        is_servers = _OF_THE_SERVER.search(error.message) is not None
+        if not is_servers and (error.fault in _FAULTS_OF_TEXT or error.status in _OF_THE_TEXT):
             return DataError(f"{message} (asked at /{request.path} for {count} {'text' if count == 1 else 'texts'})")
         fix = "check that the server runs, and base_url"
-        if error.status in _NO_ROUTE:
+        if is_servers:
+            fix = "name a route that the model has, give tokenizer= its folder, or set text_form='plain'"
+        elif error.status in _NO_ROUTE:
             fix = "name the server's route, and the model as the server knows it"
         elif error.status in (401, 403):
             fix = f"put the server's key into the environment variable {self._settings.server.key_env}"

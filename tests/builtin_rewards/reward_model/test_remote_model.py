@@ -196,6 +196,13 @@ BAD: dict[str, tuple[Answer, str]] = {
     "HTML of a gateway": (lambda *_: (502, b"<html>Bad gateway</html>"), "HTTP 502"),
     "a redirect": (lambda *_: (302, {}), "it points to http://127.0.0.1:9/elsewhere, not followed"),
     "a wrong key": (lambda *_: (401, {"error": {"message": f"key {KEY} is wrong"}}), "REWARD_MODEL_API_KEY"),
+    "no chat template": (
+        lambda *_: (400, {"error": {"message": "you must provide a chat template", "type": "BadRequestError"}}),
+        "give tokenizer= its folder, or set text_form='plain'",
+    ),
+    "another task": (
+        lambda *_: (400, {"error": {"message": "The model does not support Classification API"}}), "name a route that",
+    ),
     "an unknown model": (lambda *_: (404, {"error": {"message": "no model rm"}}), "HTTP 404"),
 }  # fmt: skip
 
