@@ -13,7 +13,7 @@ from builtin_rewards.judge.errors import JudgeReplyError
 from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.verdict import read_verdict
 
-REPLIES, REPLIES_IN_FULL = 1_500, 30_000
+REPLIES, REPLIES_IN_FULL = 800, 30_000
 _UNCLEAR_GRADES = (
     *("{} or {next}", "{}/10", "~{}", "{}-{next}", "four", "{},{next}", "{}.5", '"{}"', "'{}'", "**{}**", "", "?"),
     *("{} {next}", "{} out of 10", "+{}", "0{}", "{} // or {next}\n", "true", "{} # {next}?\n", "{}e", "({})", "<{}>"),
