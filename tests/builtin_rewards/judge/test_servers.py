@@ -76,9 +76,9 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def judge_of(server: RealServer, model: str = "gpt-4o", **settings: Any) -> LLMJudge:
-    """A judge of one criterion that tries three times."""
-    retry = RetryPolicy(attempts=3, first_wait_s=0.05)
-    return LLMJudge(model, ["correct"], base_url=server.base_url, **{"retry": retry, "deadline_s": 60.0, **settings})
+    """A judge of one criterion that tries three times, and asks no second question about what it cannot read."""
+    asking: dict[str, Any] = {"retry": RetryPolicy(attempts=3, first_wait_s=0.05), "deadline_s": 60.0, "reasks": 0}
+    return LLMJudge(model, ["correct"], base_url=server.base_url, **{**asking, **settings})
 
 
 def fault_of(judge: LLMJudge) -> Fault | None:
