@@ -287,7 +287,7 @@ def test_writers_that_migrate_at_once_do_it_once(tmp_path: Path, monkeypatch: py
 )
 @pytest.mark.parametrize("prompt", [None, 0])
 def test_a_search_by_a_score_finds_no_default(
-    tmp_path: Path, search: dict[str, Any], ids: list[int], prompt: int | None
+    place: Any, search: dict[str, Any], ids: list[int], prompt: int | None
 ) -> None:
     """A default that stands in for a failed call is no score, unless failed calls are searched."""
     outcomes = [
@@ -295,7 +295,7 @@ def test_a_search_by_a_score_finds_no_default(
         Outcome(Status.FAILED, None, cause=Cause.TIMEOUT), Outcome(Status.SKIPPED, None),
     ]  # fmt: skip
     rollouts = [Rollout("p", str(place), {}) for place in range(5)]
-    with Recorder(tmp_path / "one") as recorder:
+    with Recorder(place) as recorder:
         recorder.record(ScoreBatch(rollouts, {"judge": outcomes}, {"judge": 1.0}), step=0)
-    with RunReader(tmp_path / "one") as run:
+    with RunReader(place) as run:
         assert ids == [row.id for row in run.completions(**search, prompt=prompt)]
