@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Unpack
 
@@ -74,7 +74,8 @@ class GradingFunction(PromptedFunction):
         if isinstance(plan, Score):
             return plan
         masses: dict[str, list[float]] = {name: [] for name in plan.rubric.names}
-        reads = [functools.partial(self._read, part, masses) for part in plan.parts]
+        negative = frozenset(criterion.name for criterion in plan.rubric.criteria if criterion.weight < 0)
+        reads = [functools.partial(self._read, part, negative, masses) for part in plan.parts]
         reads *= len(plan.questions) // len(reads)
         with open_bill() as bill:
             verdict = _verdict_of(await self.attempts(plan.questions, reads), plan)
@@ -121,9 +122,11 @@ class GradingFunction(PromptedFunction):
         tokens = _TOKENS_A_CRITERION * criteria
         return tokens if self.grows and tokens > (self.model.max_tokens or tokens) else None
 
-    def _read(self, rubric: Rubric, masses: dict[str, list[float]], reply: Reply, format: Format) -> Verdict:
+    def _read(
+        self, rubric: Rubric, negative: Set[str], masses: dict[str, list[float]], reply: Reply, format: Format
+    ) -> Verdict:
         """Return a reply's verdict, and append the mass of each grade to ``masses``."""
-        verdict, likely = read_verdict(reply, rubric, format), dict[str, float]()
+        verdict, likely = read_verdict(reply, rubric, format, negative), dict[str, float]()
         if self.likelihoods:
             verdict, likely = weigh_grades(reply, verdict, rubric)
         for name in rubric.names:

@@ -35,7 +35,7 @@ def texts_of(message: Mapping[str, Any]) -> tuple[list[str], int]:
 
 
 def bare_text(messages: Iterable[Mapping[str, Any]]) -> str:
-    """Return the text of messages without blanks, in which a quotation is found however it is laid out.
+    """Return the text of messages, in which a quotation is looked for.
 
     Of a filled template it is the data between its marked lines, which no data can hold; its own words are no data.
     """
@@ -47,7 +47,7 @@ def bare_text(messages: Iterable[Mapping[str, Any]]) -> str:
         if is_opening and match.start() >= stop and ends.get(code, 0) > match.end():
             stop = ends[code]
             data.append(text[match.end() : stop])
-    return "".join("".join(data or [text]).split())
+    return "\n".join(data or [text])
 
 
 class Usage(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import html
 import itertools
 import json
 import math
@@ -11,7 +12,7 @@ import re
 import statistics
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -30,6 +31,9 @@ MINIMUM_MASS = 0.5  # the least mass with which a weighted grade replaces the sa
 # A key with its object or its digit. No JSON string holds such a text, because its quotation marks are escaped.
 _KEY = re.compile(r'"([A-Za-z0-9_-]{1,64})"\s*:\s*(?:\{|([0-9])(?=\s*[,}]))')
 _GRADE = re.compile(r"\s*([0-9])(?![^\s,}])")
+_ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|[nrtbf])")
+_WHOLE_NUMBER = re.compile(r"(\d)\.0+(?!\d)")
+_WORD = re.compile(r"[^\W_]+")
 QUOTED = "is quoted from what the judge was shown"  # by which an audit knows such a reply
 _PREVIEW_CHARS = 200
 _MAX_FAULTS = 3
@@ -77,24 +81,27 @@ def _verdict_model(names: tuple[str, ...], scale: Scale, not_applicable: bool, r
     return create_model("Grades", __config__=_Bare.model_config, **fields)
 
 
-def read_verdict(reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHEMA) -> Verdict:
+def read_verdict(
+    reply: Reply, rubric: Rubric, format: Format = Format.JSON_SCHEMA, negative: Set[str] = frozenset()
+) -> Verdict:
     """Return a reply's verdict, an object of :meth:`Rubric.json_schema`; see :func:`formats.object_text`.
 
     Grades are read strictly: ``4.0`` is the whole number 4, as in JSON Schema; ``"4"``, ``true`` and ``4.5`` are not,
     and of two grades neither counts. Reasons are read leniently, see :func:`builtin_rewards.reading.broken_json`.
-    A verdict that is quoted from the question does not count, unless it gives the lowest grades only, so that no
-    completion can keep its own bad grade from being read. JudgeReplyError has the first fault that applies,
-    ``TRUNCATED`` even where the reply is whole by chance.
+    A verdict that is quoted from the question does not count, unless it gives the worst grades only, so that no
+    completion can keep its own bad grade from being read; of the ``negative`` criteria the highest grade is the worst.
+    JudgeReplyError has the first fault that applies, ``TRUNCATED`` even where the reply is whole by chance.
     """
     model = _verdict_model(rubric.names, rubric.scale, rubric.not_applicable, rubric.reasoned)
-    values = read_reply(reply, format, model, lambda value: _is_lowest(value, rubric)).model_dump().values()
+    worst = [rubric.scale.high if name in negative else rubric.scale.low for name in rubric.names]
+
+    def is_worst(value: BaseModel) -> bool:
+        return worst == [part["score"] for part in value.model_dump().values()]
+
+    values = read_reply(reply, format, model, is_worst).model_dump().values()
     parts = dict(zip(rubric.names, values, strict=True))
     grades = {name: part["score"] for name, part in parts.items()}
     return Verdict(grades, {name: part.get("reason", "") for name, part in parts.items()}, rubric.normalised(grades))
-
-
-def _is_lowest(value: BaseModel, rubric: Rubric) -> bool:
-    return all(part["score"] == rubric.scale.low for part in value.model_dump().values())
 
 
 def read_preference(reply: Reply, format: Format = Format.JSON_SCHEMA) -> Preference:
@@ -162,7 +169,7 @@ def read_reply(
             raise _reply_error(fault, problem, reply.refusal or reply.text)
     try:
         value, texts = _read_object(reply.text, format, model)
-        if any(_is_quoted(text, reply.question) for text in texts) and not is_harmless(value):
+        if _is_quoted(value, texts, reply.question) and not is_harmless(value):
             raise ValueError(f"its object {QUOTED}")
         return value
     except ValidationError as error:
@@ -190,13 +197,36 @@ def _read_object(text: str, format: Format, model: type[M]) -> tuple[M, list[str
         raise
 
 
-def _is_quoted(text: str, question: str) -> bool:
-    """Return whether an object's text stands in a question's bare text, whatever its blanks and escapes."""
-    forms = [text]
-    with contextlib.suppress(ValueError):
-        value = read_json(text)
-        forms += [json.dumps(value, ensure_ascii=is_ascii) for is_ascii in (True, False)]
-    return any("".join(form.split()) in question for form in forms)
+def _is_quoted(value: BaseModel, texts: Sequence[str], question: str) -> bool:
+    """Return whether an object stands in a question's data, whatever its blanks, marks, escapes and order of keys."""
+    fields = value.model_dump(mode="json", by_alias=True)
+    parts = {name: part for name, part in fields.items() if isinstance(part, dict)} or {"": fields}
+    if any(key not in question for part in parts.values() for key in part):
+        return False
+    bare = _bare(question)
+    if any(_bare(form) in bare for form in (*texts, json.dumps(fields), json.dumps(fields, ensure_ascii=False))):
+        return True
+    terms = _terms(question)
+    return all(_is_part_quoted(name, part, terms) for name, part in parts.items())
+
+
+def _is_part_quoted(name: str, part: dict[str, object], terms: str) -> bool:
+    """Return whether a grade stands in the words with its reason, which tells a quotation from words by chance."""
+    if not _terms(str(part.get("reason", part.get("reasoning", "")))).strip():
+        return False
+    orders = (part, dict(reversed(part.items())))
+    return any(_terms(json.dumps({name: order}, ensure_ascii=False)) in terms for order in orders)
+
+
+def _bare(text: str) -> str:
+    return "".join(text.replace("\\", "").split())
+
+
+def _terms(text: str) -> str:
+    """Return the words and numbers of a text between blanks, without marks and escapes."""
+    text = _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else " ", html.unescape(text))
+    terms = _WORD.findall(_WHOLE_NUMBER.sub(r"\1", text))
+    return f" {' '.join(terms)} "
 
 
 def _schema_error(error: ValidationError, text: str) -> JudgeReplyError:
