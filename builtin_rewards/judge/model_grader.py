@@ -46,6 +46,7 @@ class ModelGrade:
         self._name = config.get("name") or config["type"]
         self._model = JudgeModel(config["model"], **arguments)
         self._passing = config.get("passing_labels")
+        self._lowest = None if self._passing is not None else config["range"][0]
         self._reply = _reply_model(config)
 
     @property
@@ -81,7 +82,8 @@ class ModelGrade:
         question = Question(tuple(messages), self._reply.model_json_schema(), "grader 1")
         with open_bill() as bill:
             async with turns(self._model.server_key, question_limit(self._model)):
-                read = question.own_reply(functools.partial(read_reply, model=self._reply))
+                reader = functools.partial(read_reply, model=self._reply, is_harmless=self._is_worst)
+                read = question.own_reply(reader)
                 answer = await self._model.attempt(self._name, question, read)
             charge(answer)
         if isinstance(answer.value, JudgeReplyError):
@@ -91,6 +93,11 @@ class ModelGrade:
         if self._passing is None:
             return Score(float(result), reasoning, cost_metrics(bill))
         return Score(float(result in self._passing), f"{result}: {reasoning}", cost_metrics(bill))
+
+    def _is_worst(self, value: BaseModel) -> bool:
+        """Return whether it is the worst grade, which no completion can keep from being read by quoting it."""
+        result = value.model_dump()["result"]
+        return bool(result == self._lowest) if self._passing is None else result not in self._passing
 
 
 class _Graded(BaseModel):

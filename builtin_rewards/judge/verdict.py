@@ -33,7 +33,7 @@ _KEY = re.compile(r'"([A-Za-z0-9_-]{1,64})"\s*:\s*(?:\{|([0-9])(?=\s*[,}]))')
 _GRADE = re.compile(r"\s*([0-9])(?![^\s,}])")
 _ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|[nrtbf])")
 _WHOLE_NUMBER = re.compile(r"(\d)\.0+(?!\d)")
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"-?\d+(?:\.\d+)*|[^\W_]+")
 QUOTED = "is quoted from what the judge was shown"  # by which an audit knows such a reply
 _PREVIEW_CHARS = 200
 _MAX_FAULTS = 3
@@ -219,7 +219,8 @@ def _is_part_quoted(name: str, part: dict[str, object], terms: str) -> bool:
 
 
 def _bare(text: str) -> str:
-    return "".join(text.replace("\\", "").split())
+    text = text.replace("\\", "").replace("'", '"')
+    return "".join(_WHOLE_NUMBER.sub(r"\1", text).split())
 
 
 def _terms(text: str) -> str:
