@@ -188,12 +188,44 @@ def _locate(
 def _apply_template(tokenizer: PreTrainedTokenizerBase, questions: _Messages, answers: _Messages) -> tuple[str, int]:
     """Return the text by the chat template, and the completion's start; raise DataError if the template refuses it."""
     try:
+        questions, answers = _parts_for_template(tokenizer, questions), _parts_for_template(tokenizer, answers)
         text = str(tokenizer.apply_chat_template([*questions, *answers], tokenize=False))
         opening = str(tokenizer.apply_chat_template(questions, tokenize=False, add_generation_prompt=True))
     except Exception as error:  # templates raise what they like
         raise DataError(f"the tokenizer's chat template refuses it: {error}") from error
     pairs = zip(text, opening, strict=False)
     return text, sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _parts_for_template(tokenizer: PreTrainedTokenizerBase, messages: _Messages) -> _Messages:
+    """Return messages with their text in place of its parts, where the chat template would print the list of parts.
+
+    Raises:
+        DataError: A part is no text, and the template reads text alone.
+    """
+    if not any(isinstance(message.get("content"), list) for message in messages) or _reads_parts(tokenizer):
+        return messages
+    for part in (
+        part for message in messages if isinstance(message.get("content"), list) for part in message["content"]
+    ):
+        if not isinstance(part, Mapping) or part.get("type", "text") != "text":
+            kind = part.get("type") if isinstance(part, Mapping) else type(part).__name__
+            raise DataError(f"it reads text alone, and a message has a part of the type {kind!r}")
+    return [
+        {**message, "content": message_text(message)} if isinstance(message.get("content"), list) else message
+        for message in messages
+    ]
+
+
+def _reads_parts(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Return whether the chat template reads the parts of a content; many paste it as if it were text."""
+    parts: Any = [{"type": "text", "text": "a"}]
+    try:
+        return str(parts) not in str(
+            tokenizer.apply_chat_template([{"role": "user", "content": parts}], tokenize=False)
+        )
+    except Exception:  # it joins the list with a text
+        return False
 
 
 def _write_transcript(tokenizer: PreTrainedTokenizerBase, questions: _Messages, answers: _Messages) -> tuple[str, int]:
@@ -226,7 +258,7 @@ def message_text(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, str) or content is None:
         return content or ""
-    return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+    return "".join(str(part.get("text") or "") for part in content if isinstance(part, Mapping))
 
 
 def _tokens(

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import hashlib
 import inspect
+import json
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -85,8 +86,8 @@ class RemoteScoring(RewardFunction, Versioned):
                 return ServedText(row.ids)
             turns = (*messages.questions, *messages.answers)
             sides = ["\n\n".join(map(message_text, side)) for side in (messages.questions, messages.answers)]
-            for text in map(message_text, turns):
-                text.encode()
+            has_sides_alone = self.form == "plain" or self.settings.route == "score"
+            json.dumps(sides if has_sides_alone else turns, ensure_ascii=False, allow_nan=False).encode()
         except DataError:
             raise
         except UnicodeEncodeError as error:

@@ -135,6 +135,10 @@ def _score_of(entry: Any) -> float | InfrastructureError:
         if len(value) != 1:
             return InfrastructureError(f"answered {len(value)} numbers for a text; a reward model's head has one label")
         value = value[0]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    try:
+        score = math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+    except OverflowError:  # JSON bounds no number, and a whole one may have hundreds of digits
+        score = math.inf
+    if not math.isfinite(score):
         return InfrastructureError(f"answered a score that is no finite number: {shortened(repr(value), 60)}")
-    return float(value)
+    return score

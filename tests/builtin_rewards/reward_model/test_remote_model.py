@@ -188,6 +188,9 @@ BAD: dict[str, tuple[Answer, str]] = {
     "no list": (lambda *_: (200, {"message": "hello"}), "answered no scores"),
     "a number": (lambda *_: (200, 7), "answered no scores"),
     "NaN": (changed(lambda data: {"data": [{**entry, "probs": [float("nan")]} for entry in data]}), "number: nan"),
+    "too large a number": (
+        changed(lambda data: {"data": [{**entry, "probs": [10**400]} for entry in data]}), "no finite number: 1000"
+    ),
     "null": (changed(lambda data: {"data": [{**entry, "probs": [None]} for entry in data]}), "no finite number: None"),
     "text": (changed(lambda data: {"data": [{**entry, "probs": ["0.7"]} for entry in data]}), "number: '0.7'"),
     "two labels": (changed(lambda data: {"data": [{**entry, "probs": [0.2, 0.8]} for entry in data]}), "2 numbers"),
@@ -239,6 +242,39 @@ def test_one_nan_is_the_failure_of_its_text(fake: ModelServerFake) -> None:
     first, *rest = RemoteRewardModel(fake.url, text_form="plain").score_batch(ROLLOUTS)
     assert isinstance(first, InfrastructureError)
     assert EXPECTED[1:] == rest
+
+
+def test_one_number_that_no_float_holds_is_the_failure_of_its_text(fake: ModelServerFake) -> None:
+    """A whole number of hundreds of digits is JSON."""
+    fake.answer = changed(lambda data: {"data": [{**data[0], "probs": [-(10**400)]}, *data[1:]]})
+    first, *rest = RemoteRewardModel(fake.url, text_form="plain").score_batch(ROLLOUTS)
+    assert isinstance(first, InfrastructureError)
+    assert EXPECTED[1:] == rest
+
+
+def _called(**function: object) -> Rollout:
+    """Return a completion whose message calls a tool."""
+    calls = [{"type": "function", "function": {"name": "f", "arguments": "{}", **function}}]
+    return Rollout("?", [{"role": "assistant", "content": "fine", "tool_calls": calls}])
+
+
+@pytest.mark.parametrize(
+    ("rollout", "message"),
+    [
+        (_called(arguments='{"a": "\ud83d"}'), "half of a surrogate pair"),
+        (_called(name="\ud83d"), "half of a surrogate pair"),
+        (_called(arguments={"a": {1, 2}}), "cannot be sent: TypeError"),
+        (_called(arguments={"a": float("nan")}), "cannot be sent: ValueError"),
+    ],
+    ids=["arguments", "name", "a set", "NaN"],
+)
+def test_messages_that_are_no_json_fail_alone(rollout: Rollout, message: str, fake: ModelServerFake) -> None:
+    """Before anything is sent of them, as an exception and not as the server's fault."""
+    fake.answer = vllm
+    (error,) = RemoteRewardModel(fake.url, server="vllm", model="rm").score_batch([rollout])
+    assert isinstance(error, DataError)
+    assert message in str(error)
+    assert [] == fake.requests
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])

@@ -164,3 +164,50 @@ def test_a_row_of_another_form_costs_no_other(row: Rollout, message: str, tmp_pa
     results = model_of(tmp_path / "m").score_batch([GOOD[0], row, GOOD[1]])
     assert [float, DataError, float] == [type(result) for result in results]
     assert message in str(results[1])
+
+
+def _in_parts(*parts: object) -> Rollout:
+    return Rollout("is the cat well ?", [{"role": "assistant", "content": [*parts]}])  # type: ignore[list-item]
+
+
+_CAT = {"type": "text", "text": "the cat sat ."}
+_HALF = {"type": "text", "text": "\ud83d"}
+_JOINED = "{% for m in messages %}{{ m['role'] + ' : ' + m['content'] + ' . ' }}{% endfor %}"
+_READ = "{% for m in messages %}{{ m['role'] }} : {% if m['content'] is string %}{{ m['content'] }}{% else %}{% for p in m['content'] %}{{ p['text'] }}{% endfor %}{% endif %} . {% endfor %}"  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("template", "parts"),
+    [
+        (_CHAT, (_CAT,)),
+        (_JOINED, (_CAT,)),
+        (_READ, (_CAT,)),
+        (_CHAT, (_CAT, {"type": "text", "text": None})),
+        (_JOINED, (_CAT, {"type": "text", "text": None})),
+    ],
+    ids=["printed", "joined", "read", "null printed", "null joined"],
+)
+def test_text_in_parts_scores_as_text(template: str, parts: tuple[object, ...], tmp_path: Path) -> None:
+    """Whether the chat template reads parts or pastes contents; the list itself is never scored."""
+    model = model_of(tmp_path / "m")
+    with_template(template)(model._scoring.scorer(), pytest.MonkeyPatch())
+    text, whole = model.score_batch([Rollout("is the cat well ?", "the cat sat ."), _in_parts(*parts)])
+    assert isinstance(text, float)
+    assert text == pytest.approx(whole, abs=1e-6)
+
+
+@pytest.mark.parametrize("template", [_CHAT, _JOINED], ids=["prints", "joins"])
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [(_HALF, "half of a surrogate pair"), ({"type": "image_url", "image_url": {"url": "x"}}, "type 'image_url'")],
+    ids=["half a pair", "an image"],
+)
+def test_a_part_that_is_no_text_fails_where_the_template_reads_none(
+    template: str, part: object, message: str, tmp_path: Path
+) -> None:
+    model = model_of(tmp_path / "m")
+    with_template(template)(model._scoring.scorer(), pytest.MonkeyPatch())
+    score, error = model.score_batch([GOOD[0], _in_parts(_CAT, part)])
+    assert isinstance(score, float)
+    assert isinstance(error, DataError)
+    assert message in str(error)
