@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from builtin_rewards.reading.thoughts import Shows, thought_text, without_thoughts
+from builtin_rewards.reading.thoughts import Shows, field_thought, thought_text, without_thoughts
 from rewardkit import CoercionError
 from rewardkit.extending import ROLES, is_thought, why_no_text
 
@@ -155,7 +155,7 @@ def _turn(message: Mapping[str, Any], of: str, where: str, shows: Shows, inside:
     thoughts = 0
     if shows == "answer" and role == "assistant":
         message, thoughts = without_thoughts(message, inside=inside)
-    content.add_thought(_first_text(message, "reasoning_content", "reasoning", "thinking"))
+    content.add_thought(field_thought(message))
     if is_thought(message):
         content.add_thought(thought_text(message))
         message = {**message, "content": None}

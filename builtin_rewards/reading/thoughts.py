@@ -130,7 +130,7 @@ def without_thoughts(message: Mapping[str, Any], *, inside: bool = False) -> Ans
     ``inside`` says that it begins within a thought; see :func:`leaves_thought_open`.
     """
     fields = {name: value for name, value in message.items() if name not in _THOUGHT_FIELDS}
-    thoughts = sum(len(thought_text({name: message[name]})) for name in message.keys() - fields.keys())
+    thoughts = sum(len(field_thought({name: message[name]})) for name in message.keys() - fields.keys())
     content = message.get("content")
     if is_thought(message):
         return AnswerMessage({**fields, "content": ""}, thoughts + len(thought_text(message)))
@@ -196,6 +196,17 @@ def thought_text(part: Mapping[str, Any]) -> str:
     """Return the text of a thought, a block or a message; empty where it has none, as a redacted one."""
     for name in ("thinking", "reasoning", "reasoning_content", "text", "summary", "content"):
         if isinstance(value := part.get(name), str | list | tuple) and (text := content_text(value)):
+            return text
+    return ""
+
+
+def field_thought(message: Mapping[str, Any]) -> str:
+    """Return the text of the first field of a message that holds a thought, or blocks of one; empty without."""
+    for name in _THOUGHT_FIELDS:
+        value = message.get(name)
+        blocks = value if isinstance(value, list | tuple) else [value]
+        texts = [thought_text(block) if isinstance(block, Mapping) else _text_of(block) for block in blocks]
+        if text := "\n".join(filter(None, texts)):
             return text
     return ""
 

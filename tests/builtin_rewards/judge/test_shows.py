@@ -49,6 +49,8 @@ MESSAGES = {
     "reasoning_content": [_message("Lyon.", reasoning_content=PLEA)],
     "a field reasoning": [_message("Lyon.", reasoning=PLEA)],
     "a field thinking": [_message("Lyon.", thinking=PLEA)],
+    "OpenRouter's details": [_message("Lyon.", reasoning_details=[{"type": "reasoning.text", "text": PLEA}])],
+    "LiteLLM's blocks": [_message("Lyon.", thinking_blocks=[{"type": "thinking", "thinking": PLEA}])],
     "Anthropic's block": [_message([{"type": "thinking", "thinking": PLEA}, {"type": "text", "text": "Lyon."}])],
     "a redacted block": [_message([{"type": "redacted_thinking", "data": PLEA}, {"type": "text", "text": "Lyon."}])],
     "Mistral's blocks": [
@@ -138,7 +140,7 @@ def test_no_plea_in_a_thought_moves_a_score(kind: str, lane: str) -> None:
         assert alone.score == called.value
 
 
-@pytest.mark.parametrize("name", ["a tag", "reasoning_content", "Anthropic's block", "Gemini's part", "a channel"])
+@pytest.mark.parametrize("name", [name for name in COMPLETIONS if name != "a redacted block"])
 def test_who_grades_thoughts_is_shown_all(name: str) -> None:
     for judge in _judges(shows="all").values():
         assert PLEA in "".join(_asked(judge, COMPLETIONS[name]))
