@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from builtin_rewards.reward_model.public_sets import usual_rows
 from rewardkit import DataError, Rollout
-from rewardkit.extending import ROLES, InvalidRows, read_rows, shorten
+from rewardkit.extending import ROLES, InvalidRows, read_rows, shorten, why_no_text
 
 _log = logging.getLogger("rewardkit")
 
@@ -168,6 +168,8 @@ def _check(value: object, where: str, name: str) -> None:
     for message in value:
         if not isinstance(message, Mapping) or message.get("role") not in ROLES:
             _reject(where, name, f"expected messages with a role ({', '.join(ROLES)}), got {shorten(message)}")
+    if problem := why_no_text(value):
+        _reject(where, name, f"has no messages that can be read: {problem}")
 
 
 def _strip_prompt(prompt: Turns, completion: Turns) -> Any:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from builtin_rewards.reward_model import ModelKind, PreferenceRow, preferences_of, read_preferences
 from rewardkit import DataError
-from rewardkit.extending import InvalidRows, read_rows, shorten
+from rewardkit.extending import InvalidRows, read_rows, shorten, why_no_text
 
 _TRUE, _FALSE = frozenset({"true", "1", "yes"}), frozenset({"false", "0", "no"})
 _STEP_LABELS = {True: 1, False: -1}
@@ -325,6 +325,8 @@ def _check_turns(value: Any, where: str, name: str) -> None:
         return
     if not _is_chat(value):
         _refuse(where, name, f"expected text or a list of chat messages, got {shorten(value)}")
+    if problem := why_no_text(value):
+        _refuse(where, name, f"has no messages that can be read: {problem}")
     if not has_text(value):
         _refuse(where, name, "is empty: its messages have no text; leave the row out")
 

@@ -34,6 +34,17 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("bradley_terry", {"chosen": "cut \ud83d"}),
     ("bradley_terry", {"prompt": "cut \ud83d"}),
     ("bradley_terry", {"chosen": [{"role": "assistant", "content": ""}]}),
+    *[
+        (kind, {side: [{"role": role, "content": content}]})
+        for kind, side, role in [
+            ("bradley_terry", "chosen", "assistant"),
+            ("bradley_terry", "prompt", "user"),
+            ("orm", "completion", "assistant"),
+            ("orm", "prompt", "user"),
+            ("plackett_luce", "prompt", "user"),
+        ]
+        for content in (7, {"text": "a"}, True, 1.5)
+    ],
     ("orm", {"correct": 2}),
     ("orm", {"completion": "  "}),
     ("orm", {"completion": "cut \udc00"}),
@@ -95,7 +106,12 @@ def test_a_training_counts_what_it_left_out(tmp_path: Path) -> None:
 
 def test_an_evaluation_counts_what_it_left_out(tmp_path: Path) -> None:
     """Accuracy is that of the rows that are left."""
-    rows = [{"prompt": "q", "chosen": "2", "rejected": "1"}, {"prompt": "q", "chosen": "", "rejected": "1"}]
+    number: dict[str, Any] = {"chosen": [{"role": "assistant", "content": 7}], "rejected": "1"}
+    rows: list[dict[str, Any]] = [
+        {"prompt": "q", "chosen": "2", "rejected": "1"},
+        {"prompt": "q", "chosen": "", "rejected": "1"},
+        {"prompt": "q", **number},
+    ]
     path = tmp_path / "pairs.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows) + "{no json\n")
     (tmp_path / "rw.py").write_text(
@@ -104,11 +120,11 @@ def test_an_evaluation_counts_what_it_left_out(tmp_path: Path) -> None:
     command = ["rm", "eval", f"{tmp_path}/rw.py:number", str(path), "--inline", "--json"]
     refused = CliRunner().invoke(app, command)
     assert refused.exit_code == 2
-    assert "pairs.jsonl:3" in refused.output
+    assert "pairs.jsonl:4" in refused.output
     done = CliRunner().invoke(app, [*command, "--invalid-rows", "drop"])
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
-    assert (2, 1, 1.0) == (report["rows_dropped"], report["overall"]["rows"], report["overall"]["accuracy"]["rate"])
+    assert (3, 1, 1.0) == (report["rows_dropped"], report["overall"]["rows"], report["overall"]["accuracy"]["rate"])
 
 
 def test_a_file_without_a_right_row_is_refused(tmp_path: Path) -> None:
