@@ -95,7 +95,7 @@ class RewardModelConfig(TrainingConfig):
     step_separator: str = Field(default="\n", min_length=1)
     """What separates the steps of a completion that is one text."""
     shows: Shows = "answer"
-    """What is read of what a model wrote: `answer` alone, or `all`, its thoughts too."""
+    """What is read of what a model wrote: `answer` alone, or `all`, its thoughts too, as for steps in a thought."""
     aggregate: Aggregation | None = None
     """How tokens or steps become one score; null is `last` for `orm`, `min` for `prm`."""
     center: Number = Field(default=0.0, ge=0)
