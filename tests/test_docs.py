@@ -1,7 +1,8 @@
 """The documentation: its examples run, its links lead somewhere, and it leaves no name, option or error out.
 
 In a Markdown page a block that begins with ``# name.py`` or ``# name.yaml`` is a file of that name; a Python file is
-imported, and ``# test_name.py`` is run with pytest. A block marked ``output`` is what the Python block before prints.
+imported, and ``# test_name.py`` is run with pytest. A block marked ``output`` is what the Python block before prints,
+which is run for it also where it needs a trainer.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, fields
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,23 +94,27 @@ def _name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-def _runs(block: Block) -> bool:
-    return block.info == "python" and not _NEEDS_THE_EXTRA.search(block.text)
+def _to_run_of(blocks: Sequence[Block]) -> list[tuple[Block, str | None]]:
+    """Return the blocks that are run, each with what it should print: those that say so, and all without trainers."""
+    pairs = [
+        (block, after.text if after is not None and after.info == "output" else None)
+        for block, after in zip_longest(blocks, blocks[1:])
+        if block.info == "python"
+    ]
+    return [(block, output) for block, output in pairs if output is not None or not _NEEDS_THE_EXTRA.search(block.text)]
 
 
 def _to_run(page: Path, folder: Path) -> Iterator[tuple[str, str, str | None]]:
     """Writes the page's files and gives what is to be run: place, source, and what it should print."""
     blocks = _blocks(page)
-    for place, block in enumerate(blocks):
-        name = _FILE.match(block.text)
-        if name is not None and block.info in ("python", "yaml"):
+    for block in blocks:
+        if (name := _FILE.match(block.text)) is not None and block.info in ("python", "yaml"):
             (folder / name[1]).write_text(block.text, encoding="utf-8")
-        if not _runs(block) or (name is not None and name[1].startswith("test_")):
-            continue
-        after = blocks[place + 1] if place + 1 < len(blocks) else None
-        expected = after.text if after is not None and after.info == "output" else None
+    for block, expected in _to_run_of(blocks):
         source = "\n" * (block.line - 1) + block.text
-        if name is not None:
+        if (name := _FILE.match(block.text)) is not None:
+            if name[1].startswith("test_"):
+                continue
             source = f"from {Path(name[1]).stem} import *"
         yield f"{_name(page)}, line {block.line}", source, expected
 
@@ -117,7 +123,7 @@ def _environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)]), "REWARDKIT_CACHE": str(folder)}
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if any(map(_runs, _blocks(page)))], ids=_name)
+@pytest.mark.parametrize("page", [page for page in PAGES if _to_run_of(_blocks(page))], ids=_name)
 def test_the_examples_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:
     """The Python blocks of a page run one after another in one namespace, and print what the page says."""
     blocks = list(_to_run(page, tmp_path))
@@ -148,6 +154,12 @@ def test_the_tests_that_a_page_shows_pass(page: Path, tmp_path: Path) -> None:
         env=_environment(tmp_path),
     )
     assert 0 == done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_an_output_is_never_empty(page: Path) -> None:
+    """An empty one would say nothing, and hold for a block that prints nothing."""
+    assert [] == [block.line for block in _blocks(page) if block.info == "output" and not block.text.strip()]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
