@@ -131,13 +131,15 @@ class JudgeModel:
     @property
     def served(self) -> str:
         """The address that decides the replies: also that of a client, which :attr:`where` keeps out of messages."""
-        query = "&".join(map("=".join, self._backend.query)) if isinstance(self._backend, Server) else ""
-        return str(getattr(self._backend, "base_url", self.where)) + (query and f"?{query}")
+        if isinstance(self._backend, Server | LazyClient):
+            return self._backend.address
+        return str(getattr(self._backend, "base_url", self.where))
 
     @property
     def server_key(self) -> tuple[Hashable, Load, RetryPolicy]:
         """The server and limits; models that have both in common share their requests in flight."""
-        return self._backend if isinstance(self._backend, Server) else id(self._backend), self.load, self.retry
+        is_value = isinstance(self._backend, Server | LazyClient)
+        return self._backend if is_value else id(self._backend), self.load, self.retry
 
     @property
     def identity(self) -> tuple[object, ...]:

@@ -62,6 +62,12 @@ class Server:
         self.key()
 
     @property
+    def address(self) -> str:
+        """All that tells it from other servers: its URL with the query."""
+        query = "&".join(map("=".join, self.query))
+        return self.base_url + (query and f"?{query}")
+
+    @property
     def on_loopback(self) -> bool:
         """Whether it is on this machine, so that it needs no key and is not asked through a proxy."""
         return is_loopback(self.base_url)
@@ -80,12 +86,15 @@ class Server:
         return key or NO_KEY
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class LazyClient:
-    """How a client is made: by a class, a ``functools.partial`` or a function, with settings that hold no key."""
+    """How a client is made: by a class, a ``functools.partial`` or a function, with settings that hold no key.
 
-    make: Callable[..., Any]
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    Those of the same settings are equal, so that judges with one client share its connections and limits.
+    """
+
+    make: Callable[..., Any] = field(hash=False)
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     key_variable: str | None = None  # the environment variable of the ``api_key``, which the settings leave out
 
     @property
@@ -93,12 +102,12 @@ class LazyClient:
         return str(getattr(getattr(self.make, "func", self.make), "__name__", type(self.make).__name__))
 
     @property
-    def base_url(self) -> str:
-        """What tells its server from others: its settings, without those that may be secrets."""
+    def address(self) -> str:
+        """What tells its server from others: its settings, without connections and those that may be secrets."""
         settings = {**getattr(self.make, "keywords", {}), **self.settings}
-        return (
-            f"{self.name} {sorted((name, str(value)) for name, value in settings.items() if not _SECRET.search(name))}"
-        )
+        plain = {name: str(value) for name, value in settings.items() if not _SECRET.search(name)}
+        plain.pop("http_client", None)
+        return f"{self.name} {sorted(plain.items())}"
 
     @property
     def has_own_http(self) -> bool:
@@ -138,32 +147,36 @@ def lazy_client(client: Any) -> Any:
     """Return what makes a client anew where that can be told, else the client itself, which then may not pickle.
 
     It can of a class, a partial and a function, and of a client of openai's whose key is the value of an environment
-    variable, if it has no connections of its own and no header that may be a secret. JudgeSetupError for a partial
-    that holds a key. A client of openai's tries nothing again.
+    variable, if it has no connections of its own, and no header or query that may be a secret. JudgeSetupError for a
+    partial that holds a key. A client of openai's tries nothing again.
     """
     if isinstance(client, LazyClient):
         return client
     if isinstance(client, type | functools.partial) or (callable(client) and not hasattr(client, "chat")):
-        keywords = getattr(client, "keywords", {})
-        parts = (keywords, keywords.get("default_headers") or {}, keywords.get("default_query") or {})
-        for name, value in (item for part in parts for item in part.items()):
-            if isinstance(value, str) and _SECRET.search(name):
-                fix = "let its environment variable have it, or use a function that reads it"
-                raise JudgeSetupError(f"client: {name!r} of the partial would travel with the judge; {fix}")
+        if (name := _secret_of(getattr(client, "keywords", {}))) is not None:
+            fix = "let its environment variable have it, or use a function that reads it"
+            raise JudgeSetupError(f"client: {name!r} of the partial would travel with the judge; {fix}")
         return LazyClient(client)
     headers = getattr(client, "_custom_headers", None)
     if type(client).__module__.partition(".")[0] != "openai" or not isinstance(headers, Mapping):
         return client
-    key = getattr(client, "api_key", None)
-    variable = next((name for name, value in os.environ.items() if key and value == key), None)
-    has_own_http = type(getattr(client, "_client", None)).__name__ != "AsyncHttpxClientWrapper"
-    if variable is None or has_own_http or any(map(_SECRET.search, headers)):
-        return client.with_options(max_retries=0)
     settings = {"base_url": str(client.base_url), "default_headers": dict(headers)}
     settings["default_query"] = dict(client.default_query)
     own = {"organization": "organization", "project": "project", "api_version": "_api_version"}
     settings |= {name: value for name, part in own.items() if (value := getattr(client, part, None)) is not None}
+    key = getattr(client, "api_key", None)
+    variable = next((name for name, value in os.environ.items() if key and value == key), None)
+    has_own_http = type(getattr(client, "_client", None)).__name__ != "AsyncHttpxClientWrapper"
+    if variable is None or has_own_http or _secret_of(settings) is not None:
+        return client.with_options(max_retries=0)
     return LazyClient(type(client), settings, variable)
+
+
+def _secret_of(settings: Mapping[str, Any]) -> str | None:
+    """Return the name of a client's setting, header or query that may be a secret, if any."""
+    parts = (settings, settings.get("default_headers") or {}, settings.get("default_query") or {})
+    items = (item for part in parts for item in part.items())
+    return next((name for name, value in items if isinstance(value, str) and _SECRET.search(name)), None)
 
 
 def _why_no_url(address: object) -> str | None:

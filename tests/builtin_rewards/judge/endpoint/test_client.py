@@ -432,6 +432,44 @@ def test_a_client_whose_key_no_variable_holds_stays_in_its_process(serve: Serve,
         Runtime([judge], workers=1)
 
 
+@pytest.mark.usefixtures("canary")
+@pytest.mark.parametrize("setting", ["default_headers", "default_query"])
+def test_a_client_with_a_secret_beside_its_key_stays_in_its_process(setting: str) -> None:
+    """A header or query that may be a secret neither travels nor stands in what a run records of the judge."""
+    secret: Any = {setting: {"subscription-key": "hidden"}}
+    client = openai.AsyncOpenAI(base_url="http://127.0.0.1:1/v1", **secret)
+    judge = LLMJudge("m", ["good"], client=client)
+    assert "hidden" not in judge.version
+    with pytest.raises(RewardTransportError, match="cannot travel to a worker process"):
+        Runtime([judge], workers=1)
+
+
+@pytest.mark.usefixtures("azure_key")
+@pytest.mark.parametrize("client", CLIENTS)
+def test_judges_with_one_client_share_its_limits(client: str) -> None:
+    """Else two judges of one server would have twice its requests in flight."""
+    one = CLIENTS[client]("http://127.0.0.1:1/v1")
+    models = [LLMJudge(name, ["good"], client=one).model for name in ("m", "n")]
+    other = LLMJudge("m", ["good"], client=CLIENTS[client]("http://127.0.0.1:2/v1")).model
+    assert models[0].server_key == models[1].server_key
+    assert models[0].server_key != other.server_key
+
+
+@pytest.mark.usefixtures("canary")
+def test_connections_are_no_part_of_what_a_client_is() -> None:
+    """Their place in memory would make each run's cache another."""
+
+    def served() -> str:
+        http = openai.DefaultAsyncHttpxClient()
+        made = functools.partial(openai.AsyncOpenAI, base_url="http://127.0.0.1:1/v1", http_client=http)
+        return LLMJudge("m", ["good"], client=made).model.served
+
+    first = served()
+    assert "http://127.0.0.1:1/v1" in first
+    assert "http_client" not in first
+    assert first == served()
+
+
 def test_a_client_that_cannot_be_made_is_told_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """When a runtime is made, by its class and what it lacks."""
     for name in ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"):
