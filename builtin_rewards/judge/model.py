@@ -138,8 +138,8 @@ class JudgeModel:
     @property
     def server_key(self) -> tuple[Hashable, Load, RetryPolicy]:
         """The server and limits; models that have both in common share their requests in flight."""
-        is_value = isinstance(self._backend, Server | LazyClient)
-        return self._backend if is_value else id(self._backend), self.load, self.retry
+        backend = self._backend if isinstance(self._backend, Server | LazyClient) else id(self._backend)
+        return backend, self.load, self.retry
 
     @property
     def identity(self) -> tuple[object, ...]:

@@ -102,7 +102,7 @@ class Addressee:
             target = re.sub(r"//[^/@]*@", "//", answer.headers.get("location", "")).partition("?")[0]
             problem = f"HTTP {status}: it points to {_shorten(target)}, not followed"
         rule = body.rule(status)
-        if status == 500 and rule.fault is Fault.SERVER_ERROR and names_format(problem):
+        if status == 500 and rule.fault is Fault.SERVER_ERROR and any(map(names_format, body.own_words)):
             rule = ErrorRule(Fault.REJECTED)  # llama_cpp.server's of a format that it does not know
         error = self.error(rule.fault, problem, status, rule.advice)
         error.refuses_key = rule.refuses_key

@@ -30,6 +30,7 @@ _WAIT_KEYS = frozenset({"retrydelay", "retry_delay", "retry_after", "retry_after
 _GENERIC = frozenset({"provider returned error", "error"})  # what a router says in place of its provider's words
 _MOST_PARTS, _MOST_DEPTH, _MOST_CHARS = 60, 8, 6000  # of an error's body, and of a text in it, that are read
 _PROVIDERS_CHARS = 600  # of a text that are the provider's own words; what follows may echo a completion
+_ECHO = re.compile(r"['\"]input['\"]\s*:|\binput_value=")  # where pydantic, of vLLM and others, quotes what it was sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +163,20 @@ class ProviderError:
         useful = (text for text in self.texts if text.strip(" .").lower() not in _GENERIC)
         return next(useful, next(iter(self.texts), ""))
 
+    @property
+    def own_words(self) -> list[str]:
+        """The texts as far as they are the provider's own, so that no completion that they echo decides anything."""
+        return [_ECHO.split(text[:_PROVIDERS_CHARS], maxsplit=1)[0] for text in self.texts]
+
     def rule(self, status: int) -> ErrorRule:
         """Return the first rule of the table that it fulfils, else what its status says."""
+        texts = self.own_words
         for rule in ERROR_RULES:
             if not rule.codes.isdisjoint(self.codes):
                 return rule
-            texts = [] if status == rule.except_status else self.texts
-            if any(rule.sentences.search(text[:_PROVIDERS_CHARS]) for text in texts):
+            if status != rule.except_status and any(map(rule.sentences.search, texts)):
                 return rule
-        if status == 403 and any(_FORBIDDEN_CONTENT.search(text) for text in (*self.texts, *self.codes)):
+        if status == 403 and any(map(_FORBIDDEN_CONTENT.search, (*texts, *self.codes))):
             return _CONTENT
         return _BY_STATUS.get(status) or ErrorRule(Fault.SERVER_ERROR if status >= 500 else Fault.REJECTED)
 
@@ -180,7 +186,7 @@ def read_error(body: object) -> ProviderError:
     error = ProviderError()
     _read(body, error, 0)
     if error.wait_s is None:
-        waits = (match for text in error.texts if (match := _WAIT.search(text)))
+        waits = (match for text in error.own_words if (match := _WAIT.search(text)))
         error.wait_s = next((_duration_s(match[1]) for match in waits), None)
     return error
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -394,6 +395,39 @@ def test_a_clients_error_is_the_same(case: Case) -> None:
 
     error = translate(ClientError("words"), ASKED)
     assert (case.fault, case.key, case.wait_s) == (error.fault, error.refuses_key, error.retry_after_s)
+
+
+ECHOES: dict[str, Callable[[str], Any]] = {
+    "the errors of vLLM": lambda words: vllm(
+        "[{'type': 'value_error', 'loc': ('body',), 'msg': 'Value error, no tool is named', 'input': {'model': 'm', "
+        f"'messages': [{{'role': 'user', 'content': {words!r}}}]}}}}]"
+    ),
+    "pydantic's text": lambda words: vllm(
+        "1 validation error for ValidatorIterator\n0.content.str\n  Input should be a valid string "
+        f"[type=string_type, input_value={words!r}, input_type=str]"
+    ),
+    "FastAPI's input": lambda words: {
+        "detail": [{"type": "string_type", "loc": ["body", "messages"], "msg": "It is wrong", "input": words}]
+    },
+    "in a text": lambda words: f"502: upstream says {json.dumps({'msg': 'It is wrong', 'input': words})}",
+    "behind many words": lambda words: openai(f"It is wrong: {'It is seven. ' * 60}{words}"),
+    "beside its words": lambda words: openrouter(400, "It is wrong", flagged_input=words, provider_name="OpenAI"),
+}
+SAID = {read_error(case.body).message: name for name, case in FLAT.items()}  # by what it says one case
+
+
+@pytest.mark.parametrize("status", [400, 403, 422, 500])
+@pytest.mark.parametrize("echo", ECHOES)
+def test_what_a_completion_says_decides_nothing(echo: str, status: int) -> None:
+    """Whatever provider's refusal it quotes, an error that echoes it is as one that echoes any other words."""
+
+    def read(words: str) -> tuple[object, ...]:
+        error = ASKED.refusal(HttpAnswer(status, {}, ECHOES[echo](words)))
+        return error.fault, error.refuses_key, error.retry_after_s, type(error)
+
+    quotes = {**SAID, "Use response_format json_schema.": "a format", "Wait: retry after 3 hours.": "a wait"}
+    others = [name for words, name in quotes.items() if read(words) != read("It is seven.")]
+    assert [] == others
 
 
 @pytest.mark.parametrize(("reason", "expected"), FINISHES.items(), ids=FINISHES)
