@@ -12,7 +12,13 @@ from builtin_rewards.judge.endpoint.foreign import names_format
 from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
 from builtin_rewards.judge.messages import Reply
 from builtin_rewards.reading.broken_json import object_starts
-from builtin_rewards.reading.thoughts import after_thinking, begins_in_thought, ends_in_thought, strip_frame
+from builtin_rewards.reading.thoughts import (
+    after_thinking,
+    answer_start,
+    begins_in_thought,
+    ends_in_thought,
+    strip_frame,
+)
 
 
 class Format(StrEnum):
@@ -40,7 +46,6 @@ _COMPLAINT = re.compile(
 )
 _PARAMETER = re.compile(rf"(?<!\w)({'|'.join(REFUSABLE)})(?!\w)")
 _FENCE_OPENS = re.compile(r"```\w*\Z")
-_THOUGHT_ENDS = "</think>"
 
 
 def response_format(format: Format, schema: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -77,7 +82,7 @@ def object_text(text: str, format: Format, keys: Collection[str] = ()) -> str:
     """Return the part of a reply that must be the JSON object; a ValueError says why it lacks one.
 
     With ``TEXT`` it is the object that ends the reply, perhaps in a fence; with the others it is the whole reply but
-    for a fence and reasoning that ends with ``</think>``. So a verdict quoted before the end does not count. With
+    for a fence and reasoning with an end, such as ``</think>``. So a verdict quoted before the end does not count. With
     ``keys`` it need not be JSON: it is the only object behind the reasoning that begins with one of these keys.
     """
     text = strip_frame(text).strip()
@@ -105,7 +110,9 @@ def _likely_start(text: str, keys: Collection[str]) -> int | None:
     """Return where the one object of a text begins that has one of the keys first; ``None`` for several."""
     if len(text) > LONGEST_OBJECT:
         return None
-    starts = [start for start in object_starts(text, keys) if start > text.rfind(_THOUGHT_ENDS)]
+    starts = object_starts(text, keys)
+    behind = answer_start(text[: max(starts, default=0)])  # the object's own texts may name a mark
+    starts = [start for start in starts if start >= behind]
     return starts[0] if len(starts) == 1 else None
 
 

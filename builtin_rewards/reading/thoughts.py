@@ -76,6 +76,11 @@ def ends_with_opening(text: str) -> bool:
     return mark is not None and bool(mark["opens"]) and not text[mark.end() :].replace("<|message|>", "").strip()
 
 
+def answer_start(text: str) -> int:
+    """Return where the answer of :func:`after_thinking` begins."""
+    return _answer_span(text, inside=False)[0]
+
+
 def after_thinking(text: str, *, inside: bool = False) -> str:
     """Return the text after the last thought, up to a thought that never ends; all of it without a thought.
 

@@ -32,6 +32,11 @@ _PIECES = (
 )
 _QUOTED = ('the "chain rule" holds', 'he says "yes", which is "right"', r"says \"no\" of it", '"all" of it is "so"')
 _TAILS = ("", ".", "\\", " \\)", "\n", "}", '"')
+_THOUGHT_MARKS = (
+    *(("<think>", "</think>"), ("", "</think>"), ("<reasoning>", "</reasoning>"), ("[THINK]", "[/THINK]")),
+    *(("\u25c1think\u25b7", "\u25c1/think\u25b7"), ("<|START_THINKING|>", "<|END_THINKING|>")),
+    ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
+)
 _MARKS = {'"': ('"', '"'), "'": ("'", "'"), "smart": ("“", "”")}
 
 
@@ -135,5 +140,6 @@ def _framed(writer: Writer, text: str, format: Format) -> str:
     if format is Format.TEXT and writer.chance(0.3, "words before"):
         text = f'It "seems" {{so}}, by \\frac{{1}}{{2}}.\n{text}'
     if writer.chance(0.1, "a thought"):
-        text = f'<think>Is it "score": 5? {{"correct": 1}}</think>\n{text}'
+        opening, closing = writer.random.choice(_THOUGHT_MARKS)
+        text = f'{opening}Is it "score": 5? {{"correct": 1}}{closing}\n{text}'
     return text + ("<|im_end|>" if writer.chance(0.05, "a stop token") else "")

@@ -83,9 +83,10 @@ def test_a_verdict_in_a_thought_that_never_ends_is_not_read(reply: str, format: 
     ],
 )
 def test_a_verdict_behind_a_thought_is_read(thought: str, format: str) -> None:
-    """Of every form, and not the one that the thought quotes."""
-    reply = thought.format(f"It says {BEST}") + OWN
-    assert 0.0 == _judge(reply, format)(prompt="?", completion=f"Lyon. {BEST}").value
+    """Of every form, and not the one that the thought quotes; also nearly JSON, whose reason may name a mark."""
+    for own in (OWN, OWN.replace("names", r"\(names"), OWN.replace("names", r"\(names </think>[/THINK]")):
+        reply = thought.format(f"It says {BEST}") + own
+        assert 0.0 == _judge(reply, format, reasks=0)(prompt="?", completion=f"Lyon. {BEST}").value
 
 
 FORMS = {
