@@ -8,15 +8,21 @@ from rewardkit.types import Message, Text
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 """Who may speak in a conversation."""
-_THOUGHT_TYPES = ("thinking", "redacted_thinking", "reasoning", "thought")
+_THOUGHT_TYPES = (  # of Anthropic, Mistral, OpenAI's Responses, LangChain, OpenRouter and the AI SDK
+    *("thinking", "redacted_thinking", "thought", "reasoning", "reasoning_text", "reasoning_content"),
+    *("reasoning.text", "reasoning.summary", "reasoning.encrypted", "redacted-reasoning"),
+)
 
 
-def is_thought(part: Mapping[str, object]) -> bool:
-    """Return whether a message or a block of its content is a thought: by its type, Gemini's mark or gpt-oss's channel.
+def is_thought(part: object) -> bool:
+    """Return whether a message or a block of its content is a thought.
 
-    Types are those of Anthropic, Mistral, LangChain and OpenAI's Responses.
+    It is by its type, by Gemini's mark, by gpt-oss's channel, or as a block of Bedrock's with reasoning alone.
     """
-    return part.get("type") in _THOUGHT_TYPES or part.get("thought") is True or part.get("channel") == "analysis"
+    if not isinstance(part, Mapping):
+        return False
+    is_marked = part.get("thought") is True or part.get("channel") == "analysis"
+    return is_marked or part.get("type") in _THOUGHT_TYPES or [*part] == ["reasoningContent"]
 
 
 def completion_text(completion: Text) -> str:
@@ -61,6 +67,6 @@ def content_text(content: str | Iterable[object] | None) -> str:
         return ""
     if isinstance(content, str):
         return content
-    visible = (block for block in content if not (isinstance(block, Mapping) and is_thought(block)))
+    visible = (block for block in content if not is_thought(block))
     blocks = (block.get("text", "") if isinstance(block, Mapping) else block for block in visible)
     return "".join(block for block in blocks if isinstance(block, str))

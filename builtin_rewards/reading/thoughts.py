@@ -37,13 +37,11 @@ _MARK = re.compile(  # the marks of thoughts, none of them right behind a backti
     r"|(?P<fence>(?<=^`)``[^\n`]*\n(?>(?!```)[^\n]*\n)*+```[ \t]*$))",
     re.IGNORECASE | re.MULTILINE,
 )
-_THOUGHT_FIELDS = (
-    "reasoning_content",
-    "reasoning",
-    "thinking",
-    "reasoning_details",
-    "thinking_blocks",
-)  # of messages, by server
+# Fields of messages that hold thoughts, by server, and those of a thought that hold its text.
+_THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks")
+_TEXT_FIELDS = (
+    *("thinking", "reasoning", "reasoning_content", "text", "summary", "content", "reasoningContent", "reasoningText"),
+)
 _BARE_CHANNEL, _BARE_FINAL = "analysis", "assistantfinal"  # the rest of gpt-oss's channels without its special tokens
 
 
@@ -140,9 +138,8 @@ def without_thoughts(message: Mapping[str, Any], *, inside: bool = False) -> Ans
     if is_thought(message):
         return AnswerMessage({**fields, "content": ""}, thoughts + len(thought_text(message)))
     blocks: list[Any] = [*content] if isinstance(content, list | tuple) else [content]
-    are_thoughts = [isinstance(block, Mapping) and is_thought(block) for block in blocks]
-    hidden = [block for block, is_hidden in zip(blocks, are_thoughts, strict=True) if is_hidden]
-    visible = [block for block, is_hidden in zip(blocks, are_thoughts, strict=True) if not is_hidden]
+    hidden = [block for block in blocks if is_thought(block)]
+    visible = [block for block in blocks if not is_thought(block)]
     text = "".join(_text_of(block) for block in visible)
     start, stop = _answer_span(text, inside)
     in_text = len(strip_frame(text)) - (stop - start)
@@ -199,19 +196,21 @@ def _text_of(block: object) -> str:
 
 def thought_text(part: Mapping[str, Any]) -> str:
     """Return the text of a thought, a block or a message; empty where it has none, as a redacted one."""
-    for name in ("thinking", "reasoning", "reasoning_content", "text", "summary", "content"):
-        if isinstance(value := part.get(name), str | list | tuple) and (text := content_text(value)):
-            return text
-    return ""
+    return _field_text(part, _TEXT_FIELDS)
 
 
 def field_thought(message: Mapping[str, Any]) -> str:
     """Return the text of the first field of a message that holds a thought, or blocks of one; empty without."""
-    for name in _THOUGHT_FIELDS:
-        value = message.get(name)
+    return _field_text(message, _THOUGHT_FIELDS, "\n")
+
+
+def _field_text(part: Mapping[str, Any], fields: Sequence[str], separator: str = "") -> str:
+    """Return the text of the first field that has one, as text, as a block of a thought, or as a list of them."""
+    for name in fields:
+        value = part.get(name)
         blocks = value if isinstance(value, list | tuple) else [value]
         texts = [thought_text(block) if isinstance(block, Mapping) else _text_of(block) for block in blocks]
-        if text := "\n".join(filter(None, texts)):
+        if text := separator.join(filter(None, texts)):
             return text
     return ""
 

@@ -53,6 +53,9 @@ MESSAGES = {
     "LiteLLM's blocks": [_message("Lyon.", thinking_blocks=[{"type": "thinking", "thinking": PLEA}])],
     "Anthropic's block": [_message([{"type": "thinking", "thinking": PLEA}, {"type": "text", "text": "Lyon."}])],
     "a redacted block": [_message([{"type": "redacted_thinking", "data": PLEA}, {"type": "text", "text": "Lyon."}])],
+    "Bedrock's redacted block": [_message([{"reasoningContent": {"redactedContent": PLEA}}, {"text": "Lyon."}])],
+    "the AI SDK's redacted block": [_message([{"type": "redacted-reasoning", "data": PLEA}, {"text": "Lyon."}])],
+    "OpenRouter's encrypted block": [_message([{"type": "reasoning.encrypted", "data": PLEA}, {"text": "Lyon."}])],
     "Mistral's blocks": [
         _message(
             [{"type": "thinking", "thinking": [{"type": "text", "text": PLEA}]}, {"type": "text", "text": "Lyon."}]
@@ -60,6 +63,17 @@ MESSAGES = {
     ],
     "LangChain's block": [_message([{"type": "reasoning", "reasoning": PLEA}, "Lyon."])],
     "a block of reasoning with text": [_message([{"type": "reasoning", "text": PLEA}, {"text": "Lyon."}])],
+    "Bedrock's block": [_message([{"reasoningContent": {"reasoningText": {"text": PLEA}}}, {"text": "Lyon."}])],
+    "LangChain's block of Bedrock": [
+        _message([{"type": "reasoning_content", "reasoning_content": {"text": PLEA, "signature": "s"}}, "Lyon."])
+    ],
+    "OpenAI's item": [
+        _message([{"type": "reasoning", "content": [{"type": "reasoning_text", "text": PLEA}]}, {"text": "Lyon."}])
+    ],
+    "OpenAI's summary": [
+        _message([{"type": "reasoning", "summary": [{"type": "summary_text", "text": PLEA}]}, {"text": "Lyon."}])
+    ],
+    "OpenRouter's block": [_message([{"type": "reasoning.text", "text": PLEA}, {"text": "Lyon."}])],
     "Gemini's part": [_message([{"thought": True, "text": PLEA}, {"text": "Lyon."}])],
     "a tag over two blocks": [_message([{"text": f"<think>{PLEA}"}, {"text": "</think>Lyon."}])],
     "a channel": [_message(PLEA, channel="analysis"), _message("Lyon.", channel="final")],
@@ -140,7 +154,7 @@ def test_no_plea_in_a_thought_moves_a_score(kind: str, lane: str) -> None:
         assert alone.score == called.value
 
 
-@pytest.mark.parametrize("name", [name for name in COMPLETIONS if name != "a redacted block"])
+@pytest.mark.parametrize("name", [name for name in COMPLETIONS if "redacted" not in name and "encrypted" not in name])
 def test_who_grades_thoughts_is_shown_all(name: str) -> None:
     for judge in _judges(shows="all").values():
         assert PLEA in "".join(_asked(judge, COMPLETIONS[name]))
