@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import Annotated, Any
 
 import typer
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -24,7 +25,7 @@ from rewardkit.record.runs_folder import RUNS
 from rewardkit.shown.text import counted, plain, shortened
 
 _DAY_S = 86400.0
-_LEAST = 20  # columns of the screen for the names of the rewards, at the least
+_LEAST = 10  # columns of the screen for the name, the state (with its error) and the rewards, at the least
 
 
 def runs_command(
@@ -92,7 +93,7 @@ def _show(runs: Sequence[dict[str, Any]], folder: RunsPlace) -> None:
         how = f"rewardkit score REWARDS DATA --record {shlex.quote(folder.example)}"
         typer.echo(f"no runs in {folder.label}; a record is made by: {how}")
         return
-    screen(ENDLESS).fitted_table(functools.partial(_table, runs), ["size"], ["completions"])
+    screen(ENDLESS).fitted_table(functools.partial(_table, runs), ["size"], ["completions"], ["began"])
 
 
 def _table(runs: Sequence[dict[str, Any]], left_out: Collection[str]) -> Table:
@@ -100,8 +101,9 @@ def _table(runs: Sequence[dict[str, Any]], left_out: Collection[str]) -> Table:
     head = ["run", "began", "steps", "completions", "reward", "size", "state", "rewards"]
     names = [name for name in head if name not in left_out]
     rows = table(*names, left=1)
-    rewards_column = rows.columns[-1]
-    rewards_column.justify, rewards_column.no_wrap, rewards_column.min_width = "left", False, _LEAST
+    rows.columns[0].min_width = min(_LEAST, max(cell_len(run["name"]) for run in runs))
+    for column in rows.columns[-2:]:
+        column.justify, column.no_wrap, column.min_width = "left", False, _LEAST
     for run in sorted(runs, key=lambda run: -(run["began"] or 0.0)):
         rewards = ", ".join(shortened(name, 40) for name in run["rewards"]) or NONE
         end = RunEnd(RunState(run["state"]), run["state_reason"])

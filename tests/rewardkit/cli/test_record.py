@@ -359,6 +359,30 @@ def test_runs_leaves_columns_out_on_a_narrow_terminal(work: Path, monkeypatch: p
     assert max(map(len, shown)) <= 60
 
 
+@pytest.mark.parametrize("columns", [60, 80, 100, 120])
+@pytest.mark.parametrize("name", ["two", "a-long-name-with-lr-1e-6-and-beta-0.04"])
+def test_an_error_that_ended_a_run_pushes_no_column_off_a_terminal(
+    work: Path, monkeypatch: pytest.MonkeyPatch, name: str, columns: int
+) -> None:
+    """Its name, its error and its rewards are whole, on several lines where they are long."""
+    _record(Path("runs") / name, 1)
+    with contextlib.suppress(ValueError), Recorder(Path("runs") / name, append=True):
+        raise ValueError("out of memory: tried to allocate 2.50 GiB")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    lines = COLOURS.sub("", _run("runs")[1]).splitlines()
+    assert max(map(len, lines)) <= columns
+    cells = dict.fromkeys(("run", "state", "rewards"), "")
+    starts = {column: lines[0].index(column) for column in cells}
+    for line in lines[2 : next(index for index, line in enumerate(lines) if line.startswith("one "))]:
+        for column, start in starts.items():
+            cells[column] += line[start:].split("  ")[0].strip()
+    state = "stopped by ValueError: out of memory: t…"
+    assert {"run": name, "state": state.replace(" ", ""), "rewards": "correct,format"} == {
+        column: cell.replace(" ", "") for column, cell in cells.items()
+    }
+
+
 @pytest.mark.parametrize("arguments", [[], ["--prompt", "0"], ["--step", "3"]])
 def test_off_a_terminal_no_text_is_cut_or_wrapped(work: Path, arguments: list[str]) -> None:
     """A completion is whole and on one line, with its control characters written out."""
