@@ -174,8 +174,8 @@ def _graphs(report: RunReport) -> Markup:
     graphs = [element("div", Markup(chart_svg(chart)), kind="graph") for chart in charts]
     note = (
         "A band is one standard deviation to each side, for a length from the shortest to the longest. A gap is a step"
-        " of which the number is not known; a hollow circle says of one why. A dashed line marks a new version of a"
-        " reward, a triangle a flag."
+        " of which the number is not known; a hollow circle says of one why, and a small full one"
+        " which failed calls a value is without. A dashed line marks a new version of a reward, a triangle a flag."
     )
     return section("graphs", "Graphs", element("div", *graphs, kind="graphs"), note=note)
 

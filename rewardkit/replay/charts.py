@@ -78,8 +78,12 @@ def other_charts(
 
 
 def _gaps(part: Part, graph: str) -> Iterator[Marker]:
-    """Yield a mark for each step at which a graph has no value, or calls failed, with the reason."""
-    return (Marker(step, note, "gap") for step, note in part.notes.get(graph, ()))
+    """Yield a mark with the reason for each step at which a graph has no value, or one without failed calls."""
+    lines = _lines(part, graph)
+    main = lines.get("total") or lines["mean"]
+    empty = {step for step, value in zip(part.steps, main[VALUES], strict=True) if value is None}
+    for step, note in part.notes.get(graph, ()):
+        yield Marker(step, note, "gap" if step in empty else "failures")
 
 
 def _lines(part: Part, graph: str) -> _Lines:

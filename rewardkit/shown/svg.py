@@ -30,6 +30,7 @@ STYLE = (
     ".rk-chart .version{stroke:currentColor;stroke-opacity:.6;stroke-width:1;stroke-dasharray:3 3}"
     ".rk-chart .flag{fill:var(--warn,#c77700);stroke:none}"
     ".rk-chart .gap{fill:transparent;stroke:currentColor;stroke-opacity:.75;stroke-width:1.25}"
+    ".rk-chart .failures{fill:currentColor;fill-opacity:.75}"
     ".rk-chart .dash2{stroke-dasharray:6 3}.rk-chart .dash3{stroke-dasharray:2 3}"
     ".rk-chart .dash4{stroke-dasharray:8 3 2 3}"
 ) + "".join(
@@ -49,7 +50,8 @@ _LABEL_PX = 6.2
 _DOTS = 60
 _DASHES = 4
 _TICKS_Y, _TICKS_X = 3, 4
-_GAP_PX = 7
+_CIRCLE_PX = 7
+_RADII = {"gap": 2.75, "failures": 1.75}  # Of the circles below the axis, by the kind of marker
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,8 @@ class Marker:
         at: The place.
         label: The event, in a few words.
         kind: ``"version"`` is a dashed line with its label, ``"flag"`` a triangle on the axis, ``"gap"`` a hollow
-            circle below it, at a place without a value, with the reason.
+            circle below it, at a place without a value, and ``"failures"`` a small full one, at a place whose value
+            is without failed calls, each with the reason.
         of: The name of what it is about; ``None`` for everything.
     """
 
@@ -316,18 +319,21 @@ def _markers(plot: _Plot, markers: Sequence[Marker]) -> str:
         if marker.kind == "flag":
             path = f"M{plot.across(marker.at) - 4:.1f} {plot.bottom + 1:.1f}h8l-4 -7z"
             parts.append(f'<g>{_hint(f"{marker.label}, at {marker.at:g}")}<path class="flag" d="{path}"/></g>')
-    return "".join([*parts, *_gaps(plot, [marker for marker in inside if marker.kind == "gap"])])
+    for kind in _RADII:
+        parts += _circles(plot, kind, [marker for marker in inside if marker.kind == kind])
+    return "".join(parts)
 
 
-def _gaps(plot: _Plot, gaps: Sequence[Marker]) -> Iterator[str]:
-    """Yield hollow circles below the axis; one circle, whose hint names their span, stands for gaps that overlap."""
-    while gaps:
-        x = plot.across(gaps[0].at)
-        near_gaps = [gap for gap in gaps if plot.across(gap.at) < x + _GAP_PX]
-        gaps = gaps[len(near_gaps) :]
-        label = f"{near_gaps[0].label}, at {near_gaps[0].at:g}"
-        label += f"; {len(near_gaps) - 1} more up to {near_gaps[-1].at:g}" if len(near_gaps) > 1 else ""
-        yield f'<g>{_hint(label)}<circle class="gap" cx="{x:.1f}" cy="{plot.bottom + 5:.1f}" r="2.75"/></g>'
+def _circles(plot: _Plot, kind: str, markers: Sequence[Marker]) -> Iterator[str]:
+    """Yield circles below the axis; one circle, whose hint names their span, stands for those that would overlap."""
+    while markers:
+        x = plot.across(markers[0].at)
+        near = [marker for marker in markers if plot.across(marker.at) < x + _CIRCLE_PX]
+        markers = markers[len(near) :]
+        label = f"{near[0].label}, at {near[0].at:g}"
+        label += f"; {len(near) - 1} more up to {near[-1].at:g}" if len(near) > 1 else ""
+        circle = f'<circle class="{kind}" cx="{x:.1f}" cy="{plot.bottom + 5:.1f}" r="{_RADII[kind]}"/>'
+        yield f"<g>{_hint(label)}{circle}</g>"
 
 
 def _curve(plot: _Plot, chart: Chart, index: int) -> str:

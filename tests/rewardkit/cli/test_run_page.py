@@ -140,6 +140,19 @@ def test_the_graphs_are_well_formed(run: Path) -> None:
     assert [one for one in labels if "<b>odd@2 at 2" in one]
 
 
+@pytest.mark.parametrize(
+    ("texts", "kind", "other"), [(("fail", "good"), "failures", "gap"), (("fail",), "gap", "failures")]
+)
+def test_a_step_without_a_value_is_marked_otherwise_than_one_with_failed_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: tuple[str, ...], kind: str, other: str
+) -> None:
+    """As on the page: a hollow circle where all calls failed, a small full one where some did."""
+    monkeypatch.chdir(tmp_path)
+    _record(Path("runs/one"), steps=2, texts=texts)
+    marks = (f'class="{mark}"' in _page("one", "--html", "report.html", "--force")[1] for mark in (kind, other))
+    assert [True, False] == list(marks)
+
+
 def test_scored_skipped_and_failed_are_told_apart_in_words(run: Path) -> None:
     """A skip and a failure never show as a number."""
     page, text = _page(run, "--html", "report.html")

@@ -59,13 +59,14 @@ def test_a_value_that_is_not_known_is_a_gap() -> None:
     assert "2 not known" in (root.get("aria-label") or "")
 
 
-def test_a_gap_says_why_below_the_axis() -> None:
-    """No value stands there; circles that would lie on each other are one that tells of all."""
-    whys = [Marker(at, "all 8 failed (timeout)", "gap") for at in (10, 50, 51, 52)]
+@pytest.mark.parametrize(("kind", "other"), [("gap", "failures"), ("failures", "gap")])
+def test_a_gap_says_why_below_the_axis(kind: str, other: str) -> None:
+    """No value stands there, or calls failed; circles that would lie on each other are one that tells of all."""
+    whys = [Marker(at, "all 8 failed (timeout)", kind) for at in (10, 50, 51, 52)]
     values = [None if at in (10, 50, 51, 52) else 1.0 * at for at in range(400)]
     root = _parsed(_chart(*values, markers=whys))
-    circles = _classed(root, "gap")
-    assert 2 == len(circles)
+    circles = _classed(root, kind)
+    assert (2, 0) == (len(circles), len(_classed(root, other)))
     lines = "".join(one.get("d", "") for one in _classed(root, "rule"))
     axis = max(float(one) for one in re.findall(r" ([\d.]+)H", lines))
     assert all(float(one.get("cy", 0)) > axis for one in circles)
