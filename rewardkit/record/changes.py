@@ -20,10 +20,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from rewardkit.record.outcomes import object_of
+from rewardkit.record.sessions import running_since
 from rewardkit.record.store import RecordConnection, RecordRow, transaction
 
 SILENT_S = 120.0
@@ -107,11 +107,8 @@ class Trainer:
 
 def born(pid: int) -> str | None:
     """Return when a process of this machine started, in ticks as text; ``None`` where no such process runs."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else fields[19]  # starttime: ticks since the machine booted
+    ticks = running_since(pid)
+    return None if ticks is None else str(ticks)
 
 
 def ask(connection: RecordConnection, reward: str, action: Action, body: Mapping[str, Any]) -> int:

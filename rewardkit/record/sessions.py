@@ -48,7 +48,7 @@ def is_alive(session: Mapping[str, Any]) -> bool:
     is_known = isinstance(process, int) and process > 0
     if is_known and start and here:
         if (start["boot"], start["namespace"]) == (here["boot"], here["namespace"]):
-            return _has_started(process, start["ticks"])
+            return running_since(process) == int(start["ticks"])
         if host == platform.node() and start["boot"] != here["boot"] and session["seen"] < _booted():
             return False  # the machine was booted since
     elif is_known and host == platform.node():
@@ -99,13 +99,13 @@ def _identity(about: Mapping[str, Any]) -> tuple[Any, ...]:
     return about.get("process"), about.get("machine", {}).get("host"), start
 
 
-def _has_started(process: int, ticks: int) -> bool:
-    """Return whether a process runs that started at this very moment after the boot."""
+def running_since(process: int) -> int | None:
+    """Return when a process of this machine started, in ticks since the boot; ``None`` where no such process runs."""
     try:
         state, started = _stat(process)
     except (OSError, ValueError, IndexError):
-        return False
-    return state not in "ZX" and started == ticks  # Z: it has ended, and its parent has not asked
+        return None
+    return None if state in "ZX" else started  # Z: it has ended, and its parent has not asked
 
 
 def _stat(process: int) -> tuple[str, int]:
