@@ -231,7 +231,7 @@ def _print_head(head: Mapping[str, Any], console: Screen) -> None:
 
 
 def _print_scores(rewards: Sequence[RewardOverview], totals: Sequence[tuple[int, float]], console: Screen) -> None:
-    """Print each reward's means, and below them the mean totals where there are several or they differ."""
+    """Print each reward's means, and below them the mean totals, where there are any."""
     console.print()
     rows: list[Cells] = [
         [

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewardkit.errors import RecordError
+from rewardkit.record.batch_rows import LETTERS
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import CompletionTable, Floats, Whole
 from rewardkit.record.values import Completion
@@ -25,7 +26,6 @@ _SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
     "<=": operator.le, ">=": operator.ge, "!=": operator.ne, "==": operator.eq, "=": operator.eq, "<": operator.lt,
     ">": operator.gt,
 }  # fmt: skip
-_LETTERS = {Status.SCORED: "s", Status.SKIPPED: "k", Status.FAILED: "f"}
 _NUMBERS: Mapping[str, Callable[[CompletionTable], Any]] = {
     "reward": lambda table: table.rewards,
     "total": lambda table: table.rewards,
@@ -109,7 +109,7 @@ class Selection:
         kind = next((part for part in (*Status, *Cause) if part == value), None)
         if kind is not None and name in self._table.status:
             column, wanted = (
-                (self._table.status[name], _LETTERS[kind]) if isinstance(kind, Status)
+                (self._table.status[name], LETTERS[kind]) if isinstance(kind, Status)
                 else (self._table.causes[name], kind.value)
             )  # fmt: skip
             if compare not in (operator.eq, operator.ne):

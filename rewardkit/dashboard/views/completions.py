@@ -14,6 +14,7 @@ from rewardkit.dashboard.as_json import attributes, call_fields, output_fields, 
 from rewardkit.dashboard.prompt_index import PromptIndex, value_text
 from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import NotThere, OpenRun
+from rewardkit.record.batch_rows import LETTERS
 from rewardkit.record.table import CompletionTable, Floats, Whole
 from rewardkit.record.values import Completion, RecordedPrompt
 from rewardkit.shown.text import beginning
@@ -29,8 +30,7 @@ MOST_COLUMNS, MOST_OF_PROMPT = 40, 200
 TEXT_CHARS = 20_000  # Characters of a column's value, a reason, an error or an output that stand beside a completion
 SORTS = ("index", "text", "length", "epochs", "completions", "best", "mean", "first_mean", "last_mean", "change")
 ORDERS = ("up", "down")
-_STATUS = {"s": Status.SCORED, "k": Status.SKIPPED, "f": Status.FAILED}
-_LETTERS = {status: letter for letter, status in _STATUS.items()}
+_STATUS = {letter: status for status, letter in LETTERS.items()}
 
 Mask = NDArray[np.bool_]
 
@@ -296,7 +296,7 @@ class _Filter(NamedTuple):
             status = table.status.get(self.reward, np.full(len(table), ""))
             is_bounded = self.low is not None or self.high is not None
             wanted = Status.SCORED if self.status is None and is_bounded else self.status  # a default is no score
-            mask &= status != "" if wanted is None else status == _LETTERS[wanted]
+            mask &= status != "" if wanted is None else status == LETTERS[wanted]
         if self.low is not None:
             mask &= values >= self.low
         if self.high is not None:

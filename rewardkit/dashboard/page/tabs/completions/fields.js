@@ -21,9 +21,9 @@ export function PlainSums({ query }) {
 }
 
 /** The columns of the reward and, where it is asked for, of the plain sum. */
-export function totalColumns(query, more = {}) {
-  const total = { key: "total", title: "Reward", hint: TOTAL, align: "right", render: (row) => html`<b>${number(row.total)}</b>`, ...more };
-  const plain = { key: "plain_sum", title: "Plain sum", hint: PLAIN, align: "right", render: (row) => number(row.plain_sum), ...more };
+export function totalColumns(query) {
+  const total = { key: "total", title: "Reward", hint: TOTAL, align: "right", render: (row) => html`<b>${number(row.total)}</b>` };
+  const plain = { key: "plain_sum", title: "Plain sum", hint: PLAIN, align: "right", render: (row) => number(row.plain_sum) };
   return hasPlain(query) ? [total, plain] : [total];
 }
 
