@@ -131,9 +131,6 @@ class Jury(JudgeReward):
         default: float | None = None,
         name: str = "jury",
     ) -> None:
-        if shows is not None:
-            check({"shows": shows})
-            jurors = [juror.showing(shows) if hasattr(juror, "showing") else juror for juror in jurors]
         members, span = check_members("a jury", jurors)
         if reduce not in tuple(Reduction):
             raise JudgeSetupError(f"reduce={reduce!r}: expected one of {', '.join(Reduction)}")
@@ -144,6 +141,9 @@ class Jury(JudgeReward):
         if not is_number(quorum, whole=True) or not 1 <= quorum <= len(members):
             raise JudgeSetupError(f"quorum={quorum!r}: expected 1 to {len(members)}, the number of jurors")
         bench = JuryFunction(name=name, members=members, reduce=Reduction(reduce), threshold=threshold, quorum=quorum)
+        if shows is not None:
+            check({"shows": shows})
+            bench = bench.showing(shows)
         longest_s = max(juror.options.timeout_s for juror in members)
         span = span if threshold is None else (0.0, 1.0)
         options = judge_options(name, longest_s + MARGIN_S, default, score_range=span, concurrency=_calls(members))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from builtin_rewards.judge.after import Cascade
@@ -39,7 +39,7 @@ class AuditedJudge:
         self.judge = judge
         self.compares = judge.spec.kind is Kind.GROUP  # else each answer alone
         self.models = tuple(dict.fromkeys(function.model.model for function in prompted))
-        self.reference = next((fields["reference"] for fields in columns if "reference" in fields), None)
+        self.reference = next((by_field["reference"] for by_field in columns if "reference" in by_field), None)
         self.requests = sum(map(_requests, prompted))  # of a verdict, as far as settings tell
         self.listing = next((function for function in prompted if isinstance(function, ListwiseFunction)), None)
         self._rubric = next((function.rubric for function in prompted if isinstance(function, GradingFunction)), None)
@@ -71,12 +71,9 @@ class AuditedJudge:
         """Return a judge of the same model that compares two answers at a time, for one that grades lists."""
         function, template = self.listing, builtin_template("preference")
         assert function is not None
-        fields = {
-            name: getattr(function, name)
-            for name in ("name", "model", "shows", "split_special_tokens", "prefilter", "max_chars", "images")
-        }
-        fields |= {"template": template, "columns": columns_for(template, None, None, True)}
-        return self.judge.with_function(PairwiseFunction(**fields, reason_chars=None, order="both", score="strength"))
+        shared = {setting.name: getattr(function, setting.name) for setting in fields(PromptedFunction)}
+        shared |= {"template": template, "columns": columns_for(template, None, None, True), "reason_chars": None}
+        return self.judge.with_function(PairwiseFunction(**shared, order="both", score="strength"))
 
     def in_one_order(self) -> JudgeReward:
         """Return a copy that asks once, in the given order of two answers, if the judge has such a setting."""
