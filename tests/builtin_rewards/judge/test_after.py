@@ -16,8 +16,6 @@ from builtin_rewards.judge import Budget, Cascade, JudgeSetupError, LLMJudge, Pa
 from rewardkit import Cause, Outcome, Reward, Rollout, Runtime, Status, group_reward, reward
 from rewardkit.testing import Asked, FakeJudge
 
-Script = Callable[[Asked], Any]
-
 
 @reward
 def cheap(completion: str) -> float | None:
