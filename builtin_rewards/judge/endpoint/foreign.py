@@ -17,6 +17,7 @@ from builtin_rewards.judge.endpoint.provider_errors import (
     HELP_OF_LENGTH,
     ErrorRule,
     read_error,
+    wait_of,
 )
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
 from builtin_rewards.judge.messages import Reply, Token, Usage
@@ -152,14 +153,11 @@ def translate(raised: Exception, addressee: Addressee) -> JudgeError:
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     """Return the seconds that a server asks to wait, if any; a date (RFC 9110, 10.2.3) counts from ``now``."""
-    header = headers.get("retry-after", "")
-    for text, unit_s in ((headers.get("retry-after-ms", ""), 0.001), (header, 1.0)):
-        with suppress(ValueError):
-            seconds = float(text) * unit_s
-            if not math.isnan(seconds):
-                return seconds if seconds > 0 else None
+    for name in ("retry-after-ms", "retry-after"):
+        if (wait_s := wait_of(name, headers.get(name))) is not None:
+            return wait_s
     with suppress(ValueError, TypeError, OverflowError):
-        seconds = parsedate_to_datetime(header).timestamp() - now
+        seconds = parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - now
         return seconds if seconds > 0 else None
     return None
 

@@ -216,7 +216,7 @@ def _read_mapping(part: Mapping[Any, Any], error: ProviderError, depth: int) -> 
         elif name == "param" and isinstance(value, str):
             error.parameter = error.parameter or value
         elif str(name).lower() in _WAIT_KEYS:
-            error.wait_s = _wait_of(str(name).lower(), value)
+            error.wait_s = wait_of(str(name).lower(), value)
     if isinstance(part.get("loc"), list):  # FastAPI's
         error.texts.append(f"{'.'.join(map(str, part['loc']))}: {part.get('msg', '')}")
         return
@@ -227,18 +227,15 @@ def _read_mapping(part: Mapping[Any, Any], error: ProviderError, depth: int) -> 
             _read(part[name], error, depth + 1)
 
 
-def _wait_of(name: str, value: object) -> float | None:
-    """Return the seconds of a field such as ``retryDelay: "37s"``, if it has any."""
+def wait_of(name: str, value: object) -> float | None:
+    """Return the seconds of a field or header such as ``retryDelay: "37s"``, if it has any."""
     if isinstance(value, Mapping):
         value = value.get("seconds")
-    if isinstance(value, str):
-        with suppress(ValueError):
-            value = float(value)
-    if isinstance(value, str):
-        return _duration_s(value)
-    if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
-        return value / 1000 if name.endswith("_ms") else float(value)
-    return None
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        with suppress(ValueError, OverflowError):
+            seconds = float(value) * (0.001 if name.endswith("ms") else 1.0)
+            return seconds if seconds > 0 else None
+    return _duration_s(value) if isinstance(value, str) else None
 
 
 def _duration_s(text: str) -> float | None:

@@ -145,6 +145,7 @@ HEADERS = {
     "fraction": ({"retry-after": "0.25"}, 0.25),
     "date": ({"retry-after": formatdate(NOW + 30, usegmt=True)}, 30.0),
     "past date": ({"retry-after": formatdate(NOW - 30, usegmt=True)}, None),
+    "with its unit": ({"retry-after": "37s"}, 37.0),
     "milliseconds first": ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
     "zero": ({"retry-after": "0"}, None),
     "negative": ({"retry-after": "-3"}, None),

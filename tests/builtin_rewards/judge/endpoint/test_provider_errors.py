@@ -513,6 +513,25 @@ def test_any_body_is_an_error_of_ours(body: Any, status: int) -> None:
     assert error.retry_after_s is None or error.retry_after_s > 0
 
 
+WAITS: dict[str, tuple[Any, float | None]] = {
+    "a number": ({"retry_after": 3}, 3.0),
+    "a text": ({"retry_after": "3"}, 3.0),
+    "milliseconds": ({"retry_after_ms": 1500}, 1.5),
+    "with its unit": ({"retryDelay": "1.5s"}, 1.5),
+    "in seconds and nanoseconds": ({"retry_delay": {"seconds": 7, "nanos": 0}}, 7.0),
+    "endless": ({"retry_after": 10**400}, None),
+    "true": ({"retry_after": True}, None),
+    "below zero": ({"retry_after": -3}, None),
+    "no number": ({"retry_after": "nan"}, None),
+}
+
+
+@pytest.mark.parametrize(("body", "expected"), WAITS.values(), ids=WAITS)
+def test_a_wait_is_read_from_a_body(body: dict[str, Any], expected: float | None) -> None:
+    """In each form; what is no number of seconds above zero asks nothing."""
+    assert expected == ASKED.refusal(HttpAnswer(429, {}, {"error": {"message": "m", **body}})).retry_after_s
+
+
 def test_deep_and_long_bodies_are_read_to_a_bound() -> None:
     """A thousand nests and a million parts cost nothing."""
     nested: Any = "prompt is too long"
