@@ -16,7 +16,7 @@ from typing import Any
 
 from builtin_rewards.judge.errors import Fault
 
-HELP_OF_KEY = "check the key in the environment variable that key_env names"
+_HELP_OF_KEY = "check the key in the environment variable that key_env names"
 _HELP_OF_CONTENT = "the provider's filter refuses what this question holds; a fallback may judge it"
 HELP_OF_LENGTH = (
     "the question is longer than the model takes: lower max_chars, by which its texts are cut, or max_tokens, "
@@ -112,7 +112,7 @@ _KEY = _rule(
     r"\b(api[ _-]?keys?|authori[sz]ation header|auth credentials|credentials|subscription key|bearer)\b|"
     r"\bapi[ _-]?key\b[^.]{0,40}\b(not valid|invalid|incorrect|not found|expired|missing|leaked|revoked|disabled)|"
     r"\bauthentication\b[^.]{0,20}\b(fail\w*|error)|unauthori[sz]ed|no connected db|\u8eab\u4efd\u9a8c\u8bc1",
-    HELP_OF_KEY,
+    _HELP_OF_KEY,
     refuses_key=True,
 )
 ERROR_RULES = (_CONTENT, _TOO_LARGE, _TOO_LONG, _RATE, _QUOTA, _KEY)  # the first that matches counts
