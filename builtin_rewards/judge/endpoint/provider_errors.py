@@ -83,8 +83,10 @@ _TOO_LONG = _rule(
     r"context[ _-]?(length|window|size|limit)(?!_fallback)|\bn_ctx\b|max_model_len|too large for model|"
     r"range of input length|"
     r"\b(prompt|input|sequence)s?\b[^.]{0,60}\b(too long|too large|too many tokens)|too many (input |prompt )?tokens|"
-    r"\b(prompt|input|tokens?|request)\b[^.]{0,90}\b(exceeds?|exceeded|longer than|larger than|must be <=)"
-    r"[^.]{0,60}\b(limit|maximum|length|tokens?|allowed|\d{3,})|maximum (input|prompt|sequence) length|"
+    r"\b(prompt|input|tokens?)\b[^.]{0,90}\b(exceeds?|exceeded|longer than|larger than|must be <=)"
+    r"(?![^.]{0,60}\b(time\w*|(milli)?seconds?|ms|minutes?)\b)[^.]{0,60}\b(limit|maximum|length|tokens?|allowed|\d{3,})|"
+    r"\brequest\b[^.]{0,90}\b(exceeds?|exceeded|longer than|larger than)\b[^.]{0,60}\b(tokens?|length|characters)\b|"
+    r"maximum (input|prompt|sequence) length|"
     r"prompt \u8d85\u957f|when context the overflows",
     HELP_OF_LENGTH,
     except_status=429,

@@ -397,6 +397,27 @@ def test_a_clients_error_is_the_same(case: Case) -> None:
     assert (case.fault, case.key, case.wait_s) == (error.fault, error.refuses_key, error.retry_after_s)
 
 
+OUTAGES = (
+    "Request timed out.",
+    "The request exceeded the maximum time of 600 seconds",
+    "Request exceeded the time limit: 60000 ms",
+    "Operation exceeded timeout 120000 ms",
+    "Prompt processing exceeded the limit of 600 seconds",
+    "upstream request timeout",
+    "The request queue exceeds its limit of 512",
+    "server busy, please try again. maximum pending requests exceeded",
+    "CUDA out of memory. The request exceeds what is left of 80 GB, the allowed maximum",
+    "The model is overloaded. Please try again later.",
+)
+
+
+@pytest.mark.parametrize("status", [408, 500, 502, 503, 504, 524, 529])
+@pytest.mark.parametrize("message", OUTAGES)
+def test_an_outage_is_no_fault_of_the_question(message: str, status: int) -> None:
+    """What says that time, a queue or memory has come to its limit does not say that the prompt has."""
+    assert F.SERVER_ERROR is ASKED.refusal(HttpAnswer(status, {}, openai(message, None, "server_error"))).fault
+
+
 ECHOES: dict[str, Callable[[str], Any]] = {
     "the errors of vLLM": lambda words: vllm(
         "[{'type': 'value_error', 'loc': ('body',), 'msg': 'Value error, no tool is named', 'input': {'model': 'm', "
