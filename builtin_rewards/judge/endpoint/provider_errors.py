@@ -81,7 +81,7 @@ _TOO_LONG = _rule(
     Fault.CONTEXT_LENGTH,
     "",
     r"context[ _-]?(length|window|size|limit)(?!_fallback)|\bn_ctx\b|max_model_len|too large for model|"
-    r"range of input length|"
+    r"range of input length|\binputs\b[^.]{0,20}\bmust have (less|fewer) than \d+ tokens|"
     r"\b(prompt|input|sequence)s?\b[^.]{0,60}\b(too long|too large|too many tokens)|too many (input |prompt )?tokens|"
     r"\b(prompt|input|tokens?)\b[^.]{0,90}\b(exceeds?|exceeded|longer than|larger than|must be <=)"
     r"(?![^.]{0,60}\b(time\w*|(milli)?seconds?|ms|minutes?)\b)[^.]{0,60}\b(limit|maximum|length|tokens?|allowed|\d{3,})|"

@@ -327,6 +327,8 @@ CASES: dict[str, list[Case]] = {
         Case(F.CONTEXT_LENGTH, 422, {"error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= "
              "4096. Given: 5000 `inputs` tokens and 1024 `max_new_tokens`", "error_type": "validation"},
              "TGI: \"must be <=\""),
+        Case(F.CONTEXT_LENGTH, 422, {"error": "Input validation error: `inputs` must have less than 1024 tokens. "
+             "Given: 1111", "error_type": "validation"}, "\"must have less than\""),
         Case(F.CONTEXT_LENGTH, 413, openai("Request too large for model `m` in organization `o` service tier "
              "`on_demand` on tokens per minute (TPM): Limit 6000, Requested 7000, please reduce your message size and "
              "try again.", "rate_limit_exceeded", "tokens"), "Groq: \"Request too large\""),
