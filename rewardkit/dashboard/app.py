@@ -6,11 +6,9 @@ import asyncio
 import contextlib
 import json
 import logging
-import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 from hmac import compare_digest
-from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -20,22 +18,22 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
+from rewardkit.dashboard.as_json import json_bytes
 from rewardkit.dashboard.guard import Guard, page
 from rewardkit.dashboard.jobs import Jobs
 from rewardkit.dashboard.live import LOOK_S, Live
-from rewardkit.dashboard.panels import PANELS, Action, PageFiles, View
+from rewardkit.dashboard.page_files import PageFiles
+from rewardkit.dashboard.panels import PANELS, VIEWS, Action
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Missing, NotThere, OpenRun, Readers, RunCaches, Unreadable
-from rewardkit.dashboard.views.runs import Listing, overview
+from rewardkit.dashboard.views.runs import Listing
 from rewardkit.dashboard.workers import BusyError, Workers
 from rewardkit.errors import RewardError
 from rewardkit.record.place import RunsPlace
 
-VIEWS: dict[str, View] = {"overview": overview}  # The views of a run by their names, at `GET /api/runs/{run}/{view}`
 ACTIONS: dict[str, Action] = {}
 """The actions on a run by their names, at ``POST /api/runs/{run}/change/{action}`` with the write token."""
 for _panel in PANELS:
-    VIEWS |= {_panel.name: _panel.view, **_panel.views}
     ACTIONS |= _panel.actions
 VIEW_S = 30.0  # Seconds for a view
 ACTION_S = 600.0  # Seconds for an action, which may score completions
@@ -50,7 +48,6 @@ _FAILURES: dict[type[RewardError], tuple[int, dict[str, str]]] = {
     BusyError: (503, {"state": "busy"}),
     RewardError: (400, {}),  # the last one: the others are kinds of it
 }
-_SURROGATES = re.compile("[\ud800-\udfff]")
 _log = logging.getLogger("rewardkit.dashboard")
 
 
@@ -168,32 +165,6 @@ class _Endpoints:
 
 async def _no_file(request: Request, error: Exception) -> Response:
     return HTMLResponse(page(404, ""), 404)
-
-
-def json_bytes(value: object) -> bytes:
-    """Return a value as JSON: numbers that are not finite are ``null``, halves of surrogate pairs become U+FFFD."""
-    try:
-        text = json.dumps(value, allow_nan=False, ensure_ascii=False, default=_plain)
-    except ValueError:
-        finite = json.loads(json.dumps(value, default=_plain), parse_constant=lambda _: None)
-        text = json.dumps(finite, ensure_ascii=False)
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return _SURROGATES.sub("\ufffd", text).encode()
-
-
-def _plain(value: object) -> object:
-    """Return a numpy value, a mapping, a set or a path as JSON can hold it; raise TypeError for another value."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, set | frozenset):
-        return sorted(value)
-    if isinstance(value, Path):
-        return str(value)
-    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def _error(message: str, status: int, **fields: str) -> Response:

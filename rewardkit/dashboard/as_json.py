@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rewardkit.messages import content_text
@@ -11,6 +13,7 @@ from rewardkit.types import Outcome, Text
 
 FIRST_CHARS = 200_000  # Characters of a text that are sent at once; the rest on request
 
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _OF_CALL = ("status", "score", "cause", "attempts", "cached")
 
 Part = dict[str, Any]
@@ -131,3 +134,29 @@ def output_fields(outcome: Outcome) -> dict[str, Any]:
 
 def attributes(value: object, *names: str) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names}
+
+
+def json_bytes(value: object) -> bytes:
+    """Return a value as JSON: numbers that are not finite are ``null``, halves of surrogate pairs become U+FFFD."""
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False, default=_plain)
+    except ValueError:
+        finite = json.loads(json.dumps(value, default=_plain), parse_constant=lambda _: None)
+        text = json.dumps(finite, ensure_ascii=False)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATES.sub("\ufffd", text).encode()
+
+
+def _plain(value: object) -> object:
+    """Return a numpy value, a mapping, a set or a path as JSON can hold it; raise TypeError for another value."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")

@@ -1,27 +1,21 @@
-"""The table of the dashboard's panels, which names the server's addresses and the page's tabs; the page's files."""
+"""The table of the dashboard's panels, which names the server's addresses and the page's tabs."""
 
 from __future__ import annotations
 
 import html
 import json
-import mimetypes
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from starlette.responses import HTMLResponse, Response
-from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
-
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import OpenRun
 from rewardkit.dashboard.views import change, completions, graphs, health, logs
+from rewardkit.dashboard.views.runs import overview
 
 ROOT = Path(__file__).parent / "page"
 View: TypeAlias = Callable[[OpenRun, Query], dict[str, Any]]
 Action: TypeAlias = Callable[[OpenRun, Mapping[str, Any]], dict[str, Any]]
-
-mimetypes.add_type("text/javascript", ".js")  # the system's table may have another type, which browsers do not run
 
 
 class Panel(NamedTuple):
@@ -47,21 +41,10 @@ PANELS = (
 )  # fmt: skip
 """The panels in the order of their tabs; the first one opens with a run."""
 
-
-class PageFiles(StaticFiles):
-    """Serves the page's files; the list of runs and each address of a run are the page itself."""
-
-    def __init__(self) -> None:
-        super().__init__(directory=ROOT)
-        self._index = index_html()
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        is_index = path in (".", "index.html") or path.partition("/")[0] == "runs"
-        response = await super().get_response("index.html" if is_index else path, scope)
-        if is_index:
-            response = HTMLResponse(self._index)
-        response.headers["cache-control"] = "no-cache"  # kept, and asked for each time whether it is still the same
-        return response
+VIEWS: dict[str, View] = {"overview": overview}
+"""The views of a run by their names, at ``GET /api/runs/{run}/{view}``."""
+for _panel in PANELS:
+    VIEWS |= {_panel.name: _panel.view, **_panel.views}
 
 
 def index_html() -> str:
