@@ -148,17 +148,22 @@ def lazy_client(client: Any) -> Any:
 
     It can of a class, a partial and a function, and of a client of openai's whose key is the value of an environment
     variable, if it has no connections of its own, and no header or query that may be a secret. JudgeSetupError for a
-    partial that holds a key. A client of openai's tries nothing again.
+    partial that holds a key, and for a client of openai's that blocks. A client of openai's tries nothing again.
     """
     if isinstance(client, LazyClient):
         return client
+    made = getattr(client, "func", client)
+    kind = made if isinstance(made, type) else type(made)
+    is_openais = kind.__module__.partition(".")[0] == "openai"
+    if is_openais and not kind.__name__.startswith("Async"):
+        raise JudgeSetupError(f"client: {kind.__name__} blocks and cannot be awaited; take Async{kind.__name__}")
     if isinstance(client, type | functools.partial) or (callable(client) and not hasattr(client, "chat")):
         if (name := _secret_of(getattr(client, "keywords", {}))) is not None:
             fix = "let its environment variable have it, or use a function that reads it"
             raise JudgeSetupError(f"client: {name!r} of the partial would travel with the judge; {fix}")
         return LazyClient(client)
     headers = getattr(client, "_custom_headers", None)
-    if type(client).__module__.partition(".")[0] != "openai" or not isinstance(headers, Mapping):
+    if not is_openais or not isinstance(headers, Mapping):
         return client
     settings = {"base_url": str(client.base_url), "default_headers": dict(headers)}
     settings["default_query"] = dict(client.default_query)

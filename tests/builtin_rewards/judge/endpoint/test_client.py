@@ -479,6 +479,16 @@ def test_a_client_that_cannot_be_made_is_told_without_a_key(monkeypatch: pytest.
         Runtime([LLMJudge("m", ["good"], client=client)])
 
 
+@pytest.mark.usefixtures("canary")
+@pytest.mark.parametrize("form", ["a client", "a class", "a partial"])
+def test_a_client_that_blocks_is_refused(form: str) -> None:
+    """It is paid for each answer, and no answer of it can be awaited."""
+    partial = functools.partial(openai.OpenAI, base_url="http://127.0.0.1:1/v1")
+    client = {"a client": partial, "a class": lambda: openai.OpenAI, "a partial": lambda: partial}[form]()
+    with pytest.raises(JudgeSetupError, match="client: OpenAI blocks and cannot be awaited; take AsyncOpenAI"):
+        LLMJudge("m", ["good"], client=client)
+
+
 def test_a_partial_that_holds_a_key_is_refused() -> None:
     """It would travel to every worker."""
     for hidden in ({"api_key": "hidden"}, {"default_headers": {"api-key": "hidden"}}):
