@@ -64,8 +64,9 @@ async def _client_of(backend: Server | LazyClient) -> Any:
     clients = await anext(of_this_loop("clients", _clients))
     if backend not in clients:
         module = await asyncio.to_thread(importlib.import_module, "builtin_rewards.judge.endpoint.connections")
-        made = module.take_over(backend) if isinstance(backend, LazyClient) else module.make_client(backend)
-        clients.setdefault(backend, made)
+        if backend not in clients:  # no other question has made it meanwhile
+            make = module.take_over if isinstance(backend, LazyClient) else module.make_client
+            clients[backend] = make(backend)
     return clients[backend]
 
 

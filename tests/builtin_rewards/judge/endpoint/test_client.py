@@ -20,7 +20,7 @@ import openai
 import pytest
 
 from builtin_rewards.judge import LLMJudge, RetryPolicy
-from builtin_rewards.judge.endpoint.backends import NO_KEY, OPENAI_URL, Backend, Server
+from builtin_rewards.judge.endpoint.backends import NO_KEY, OPENAI_URL, Backend, Server, lazy_client
 from builtin_rewards.judge.endpoint.client import ask_once, prepare, verify
 from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.messages import Reply, Request, Usage
@@ -442,6 +442,24 @@ def test_a_client_with_a_secret_beside_its_key_stays_in_its_process(setting: str
     assert "hidden" not in judge.version
     with pytest.raises(RewardTransportError, match="cannot travel to a worker process"):
         Runtime([judge], workers=1)
+
+
+@pytest.mark.usefixtures("canary")
+@pytest.mark.parametrize("count", [1, 16])
+def test_an_event_loop_makes_a_client_once(count: int) -> None:
+    """However many questions begin together, each of which waits for openai's import."""
+    made: list[openai.AsyncOpenAI] = []
+
+    def make() -> openai.AsyncOpenAI:
+        made.append(openai.AsyncOpenAI(base_url="http://127.0.0.1:1/v1"))
+        return made[-1]
+
+    async def begin() -> None:
+        backend = lazy_client(make)
+        await asyncio.gather(*(prepare(backend) for _ in range(count)))
+
+    asyncio.run(begin())
+    assert 1 == len(made)
 
 
 @pytest.mark.usefixtures("azure_key")
