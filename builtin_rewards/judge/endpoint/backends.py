@@ -63,9 +63,9 @@ class Server:
 
     @property
     def address(self) -> str:
-        """All that tells it from other servers: its URL with the query."""
+        """All by which it may be another server, or answer otherwise: further headers, and its URL with the query."""
         query = "&".join(map("=".join, self.query))
-        return self.base_url + (query and f"?{query}")
+        return " ".join((*map(": ".join, self.headers), self.base_url + (query and f"?{query}")))
 
     @property
     def on_loopback(self) -> bool:

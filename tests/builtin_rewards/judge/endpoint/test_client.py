@@ -549,6 +549,19 @@ def test_headers_and_queries_go_with_each_request(serve: Serve, faults: ModuleTy
     assert judge.model.served.endswith(f"/v1?api-version={VERSION}&v=1")
 
 
+@pytest.mark.usefixtures("canary")
+@pytest.mark.parametrize("setting", ["default_headers", "default_query"])
+def test_a_cache_tells_servers_by_their_headers_and_queries(setting: str) -> None:
+    """A gateway may choose the model's provider by either, for a judge's settings and for a client's."""
+    one: Any = {"base_url": "http://127.0.0.1:1/v1", setting: {"provider": "a"}}
+    other = {**one, setting: {"provider": "b"}}
+    by_settings = [LLMJudge("m", ["good"], **settings) for settings in (one, other, one)]
+    by_client = [LLMJudge("m", ["good"], client=openai.AsyncOpenAI(**settings)) for settings in (one, other, one)]
+    for first, second, third in (by_settings, by_client):
+        assert first.model.served == third.model.served
+        assert first.model.served != second.model.served
+
+
 SECRETS: dict[str, tuple[dict[str, Any], str]] = {
     "header": ({"default_headers": {"api-key": "hidden"}}, "default_headers: 'api-key' may be a secret"),
     "bearer": ({"default_headers": {"Authorization": "hidden"}}, "default_headers: 'Authorization' may be a secret"),
