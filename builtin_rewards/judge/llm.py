@@ -227,6 +227,8 @@ class LLMJudge(PromptedReward):
     ) -> None:
         check({"samples": samples, "likelihoods": likelihoods, "not_applicable": not_applicable})
         check({"together": together, "each": each, "check_swapped": check_swapped})
+        if each and together not in ("all", "each"):
+            raise JudgeSetupError(f"each=True and together={together!r}: give one of them")
         if samples > 1 and settings.setdefault("temperature", _SAMPLING_TEMPERATURE) == 0:
             raise JudgeSetupError(
                 f"samples={samples} at temperature=0 are one answer {samples} times; "

@@ -672,6 +672,11 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "likelihoods below zero": ({"likelihoods": True, "scale": (-2, 2)}, r"likelihoods=True with scale=\(-2, 2\)"),
     "no samples": ({"samples": 0}, "samples=0: expected a whole number, 1 or more"),
     "samples as text": ({"samples": "3"}, "samples='3': expected a whole number"),
+    **{
+        f"together={value!r}": ({"together": value}, f"together={value!r}: expected all, each, or how many")
+        for value in (0, -1, True, 2.5, "ten", None)
+    },
+    "each and together": ({"each": True, "together": 10}, "each=True and together=10: give one of them"),
     "unknown template": ({"template": "helpfullness"}, "helpfullness.* 'helpfulness'"),
     "template of the other kind": ({"template": "preference"}, "'preference' is for a PairwiseJudge"),
     "no reference": ({"template": "correctness"}, "'correctness' needs the right answer.* reference='answer'"),
@@ -706,7 +711,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "retries as a number": ({"retry": 3}, r"retry=3: expected a RetryPolicy"),
     **{
         name: ({name: "no"}, f"{name}='no': expected True")
-        for name in ("images", "prefilter", "verify", "each", "likelihoods", "not_applicable")
+        for name in ("images", "prefilter", "verify", "each", "likelihoods", "not_applicable", "check_swapped")
     },
     "name": ({"name": "a/b"}, "name='a/b'"),
     "default": ({"default": "none"}, "default='none'"),
