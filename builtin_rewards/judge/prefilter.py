@@ -1,7 +1,7 @@
 r"""Answers without content, found without asking a judge.
 
 Judges give such answers full marks up to 80-90% of the time (arXiv 2507.08794), and a policy in training finds them.
-The text after the last ``</think>`` is folded and stripped of empty formatting. It is content-free if nothing is left,
+The text after the last thought is folded and stripped of empty formatting. It is content-free if nothing is left,
 or only marks that end a sentence and Markdown's rules, or only openers with marks around them. Anything else may be an
 answer: a number, a word, a symbol, an empty pair (``[]``), whatever equals the reference, and an unknown opener.
 """
@@ -12,7 +12,7 @@ import re
 
 from builtin_rewards.judge.prompt import MAX_CHARS
 from builtin_rewards.reading.normalisation import fold, normalise
-from builtin_rewards.reading.thoughts import after_thinking
+from builtin_rewards.reading.thoughts import after_thinking, strip_frame
 
 OPENERS = (  # words that announce an answer without giving one, in lower case and without punctuation
     # Of arXiv 2507.08794, 2211.01910 and 2309.03409; labels of the built-in prompts; and see _FORMS.
@@ -58,11 +58,12 @@ def content_free(completion: str, reference: str | None = None, *, max_chars: in
         >>> content_free("The solution is 4") is None
         True
     """
-    bare = _strip_formatting(after_thinking(completion), max_chars)
+    answer = after_thinking(completion)
+    bare = _strip_formatting(answer, max_chars)
     reason = _why_free(bare)
     if reason is None or (reference and bare and normalise(bare) == normalise(_strip_formatting(reference, max_chars))):
         return None
-    return reason if bare or "think>" not in completion else "nothing follows its thinking"
+    return reason if bare or answer == strip_frame(completion) else "nothing follows its thinking"
 
 
 def _strip_formatting(text: str, max_chars: int) -> str:

@@ -53,10 +53,16 @@ def test_what_says_nothing_is_told(text: str) -> None:
         ("<think>4</think>", "nothing follows its thinking"),
         ("<think>\nThe answer is 4", "nothing follows its thinking"),
         ("<think>4<|im_end|>", "nothing follows its thinking"),
+        ("[THINK]4[/THINK]", "nothing follows its thinking"),
+        ("<reasoning>4", "nothing follows its thinking"),
+        ("analysisIt is 4.assistantfinal", "nothing follows its thinking"),
         ("4</think>\n:", "it has neither words nor symbols"),
         ("</s>", "it is empty"),
     ],
-    ids=["ended", "never ended", "never ended, turn over", "followed by punctuation", "none at all"],
+    ids=[
+        *("ended", "never ended", "never ended, turn over", "Mistral's", "another tag", "a bare channel"),
+        *("followed by punctuation", "none at all"),
+    ],
 )
 def test_a_thought_is_no_answer(text: str, why: str) -> None:
     """Neither one that nothing follows, nor one that opens the text and never ends."""
