@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from rewardkit.record.outcomes import weights_in
 from rewardkit.record.step_sums import step_summary
 from rewardkit.record.table import Whole
 from rewardkit.record.values import NO_CALLS, BatchSums, FailedKind, PromptEpoch, RewardCalls, StepSummary, gap_reason
+
+Point = TypeVar("Point")
 
 
 class RecordedSums(OpenedRecord):
@@ -41,32 +43,27 @@ class RecordedSums(OpenedRecord):
             split: ``"train"``, ``"eval"``, or ``None`` for both.
             since: From this step on; all unless given.
         """
-        rows = self._rows(
-            "SELECT batch.step, batch.split, batch.session, version.reward, version.number, summary.* FROM summary"
-            " JOIN batch ON batch.id = summary.batch JOIN version ON version.id = summary.version"
-            " WHERE (:reward IS NULL OR version.reward = :reward) AND (:split IS NULL OR batch.split = :split)"
-            " AND (:since IS NULL OR batch.step >= :since)"
-            " ORDER BY batch.step NULLS FIRST, version.id, batch.split, batch.id",
-            reward=reward,
-            split=split,
-            since=since,
-        )
-        with self._decoding():
-            rows = self._with_own_sums(rows)
-            keyed = itertools.groupby(rows, lambda row: (row["step"], row["split"], row["reward"], row["number"]))
-            return [step_summary(key, list(parts)) for key, parts in keyed]
+        return self._summaries(self._summary_rows(reward, split, since))
 
-    def series(self, reward: str, split: str = "train") -> list[tuple[int, float]]:
+    def series(self, reward: str, split: str = "train", most: int | None = None) -> list[tuple[int, float]]:
         """Return a reward's mean by step, of those steps at which it scored: the quick way to a curve.
 
         The means are those of :meth:`summaries`.
+
+        Args:
+            reward: The reward.
+            split: ``"train"`` or ``"eval"``.
+            most: At most so many steps, 2 or more, evenly chosen with the first and the last; all unless given.
         """
+        points = thin(self._tuples(questions.SERIES, split, reward), most)
         old = self._old_sessions()
-        if old and self._tuples(questions.DEFAULTS.format(",".join("?" * len(old))), split, reward, *old):
-            steps = itertools.groupby(self.summaries(reward, split), lambda summary: summary.step)
-            means = ((step, mean_of((part.counted, part.mean) for part in parts)) for step, parts in steps)
-            return [(step, mean) for step, mean in means if step is not None and mean is not None]
-        return self._tuples(questions.SERIES, split, reward)
+        if not old or not self._tuples(questions.DEFAULTS.format(",".join("?" * len(old))), split, reward, *old):
+            return points
+        chosen = {step for step, _ in points}
+        rows = [row for row in self._summary_rows(reward, split) if row["step"] in chosen]
+        steps = itertools.groupby(self._summaries(rows), lambda summary: summary.step)
+        means = ((step, mean_of((part.counted, part.mean) for part in parts)) for step, parts in steps)
+        return [(step, mean) for step, mean in means if step is not None and mean is not None]
 
     def total_series(self, split: str = "train", steps: Sequence[int] | None = None) -> list[tuple[int, float]]:
         """Return the mean total by step, of those steps at which it is known, see :func:`gap_reason`.
@@ -97,6 +94,26 @@ class RecordedSums(OpenedRecord):
                     own = RewardCalls(scored, skipped, json.loads(causes))
                     calls[step][reward] = calls[step].get(reward, NO_CALLS) + own
         return {step for step, of_step in calls.items() if gap_reason(of_step)}
+
+    def _summary_rows(self, reward: str | None, split: str | None, since: int | None = None) -> list[Any]:
+        """Return the rows of sums of :meth:`summaries`, as the record has them."""
+        return self._rows(
+            "SELECT batch.step, batch.split, batch.session, version.reward, version.number, summary.* FROM summary"
+            " JOIN batch ON batch.id = summary.batch JOIN version ON version.id = summary.version"
+            " WHERE (:reward IS NULL OR version.reward = :reward) AND (:split IS NULL OR batch.split = :split)"
+            " AND (:since IS NULL OR batch.step >= :since)"
+            " ORDER BY batch.step NULLS FIRST, version.id, batch.split, batch.id",
+            reward=reward,
+            split=split,
+            since=since,
+        )
+
+    def _summaries(self, rows: list[Any]) -> list[StepSummary]:
+        """Return each step's sums over all ranks, from rows in their order."""
+        with self._decoding():
+            rows = self._with_own_sums(rows)
+            keyed = itertools.groupby(rows, lambda row: (row["step"], row["split"], row["reward"], row["number"]))
+            return [step_summary(key, list(parts)) for key, parts in keyed]
 
     def _with_own_sums(self, rows: list[Any]) -> list[Any]:
         """Return rows of sums without defaults of failed calls, also those of records in which they have them."""
@@ -175,6 +192,14 @@ class RecordedSums(OpenedRecord):
     def batch_starts(self) -> Whole:
         """Return the first completion's number of each batch, in order; those of a batch follow one another."""
         return np.array([first for _, first in self._rows(questions.STARTS)], np.int64)
+
+
+def thin(series: Sequence[Point], most: int | None) -> list[Point]:
+    """Return at most so many points or steps of a series, evenly chosen with the first and the last; all for None."""
+    if most is None or len(series) <= most:
+        return list(series)
+    last = len(series) - 1
+    return [series[round(place * last / (most - 1))] for place in range(most)]
 
 
 def mean_of(parts: Iterable[tuple[int, float | None]]) -> float | None:

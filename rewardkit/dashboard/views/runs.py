@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from rewardkit.dashboard.as_json import attributes
 from rewardkit.dashboard.query import SPLITS, Query
@@ -15,13 +15,13 @@ from rewardkit.errors import RecordError
 from rewardkit.record.overview import RewardOverview, overviews
 from rewardkit.record.place import RecordPlace, RunsPlace, Stamp
 from rewardkit.record.run_end import STOPPED, RunState, run_end
+from rewardkit.record.sums import thin
 from rewardkit.record.values import StepSummary, Version
 from rewardkit.replay.recorded_run import Run
 from rewardkit.types import Cause
 
 READ_S = 5.0  # Seconds for one run, so that a damaged one does not hold up the list
 MOST_POINTS = 60  # Points of a small curve
-Point = TypeVar("Point")
 
 
 def overview(opened: OpenRun, query: Query) -> dict[str, Any]:
@@ -156,18 +156,10 @@ def _read(name: str, file: RecordPlace) -> dict[str, Any]:
 
 def _total(run: Run, steps: Sequence[int]) -> dict[str, Any]:
     """Return the mean total of the last step, and those of at most :data:`MOST_POINTS` steps as a series."""
-    series = run.total_series(steps=thin(steps))
+    series = run.total_series(steps=thin(steps, MOST_POINTS))
     return {"total": series[-1][1] if series else None, "totals": series}
 
 
 def _curve(run: Run, name: str) -> dict[str, Any]:
-    series = run.series(name)
-    return {"name": name, "last": series[-1][1] if series else None, "series": thin(series)}
-
-
-def thin(series: Sequence[Point]) -> list[Point]:
-    """Return at most :data:`MOST_POINTS` points or steps of a series, the first and the last among them."""
-    if len(series) <= MOST_POINTS:
-        return list(series)
-    last = len(series) - 1
-    return [series[round(index * last / (MOST_POINTS - 1))] for index in range(MOST_POINTS)]
+    series = run.series(name, most=MOST_POINTS)
+    return {"name": name, "last": series[-1][1] if series else None, "series": series}

@@ -36,12 +36,13 @@ from rewardkit.dashboard.readers import (
     RunCaches,
     Unreadable,
 )
-from rewardkit.dashboard.views.runs import MOST_POINTS, thin
+from rewardkit.dashboard.views.runs import MOST_POINTS
 from rewardkit.dashboard.workers import MOST_LATE, BusyError, Workers
 from rewardkit.errors import RecordError
 from rewardkit.record.recorder import Recorder
 from rewardkit.record.runs_folder import RunsFolder
 from rewardkit.record.sqlite_file import FILE
+from rewardkit.record.sums import thin
 
 
 @pytest.fixture
@@ -508,7 +509,7 @@ def test_a_series_keeps_its_ends() -> None:
     """However many points it has."""
     for count in (0, 1, MOST_POINTS, MOST_POINTS + 1, 1000):
         series = [(step, step / 2) for step in range(count)]
-        found = thin(series)
+        found = thin(series, MOST_POINTS)
         assert min(count, MOST_POINTS) == len(found)
         assert (series[:1], series[-1:]) == (found[:1], found[-1:])
         assert sorted(set(found)) == found

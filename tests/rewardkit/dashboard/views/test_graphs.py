@@ -208,6 +208,21 @@ def test_sums_of_older_records_leave_defaults_out_too(writer: Recorder, opened: 
     assert [(0, 2.0), (1, 3.0)] == before[1]
 
 
+def test_a_short_curve_of_an_older_record_opens_its_own_steps_alone(writer: Recorder) -> None:
+    """The list of runs draws a few steps of each run, however long an older one trained."""
+    for step in range(5):
+        writer.record(batch([1.0, float(step), "timeout=0.0"], [0.5] * 3), step=step)
+    assert writer.flush()
+    with contextlib.closing(sqlite3.connect(writer.path.home / "record.db")) as connection, connection:
+        connection.execute("UPDATE session SET about = '{}'")
+        connection.execute("UPDATE completion SET scores = x'00' WHERE batch = 2")  # it cannot be read
+    with Run.open(writer.path) as run:
+        assert [(0, 0.5), (4, 2.5)] == run.series("good", most=2)
+        assert [(0, 0.5), (2, 1.5), (4, 2.5)] == run.series("good", most=3)
+        with pytest.raises(RecordError, match="damaged"):
+            run.series("good")
+
+
 def test_only_what_changed_is_sent_and_joins_what_was_known(writer: Recorder, opened: OpenRun) -> None:
     """An answer asked for with a mark begins at the first step that changed, and makes the whole of it."""
     for step in range(5):
