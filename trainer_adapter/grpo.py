@@ -358,9 +358,9 @@ class RewardAdapter:
     def __enter__(self) -> RewardAdapter:
         return self.start()
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self.capture is not None:
-            self.capture.error = next((part for part in error if isinstance(part, BaseException)), None)
+            self.capture.error = error
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:

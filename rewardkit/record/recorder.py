@@ -104,8 +104,8 @@ class Recorder:
                 how = "append to it (--append; in Python Recorder(run, append=True)), or give another name"
                 raise RecordError(f"{self.path}: this run has a record; {how}")
             with self.path.errors(), contextlib.closing(self._open(self.path.connect_to_write)) as connection:
-                if not append and is_contested(connection, self._session, _open_here()):
-                    connection.execute("DELETE FROM session WHERE id = ?", (self._session,))
+                if not append and is_contested(connection, self._own.number, _open_here()):
+                    connection.execute("DELETE FROM session WHERE id = ?", (self._own.number,))
                     raise RecordError(f"{self.path}: another recorder has begun there; close it, or give another name")
                 (self._last_before,) = connection.execute("SELECT coalesce(max(id), 0) FROM batch").fetchone()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="rewardkit-record-zlib")
@@ -201,7 +201,7 @@ class Recorder:
         def write(connection: RecordConnection) -> None:
             """Store the advantages where the last batch at the step has as many completions."""
             query = "SELECT max(id) FROM batch WHERE session = ? AND step IS ? AND split = ?"
-            (batch,) = connection.execute(query, (self._session, _whole(step), split)).fetchone()
+            (batch,) = connection.execute(query, (self._own.number, _whole(step), split)).fetchone()
             query = "SELECT id FROM completion WHERE batch = ? ORDER BY id"
             completions = connection.execute(query, (batch,)).fetchall()
             if len(completions) == len(values):
@@ -232,7 +232,7 @@ class Recorder:
                 return
             text = self._about_text()
             statement = "UPDATE session SET about = ? WHERE id = ?"
-            job = _with_lock(lambda connection: connection.execute(statement, (text, self._session)))
+            job = _with_lock(lambda connection: connection.execute(statement, (text, self._own.number)))
             self._writer.put(job, number_bytes=len(text))
 
     def _about_text(self) -> str:
@@ -276,23 +276,15 @@ class Recorder:
     def stopped_by(self, error: BaseException | None) -> None:
         """Hand over the error that ends the run; none, the end of a generator and an exit with 0 are no errors."""
         if not self._waits and self._own.number and (reason := error_text(error)):
-            self.event(STOPPED, {"session": self._session, "error": reason})
+            self.event(STOPPED, {"session": self._own.number, "error": reason})
 
     def __enter__(self) -> Recorder:
         self._held = True
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self.stopped_by(next((part for part in error if isinstance(part, BaseException)), None))
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.stopped_by(error)
         self.close()
-
-    @property
-    def _session(self) -> int:
-        return self._own.number
-
-    @_session.setter
-    def _session(self, number: int) -> None:
-        self._own.number = number
 
     def _open(self, connect: Callable[[], ConnectionT]) -> ConnectionT:
         """Return a connection to the record with a session of this process; AwaitedError before rank 0 has made it."""
@@ -301,14 +293,16 @@ class Recorder:
         connection = connect()
         self._make_after = 0.0
         try:
-            query = connection.execute("SELECT 1 FROM session WHERE id = ? AND began = ?", (self._session, self._began))
+            query = connection.execute(
+                "SELECT 1 FROM session WHERE id = ? AND began = ?", (self._own.number, self._began)
+            )
             if query.fetchone() is None:
                 row = {
                     "rank": self.rank, "purpose": self._purpose, "began": self._began, "seen": time.time(),
                     "about": self._about_text(),
                 }  # fmt: skip
                 with transaction(connection):
-                    self._session = connection.insert("session", row)
+                    self._own.number = connection.insert("session", row)
         except BaseException:
             connection.close()
             raise
@@ -331,7 +325,7 @@ class Recorder:
         details = self._store_details(store, rows.details)
         pairs = prompt_texts(connection, rows)
         count = len(completions)
-        connection.execute("UPDATE session SET seen = ? WHERE id = ?", (scored, self._session))
+        connection.execute("UPDATE session SET seen = ? WHERE id = ?", (scored, self._own.number))
         alone(connection)
         versions = [
             self.version(connection, name, self._described.get((name, digits)) or _unknown(digits), step, "run")
@@ -339,7 +333,7 @@ class Recorder:
         ]
         sums = [value for value in rows.plain_sums if value is not None]
         batch, ids = connection.insert_batch({
-            "session": self._session, "step": step, "epoch": epoch, "split": split, "scored": scored,
+            "session": self._own.number, "step": step, "epoch": epoch, "split": split, "scored": scored,
             "versions": json.dumps(versions), "weights": json.dumps(rows.weights),
             "left_out": len(rows.completions) if texts is None else 0, "low": min(sums, default=None),
             "high": max(sums, default=None),

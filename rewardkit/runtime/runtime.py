@@ -411,8 +411,8 @@ class Runtime:
     def __enter__(self) -> Runtime:
         return self.start()
 
-    def __exit__(self, *error: object) -> None:
-        self._close(next((part for part in error if isinstance(part, BaseException)), None))
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._close(error)
 
     def _begin(
         self,
