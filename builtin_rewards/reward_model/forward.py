@@ -14,7 +14,7 @@ import numpy as np
 
 from builtin_rewards.reward_model.encoding import EncodedText
 from builtin_rewards.reward_model.loading import LoadedMember
-from builtin_rewards.reward_model.packing import Pack, hidden_states, inputs_of
+from builtin_rewards.reward_model.packing import Pack, hidden_states
 from rewardkit import InfrastructureError
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class ForwardPasses:
         model = self._member.classifier
         base = getattr(model, model.base_model_prefix)
         pack = Pack.of(rows, model.device)
-        hidden = hidden_states(base, pack, inputs_of(base))
+        hidden = hidden_states(base, pack)
         if self._member.folder.tokenwise:
             with _computed_states(base, hidden):
                 return _logits_of(model(input_ids=pack.ids))[0]

@@ -28,7 +28,7 @@ _PROBE_LENGTHS = (7, 3, 12)
 _MOST_DEVIATION = {4: 1e-4, 2: 0.05}
 """How far hidden states of a packed text may be from those of the text alone, as a share of their size, by the bytes
 of a number. A text that saw its neighbour differs by a third and more."""
-_PADDED_POSITIONS = ("roberta", "xlm-roberta", "camembert")  # whose positions begin after the padding's
+PADDED_POSITIONS = ("roberta", "xlm-roberta", "camembert")  # whose positions begin after the padding's
 
 
 class _State(threading.local):
@@ -90,37 +90,22 @@ class Pack:
             _state.pack = before
 
 
-class Inputs(NamedTuple):
-    """What a base model takes beside tokens and positions."""
-
-    offset: int  # of its positions
-    has_types: bool  # whether it takes the types of tokens, all 0
-
-
-def inputs_of(base: Any) -> Inputs:
-    """Return what a base model takes."""
-    config = base.config.get_text_config()
-    offset = config.pad_token_id + 1 if config.model_type in _PADDED_POSITIONS else 0
-    has_types = "token_type_ids" in inspect.signature(base.forward).parameters
-    return Inputs(offset, has_types and bool(getattr(config, "type_vocab_size", 0)))
-
-
-def hidden_states(base: Any, pack: Pack, inputs: Inputs) -> torch.Tensor:
+def hidden_states(base: Any, pack: Pack) -> torch.Tensor:
     """Return the last hidden states of a packed row, shape (1, T, H)."""
     import torch
 
+    parameters, config = inspect.signature(base.forward).parameters, base.config.get_text_config()
+    offset = config.pad_token_id + 1 if config.model_type in PADDED_POSITIONS else 0
     # Without a mask transformers looks for texts in the positions, and waits for the device to find them.
-    options = {"attention_mask": torch.ones_like(pack.ids), **_no_cache(base)}
-    if inputs.has_types:
+    options: dict[str, Any] = {"attention_mask": torch.ones_like(pack.ids)}
+    if "use_cache" in parameters:
+        options["use_cache"] = False
+    if "token_type_ids" in parameters and bool(getattr(config, "type_vocab_size", 0)):
         options["token_type_ids"] = torch.zeros_like(pack.ids)
     with pack.computed():
-        output = base(input_ids=pack.ids, position_ids=pack.positions + inputs.offset, **options)
+        output = base(input_ids=pack.ids, position_ids=pack.positions + offset, **options)
     states: torch.Tensor = output[0]
     return states
-
-
-def _no_cache(base: Any) -> dict[str, Any]:
-    return {"use_cache": False} if "use_cache" in inspect.signature(base.forward).parameters else {}
 
 
 def can_pack(model: Any) -> bool:
@@ -141,14 +126,13 @@ def can_pack(model: Any) -> bool:
     draw = np.random.default_rng(0)
     rows = [draw.integers(vocabulary // 2, vocabulary, length) for length in _PROBE_LENGTHS]
     try:
-        inputs = inputs_of(base)
         packs = [Pack.of([row], model.device) for row in rows]
         with torch.inference_mode():
             # Alone the mask is all ones, as it is where a text is scored by transformers itself.
             alone = [base(pack.ids, attention_mask=torch.ones_like(pack.ids))[0] for pack in packs]
             _register()
             model.set_attn_implementation(ATTENTION)
-            packed = hidden_states(base, Pack.of(rows, model.device), inputs)
+            packed = hidden_states(base, Pack.of(rows, model.device))
             expected = torch.cat(alone, dim=1).float()
             deviation = float((packed.float() - expected).norm() / expected.norm())
         packs_well = deviation <= _MOST_DEVIATION[min(4, packed.dtype.itemsize)]
@@ -196,54 +180,52 @@ def _packed_attention(
             raise NotImplementedError(f"packed texts have no {name}")
     causal = bool(is_causal if is_causal is not None else getattr(module, "is_causal", True))
     window = sliding_window if sliding_window and sliding_window < max(pack.lengths) else None
-    if query.is_cuda and query.dtype.itemsize == 2 and _varlen() is not None:
-        return _varlen_attention(pack, query, key, value, scaling, causal, window)
-    return _attention_by_text(pack, query, key, value, scaling, causal, window)
+    heads = _Heads(query, key, value, scaling, causal, window)
+    varlen = _varlen() if query.is_cuda and query.dtype.itemsize == 2 else None
+    return _attention_by_text(pack, heads) if varlen is None else _attention_at_once(varlen, pack, heads)
 
 
-def _varlen_attention(
-    pack: Pack,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    scale: float | None,
-    causal: bool,
-    window: int | None,
-) -> torch.Tensor:
+class _Heads(NamedTuple):
+    """What attention is computed of: the heads of a row's tokens, and which tokens of a text see which."""
+
+    query: torch.Tensor  # (1, heads, T, D)
+    key: torch.Tensor  # as the values, (1, heads, T, D), of as many heads or fewer
+    value: torch.Tensor
+    scale: float | None
+    causal: bool  # whether none sees those that come later
+    window: int | None  # sees those nearer than that
+
+    @property
+    def are_shared(self) -> bool:
+        """Whether several heads of queries have one of keys."""
+        return self.key.shape[1] != self.query.shape[1]
+
+
+def _attention_at_once(varlen: Callable[..., Any], pack: Pack, heads: _Heads) -> torch.Tensor:
     """Return the attention of all texts at once, by torch's flash attention."""
-    varlen = _varlen()
-    assert varlen is not None
     most = max(pack.lengths)
-    left = -1 if window is None else window - 1
-    by_token = [tensor[0].transpose(0, 1) for tensor in (query, key, value)]
+    left = -1 if heads.window is None else heads.window - 1
+    by_token = [tensor[0].transpose(0, 1) for tensor in (heads.query, heads.key, heads.value)]
     output: torch.Tensor = varlen(
         *by_token, pack.bounds, pack.bounds, most, most,
-        scale=scale, window_size=(left, 0 if causal else left), enable_gqa=key.shape[1] != query.shape[1],
+        scale=heads.scale, window_size=(left, 0 if heads.causal else left), enable_gqa=heads.are_shared,
     )  # fmt: skip
     return output[None]
 
 
-def _attention_by_text(
-    pack: Pack,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    scale: float | None,
-    causal: bool,
-    window: int | None,
-) -> torch.Tensor:
+def _attention_by_text(pack: Pack, heads: _Heads) -> torch.Tensor:
     """Return the attention of one text after the other."""
     import torch
 
-    outputs = []
-    parts = (tensor.tensor_split(pack.ends, dim=2) for tensor in (query, key, value))
-    for text_query, text_key, text_value in zip(*parts, strict=True):
-        length = text_query.shape[2]
+    outputs, causal, window = [], heads.causal, heads.window
+    parts = (tensor.tensor_split(pack.ends, dim=2) for tensor in (heads.query, heads.key, heads.value))
+    for query, key, value in zip(*parts, strict=True):
+        length = query.shape[2]
         mask = _window_mask(length, window, causal, query.device) if window is not None and length > window else None
         outputs.append(
             torch.nn.functional.scaled_dot_product_attention(
-                text_query, text_key, text_value, attn_mask=mask, scale=scale,
-                is_causal=causal and mask is None and length > 1, enable_gqa=key.shape[1] != query.shape[1],
+                query, key, value, attn_mask=mask, scale=heads.scale,
+                is_causal=causal and mask is None and length > 1, enable_gqa=heads.are_shared,
             ).transpose(1, 2)
         )  # fmt: skip
     return torch.cat(outputs, dim=1)

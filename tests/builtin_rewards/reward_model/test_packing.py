@@ -132,9 +132,7 @@ def test_a_pack_holds_each_token_at_its_place() -> None:
 
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("window", [None, 3])
-def test_torchs_varlen_attention_is_asked_for_what_the_loop_computes(
-    causal: bool, window: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_torchs_varlen_attention_is_asked_for_what_the_loop_computes(causal: bool, window: int | None) -> None:
     """Its window counts the tokens before one, and its texts are told by their bounds: checked by plain attention."""
     calls: list[dict[str, Any]] = []
 
@@ -153,12 +151,12 @@ def test_torchs_varlen_attention_is_asked_for_what_the_loop_computes(
             results.append(output[0].transpose(0, 1))
         return torch.cat(results)
 
-    monkeypatch.setattr(packing, "_varlen", lambda: varlen)
     torch.manual_seed(0)
     pack = Pack.of([np.arange(5), np.arange(1), np.arange(7)], torch.device("cpu"))
     query, key, value = torch.randn(1, 4, 13, 8), torch.randn(1, 2, 13, 8), torch.randn(1, 2, 13, 8)
-    expected = packing._attention_by_text(pack, query, key, value, 0.3, causal, window)
-    actual = packing._varlen_attention(pack, query, key, value, 0.3, causal, window)
+    heads = packing._Heads(query, key, value, 0.3, causal, window)
+    expected = packing._attention_by_text(pack, heads)
+    actual = packing._attention_at_once(varlen, pack, heads)
     assert torch.allclose(expected, actual, atol=1e-5)
     assert len(calls) == 1
 
