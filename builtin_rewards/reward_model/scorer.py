@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import threading
@@ -96,9 +95,10 @@ class ModelScorer:
         self, member: LoadedMember, texts: Sequence[Text], read: dict[Any, list[EncodedText | Exception]]
     ) -> list[TextScore | Exception]:
         """Return one model's score of each text, or the error; ``read`` has the tokens that other models have read."""
+        folder = member.folder
         key = (
-            id(member.tokenizer), member.max_length, member.vocabulary, member.folder.kind, self._form_of(member),
-            member.folder.description.model_dump_json(),
+            id(member.tokenizer), member.max_length, member.vocabulary, folder.kind, self._form_of(member),
+            folder.description.shows, folder.description.step_separator,
         )  # fmt: skip
         before = read.get(key)
         encoded: list[EncodedText | Exception] = []
@@ -125,12 +125,10 @@ class ModelScorer:
 
         # A tokenizer is set up by its first text, which no other thread may read meanwhile.
         yield from encode(first[:1])
-        with contextlib.ExitStack() as stack:
-            if chunks:
-                threads = stack.enter_context(ThreadPoolExecutor(_THREADS, "reward-model-tokens"))
-                futures = [threads.submit(encode, chunk) for chunk in chunks]
+        with ThreadPoolExecutor(_THREADS, "reward-model-tokens") as threads:  # it starts none without a chunk
+            futures = [threads.submit(encode, chunk) for chunk in chunks]
             yield from encode(first[1:])
-            for future in futures if chunks else ():
+            for future in futures:
                 yield from future.result()
 
     def _encode_or_error(self, member: LoadedMember, text: Text) -> EncodedText | Exception:

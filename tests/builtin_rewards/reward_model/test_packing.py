@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builtin_rewards.reward_model import RewardModelReward, encode_text, packing, scorer
+from builtin_rewards.reward_model import (
+    RewardModelDescription,
+    RewardModelReward,
+    ScoreReference,
+    encode_text,
+    packing,
+    scorer,
+    write_description,
+)
 from builtin_rewards.reward_model.packing import ATTENTION, Pack, can_pack
 from rewardkit import ConfigError, Rollout
 
@@ -98,15 +106,28 @@ def test_threads_make_tokens_in_order(tmp_path: Path, monkeypatch: pytest.Monkey
     np.testing.assert_allclose(results, expected * 40, atol=1e-5)
 
 
-def test_members_with_one_tokenizer_share_what_it_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An ensemble makes the tokens of a text once."""
+@pytest.mark.parametrize(
+    ("descriptions", "readings"),
+    [
+        ([{}, {}], 1),
+        ([{"reference": ScoreReference.of([0.0, score], "held out")} for score in (1.0, 2.0)], 1),
+        ([{"shows": "answer"}, {"shows": "all"}], 2),
+    ],
+    ids=["alike", "of other references", "that read other texts"],
+)
+def test_members_with_one_tokenizer_share_what_it_read(
+    descriptions: list[dict[str, Any]], readings: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An ensemble makes the tokens of a text once, unless its members read other parts of it."""
     folders = [saved(tmp_path / name, "Llama") for name in "ab"]
+    for folder, description in zip(folders, descriptions, strict=True):
+        write_description(folder, RewardModelDescription(**description))
     reward = RewardModelReward(folders, device="cpu", text_form="chat")
     calls: list[object] = []
     encode = reward.function.scorer()._encode_or_error  # type: ignore[attr-defined]
     monkeypatch.setattr(reward.function.scorer(), "_encode_or_error", lambda *of: calls.append(of) or encode(*of))  # type: ignore[attr-defined]
     reward.score_batch([Rollout("?", text) for text in TEXTS])
-    assert len(TEXTS) == len(calls)
+    assert readings * len(TEXTS) == len(calls)
 
 
 def test_outside_a_row_the_attention_is_transformers_own(tmp_path: Path) -> None:
