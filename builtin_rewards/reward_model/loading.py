@@ -16,7 +16,7 @@ from builtin_rewards.reward_model.description import (
     RewardModelDescription,
     read_description,
 )
-from builtin_rewards.reward_model.packing import can_pack
+from builtin_rewards.reward_model.packing import PADDED_POSITIONS, can_pack
 from rewardkit import ConfigError
 
 if TYPE_CHECKING:
@@ -158,12 +158,14 @@ def load_members(
     target = _device(device)
     weights = getattr(torch, dtype if dtype != "auto" else "bfloat16" if target.type == "cuda" else "float32")
     bases: dict[tuple[Path, bool, int], Any] = {}
+    packs: dict[Any, bool] = {}  # by the model without an adapter, which those of one base share
     members = []
     tokenizers: dict[str, Any] = {}  # members with the same one share it, and what it has read
     for index, folder in enumerate(folders):
-        digest = _tokenizer_digest(_vocabulary_folder(folder.path, folder.base))
+        source = _vocabulary_folder(folder.path, folder.base)
+        digest = _tokenizer_digest(source)
         if digest not in tokenizers:
-            tokenizers[digest] = _padded_tokenizer(folder, pad_token)
+            tokenizers[digest] = _padded_tokenizer(source, pad_token)
         tokenizer = tokenizers[digest]
         key = (folder.base.resolve(), folder.tokenwise, folder.labels)
         adapter = f"adapter_{index}" if folder.is_adapter else None
@@ -174,11 +176,15 @@ def load_members(
         _check_finite(model, folder.path)
         model.train(False)
         model.requires_grad_(False)
-        config = (model.get_base_model() if folder.is_adapter else model).config.get_text_config()
+        classifier = model.get_base_model() if folder.is_adapter else model
+        config = classifier.config.get_text_config()
         length = _token_limit(folder, config, tokenizer, max_length)
         vocabulary = int(model.get_input_embeddings().num_embeddings)
-        packs = can_pack(model.get_base_model() if folder.is_adapter else model)
-        members.append(LoadedMember(folder, model, tokenizer, config.pad_token_id, length, vocabulary, packs, adapter))
+        if classifier not in packs:
+            packs[classifier] = can_pack(classifier)
+        members.append(
+            LoadedMember(folder, model, tokenizer, config.pad_token_id, length, vocabulary, packs[classifier], adapter)
+        )
     return members
 
 
@@ -272,9 +278,8 @@ def load_tokenizer(source: Path) -> Any:
     return tokenizer
 
 
-def _padded_tokenizer(folder: CheckedFolder, pad_token: str | None) -> Any:
-    """Return the tokenizer beside an adapter or its base's; raise ConfigError if it has no padding token."""
-    source = _vocabulary_folder(folder.path, folder.base)
+def _padded_tokenizer(source: Path, pad_token: str | None) -> Any:
+    """Return a folder's tokenizer; raise ConfigError if it has no padding token."""
     tokenizer = load_tokenizer(source)
     if pad_token is not None:
         if pad_token not in tokenizer.get_vocab():
@@ -288,8 +293,8 @@ def _padded_tokenizer(folder: CheckedFolder, pad_token: str | None) -> Any:
 def _token_limit(folder: CheckedFolder, config: Any, tokenizer: PreTrainedTokenizerBase, limit: int | None) -> int:
     """Return the most tokens of a text, as asked for or trained; raise ConfigError beyond the model's positions."""
     positions = int(getattr(config, "max_position_embeddings", None) or 1 << 20)
-    if config.model_type in ("roberta", "xlm-roberta", "camembert"):
-        positions -= 2  # its positions begin after the padding's
+    if config.model_type in PADDED_POSITIONS:
+        positions -= 2
     if limit is not None and limit > positions:
         raise ConfigError(f"max_length={limit}: {folder.path} has places for {positions} tokens at most")
     return min(positions, limit or folder.description.max_length or int(tokenizer.model_max_length))

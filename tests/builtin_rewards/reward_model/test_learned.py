@@ -21,6 +21,8 @@ from builtin_rewards.reward_model import (
     ScoreReference,
     encode_text,
     learned,
+    loading,
+    packing,
     write_description,
 )
 from rewardkit import Cause, ConfigError, DataError, InfrastructureError, RewardLoadError, Rollout, Runtime, step_reward
@@ -139,14 +141,17 @@ def test_check_tells_of_a_model_that_does_not_load(tmp_path: Path) -> None:
     assert "Traceback" not in told.output
 
 
-def test_adapters_share_one_base_and_switch(tmp_path: Path) -> None:
-    """An ensemble of adapters holds one base; each member scores as if it were alone, and the base without it."""
+def test_adapters_share_one_base_and_switch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ensemble of adapters holds one base, tried once; each member scores as if it were alone, the base without."""
     base = saved_model(tmp_path / "base")
     folders = [adapter_on(base, tmp_path / name) for name in ("one", "other")]
     off = RewardModelReward(base, device="cpu").score_batch(ROLLOUTS)
     alone = [RewardModelReward(folder, device="cpu").score_batch(ROLLOUTS) for folder in folders]
+    trials: list[Any] = []
+    monkeypatch.setattr(loading, "can_pack", lambda model: trials.append(model) or packing.can_pack(model))
     both = RewardModelReward(folders, reduce="min", device="cpu")
     np.testing.assert_allclose(both.score_batch(ROLLOUTS), np.min(alone, axis=0), atol=1e-5)
+    assert 1 == len(trials)
     first, second = both.function.scorer().members  # type: ignore[attr-defined]
     assert first.model is second.model
     assert np.abs(np.subtract(alone[0], alone[1])).max() > 1e-3
