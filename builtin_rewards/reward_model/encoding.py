@@ -279,9 +279,13 @@ def _why_no_tokens(text: str, error: Exception) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as reason:
-        half = text[reason.start].encode("unicode_escape").decode()
-        return f"it has half of a surrogate pair, {half}, which no tokenizer reads; write the whole character"
+        return f"it has {half_character(reason)}, which no tokenizer reads; write the whole character"
     return f"the tokenizer refuses it: {type(error).__name__}: {error}"
+
+
+def half_character(error: UnicodeEncodeError) -> str:
+    """Return what of a text UTF-8 cannot say."""
+    return f"half of a surrogate pair, {error.object[error.start].encode('unicode_escape').decode()}"
 
 
 def _step_ends(layout: _Layout, steps: Sequence[str], *, has_thoughts: bool) -> list[int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
-import inspect
 import logging
 import math
 import os
@@ -21,6 +20,7 @@ from builtin_rewards.reward_model.batcher import Batcher
 from builtin_rewards.reward_model.description import DESCRIPTION_FILE, Aggregation
 from builtin_rewards.reward_model.encoding import TextForm
 from builtin_rewards.reward_model.loading import DTYPES, check_folder
+from builtin_rewards.reward_model.model_reward import ModelFunction, ModelReward, check_choice, rebuild
 from builtin_rewards.reward_model.scorer import (
     NORMALIZATIONS,
     REDUCTIONS,
@@ -31,8 +31,8 @@ from builtin_rewards.reward_model.scorer import (
     TextScore,
     reference_of,
 )
-from rewardkit import ConfigError, DataError, InfrastructureError, Kind, Reward, RewardOptions, Rollout, Score
-from rewardkit.extending import ColumnValueError, RewardFunction, Versioned, build_coercer, finished
+from rewardkit import ConfigError, DataError, InfrastructureError, RewardOptions, Rollout, Score
+from rewardkit.extending import ColumnValueError, build_coercer
 
 TIMEOUT_S = 300.0  # Seconds that a call may take: it waits for those before it
 LOAD_TIMEOUT_S = 900.0  # Seconds that loading may take: tens of gigabytes from a slow disk
@@ -43,10 +43,9 @@ _list_of_texts = build_coercer(list[str])
 
 
 @dataclass(frozen=True, eq=False)
-class ScoringFunction(RewardFunction, Versioned):
-    """The function of a reward model: its settings, and how long a call may wait for a batch."""
+class ScoringFunction(ModelFunction):
+    """The function of a loaded reward model: its settings, and how long a call may wait for a batch."""
 
-    name: str
     settings: ScorerSettings
     wait_ms: float
     steps_column: str | None = None
@@ -54,14 +53,7 @@ class ScoringFunction(RewardFunction, Versioned):
     @property
     def hints(self) -> dict[str, Any]:
         column = {} if self.steps_column is None else {self.steps_column: list[str]}
-        return {"prompt": object, "completion": object, **column}
-
-    @property
-    def __signature__(self) -> inspect.Signature:
-        kind, needed = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
-        parameters = [inspect.Parameter("prompt", kind, default="")]
-        parameters += [inspect.Parameter(name, kind, default=needed) for name in self.hints if name != "prompt"]
-        return inspect.Signature(parameters)
+        return {**super().hints, **column}
 
     @property
     def version(self) -> str:
@@ -175,7 +167,7 @@ def _digest_part(path: Path) -> bytes:
         return b"%d" % size + head + file.read(width)
 
 
-class RewardModelReward(Reward[..., Any]):
+class RewardModelReward(ModelReward[ScoringFunction]):
     """A trained reward model, or several, whose score is a reward as any other.
 
     A runtime loads it once, in a worker process of its own, and batches concurrent calls by length. A completion that
@@ -248,15 +240,15 @@ class RewardModelReward(Reward[..., Any]):
         paths = [path_or_id] if isinstance(path_or_id, str | Path) else list(path_or_id)
         if not paths:
             raise ConfigError("path_or_id=[]: name a reward model's folder, or several")
-        _check_choice("dtype", dtype, DTYPES)
-        _check_choice("truncation", truncation, TRUNCATIONS)
-        _check_choice("normalize", normalize, (None, *NORMALIZATIONS))
-        _check_choice("aggregate", aggregate, (None, *get_args(Aggregation)))
-        _check_choice("reduce", reduce, REDUCTIONS)
-        _check_choice("steps", steps, _STEPS)
-        _check_choice("read_at", read_at, ("trained", "last"))
-        _check_choice("text_form", text_form, (None, *get_args(TextForm)))
-        _check_choice("shows", shows, (None, *get_args(Shows)))
+        check_choice("dtype", dtype, DTYPES)
+        check_choice("truncation", truncation, TRUNCATIONS)
+        check_choice("normalize", normalize, (None, *NORMALIZATIONS))
+        check_choice("aggregate", aggregate, (None, *get_args(Aggregation)))
+        check_choice("reduce", reduce, REDUCTIONS)
+        check_choice("steps", steps, _STEPS)
+        check_choice("read_at", read_at, ("trained", "last"))
+        check_choice("text_form", text_form, (None, *get_args(TextForm)))
+        check_choice("shows", shows, (None, *get_args(Shows)))
         _check_minimum("max_length", max_length, 1)
         _check_minimum("token_budget", token_budget, 1)
         _check_minimum("wait_ms", wait_ms, 0)
@@ -277,15 +269,7 @@ class RewardModelReward(Reward[..., Any]):
             name=name or folders[0].path.resolve().name, timeout_s=timeout_s, default=default,
             score_range=_range(settings), concurrency=concurrency,
         )  # fmt: skip
-        self._start(ScoringFunction(options.name, settings, wait_ms, steps_column), options)
-
-    def _start(self, function: ScoringFunction, options: RewardOptions) -> None:
-        self._scoring = function
-        super().__init__(function, Kind.SINGLE, options)
-
-    def __call__(self, *arguments: object, **columns: object) -> Any:
-        """Score one completion in this process, and return the score, or an awaitable of it inside an event loop."""
-        return finished(super().__call__(*arguments, **columns))
+        super().__init__(ScoringFunction(options.name, settings, wait_ms, steps_column), options)
 
     def score_batch(self, rollouts: Sequence[Rollout]) -> list[float | Exception]:
         """Score rollouts in this process, on its device, batched by length, and return their scores in order.
@@ -305,19 +289,8 @@ class RewardModelReward(Reward[..., Any]):
 
     def showing(self, shows: Shows) -> RewardModelReward:
         """Return the same reward, which scores the answer alone or with ``"all"`` thoughts."""
-        return _rebuild(replace(self._scoring, settings=replace(self._scoring.settings, shows=shows)), self.options)
-
-    def _having(self, options: RewardOptions) -> RewardModelReward:
-        return _rebuild(replace(self._scoring, name=options.name), options)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._scoring, self.options)
-
-
-def _rebuild(function: ScoringFunction, options: RewardOptions) -> RewardModelReward:
-    reward = RewardModelReward.__new__(RewardModelReward)
-    reward._start(function, options)
-    return reward
+        settings = replace(self._scoring.settings, shows=shows)
+        return rebuild(type(self), replace(self._scoring, settings=settings), self.options)
 
 
 def _text_of(rollout: Rollout, column: str | None) -> Text | DataError:
@@ -357,11 +330,6 @@ def _warn_of_guess(folder: Path) -> None:
         "text_form='chat', or with text_form='plain' where TRL's RewardTrainer had rows of text, which score otherwise",
         folder, DESCRIPTION_FILE,
     )  # fmt: skip
-
-
-def _check_choice(option: str, value: object, choices: Sequence[object]) -> None:
-    if value not in choices:
-        raise ConfigError(f"{option}={value!r}: expected one of {', '.join(map(repr, choices))}")
 
 
 def _check_minimum(option: str, value: float | None, lowest: int) -> None:

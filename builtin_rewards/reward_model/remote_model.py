@@ -5,23 +5,22 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
-import inspect
 import json
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 from builtin_rewards.judge import RetryPolicy
 from builtin_rewards.reading.thoughts import Shows
-from builtin_rewards.reward_model.encoding import TextForm, encode_messages, message_text, messages_of
+from builtin_rewards.reward_model.encoding import TextForm, encode_messages, half_character, message_text, messages_of
 from builtin_rewards.reward_model.loading import load_tokenizer
+from builtin_rewards.reward_model.model_reward import ModelFunction, ModelReward, check_choice
 from builtin_rewards.reward_model.served_forms import ROUTES, ServedRoute, ServedText, ServerKind
 from builtin_rewards.reward_model.served_scores import ModelServer, ServedScores, ServedSettings
-from rewardkit import ConfigError, DataError, Kind, Reward, RewardOptions, Rollout, Score
-from rewardkit.extending import RewardFunction, Versioned, finished
+from rewardkit import ConfigError, DataError, RewardOptions, Rollout, Score
 
 KEY_ENV = "REWARD_MODEL_API_KEY"  # the variable of the key: never the key of a provider of judges
 CONCURRENCY = 512  # Calls in flight at once: what requests are made of
@@ -31,24 +30,14 @@ _loading = threading.Lock()
 
 
 @dataclass(frozen=True, eq=False)
-class RemoteScoring(RewardFunction, Versioned):
+class RemoteScoring(ModelFunction):
     """The function of a served reward model: its settings, and how a text is made ready for the server."""
 
-    name: str
     settings: ServedSettings
     tokenizer: Path | None = None
     max_length: int | None = None
     form: TextForm = "chat"
     shows: Shows = "answer"
-
-    @property
-    def hints(self) -> dict[str, Any]:
-        return {"prompt": object, "completion": object}
-
-    @property
-    def __signature__(self) -> inspect.Signature:
-        kind = inspect.Parameter.KEYWORD_ONLY
-        return inspect.Signature([inspect.Parameter("prompt", kind, default=""), inspect.Parameter("completion", kind)])
 
     @functools.cached_property
     def version(self) -> str:
@@ -91,8 +80,7 @@ class RemoteScoring(RewardFunction, Versioned):
         except DataError:
             raise
         except UnicodeEncodeError as error:
-            half = str(error.object)[error.start].encode("unicode_escape").decode()
-            raise DataError(f"it has half of a surrogate pair, {half}, which no server reads") from error
+            raise DataError(f"it has {half_character(error)}, which no server reads") from error
         except Exception as error:  # messages of other forms
             raise DataError(f"it cannot be sent: {type(error).__name__}: {error}") from error
         return ServedText(None, turns, *sides)
@@ -102,7 +90,7 @@ class RemoteScoring(RewardFunction, Versioned):
         return Score(await ServedScores.of_this_loop(self.settings).score(text))
 
 
-class RemoteRewardModel(Reward[..., Any]):
+class RemoteRewardModel(ModelReward[RemoteScoring]):
     """A reward model that vLLM or SGLang serves, whose score is a reward as any other; ranks share the one copy.
 
     Concurrent calls share requests. A request is tried again where that may help; then its calls fail as
@@ -155,10 +143,10 @@ class RemoteRewardModel(Reward[..., Any]):
         default: float | None = None,
         concurrency: int = CONCURRENCY,
     ) -> None:
-        _check_choice("server", server, (None, *get_args(ServerKind)))
-        _check_choice("route", route, (None, *(ROUTES[server] if server else get_args(ServedRoute))))
-        _check_choice("text_form", text_form, get_args(TextForm))
-        _check_choice("shows", shows, get_args(Shows))
+        check_choice("server", server, (None, *get_args(ServerKind)))
+        check_choice("route", route, (None, *(ROUTES[server] if server else get_args(ServedRoute))))
+        check_choice("text_form", text_form, get_args(TextForm))
+        check_choice("shows", shows, get_args(Shows))
         if isinstance(deadline_s, bool) or not 0 < deadline_s < float("inf"):
             raise ConfigError(f"deadline_s={deadline_s!r}: expected a number of seconds above 0")
         if isinstance(wait_ms, bool) or not 0 <= wait_ms < float("inf"):
@@ -177,15 +165,7 @@ class RemoteRewardModel(Reward[..., Any]):
         )  # fmt: skip
         function = RemoteScoring(name, settings, folder, max_length, text_form, shows)
         options = RewardOptions(name=name, timeout_s=deadline_s + _OVER_S, default=default, concurrency=concurrency)
-        self._start(function, options)
-
-    def _start(self, function: RemoteScoring, options: RewardOptions) -> None:
-        self._scoring = function
-        super().__init__(function, Kind.SINGLE, options)
-
-    def __call__(self, *arguments: object, **columns: object) -> Any:
-        """Score one completion, and return the score, or an awaitable of it inside an event loop."""
-        return finished(super().__call__(*arguments, **columns))
+        super().__init__(function, options)
 
     def score_batch(self, rollouts: Sequence[Rollout]) -> list[float | Exception]:
         """Return the scores of rollouts in their order; where one cannot be scored, the error that tells why."""
@@ -205,20 +185,3 @@ class RemoteRewardModel(Reward[..., Any]):
             else:
                 raise result
         return values
-
-    def _having(self, options: RewardOptions) -> RemoteRewardModel:
-        return _rebuild(replace(self._scoring, name=options.name), options)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._scoring, self.options)
-
-
-def _rebuild(function: RemoteScoring, options: RewardOptions) -> RemoteRewardModel:
-    reward = RemoteRewardModel.__new__(RemoteRewardModel)
-    reward._start(function, options)
-    return reward
-
-
-def _check_choice(option: str, value: object, choices: Sequence[object]) -> None:
-    if value not in choices:
-        raise ConfigError(f"{option}={value!r}: expected one of {', '.join(map(repr, choices))}")
