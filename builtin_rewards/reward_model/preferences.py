@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
-from builtin_rewards.reward_model.public_sets import usual_rows
+from builtin_rewards.reward_model.public_sets import refuse_column, usual_rows
 from rewardkit import DataError, Rollout
 from rewardkit.extending import ROLES, InvalidRows, read_rows, shorten, why_no_text
 
@@ -112,7 +112,7 @@ def _preference(row: Mapping[str, Any], where: str) -> PreferenceRow:
     """Return a row as a preference; raise DataError with its place and the wrong column."""
     for name in ("chosen", "rejected"):
         if name not in row:
-            _reject(where, name, f"is missing; it has {', '.join(map(repr, row)) or 'nothing'}")
+            refuse_column(where, name, f"is missing; it has {', '.join(map(repr, row)) or 'nothing'}")
     prompt: Any = row.get("prompt")
     chosen, rejected = (_sides(row[name], where, name) for name in ("chosen", "rejected"))
     if prompt is None or prompt == "":
@@ -123,7 +123,9 @@ def _preference(row: Mapping[str, Any], where: str) -> PreferenceRow:
         chosen, rejected = ([_strip_prompt(prompt, completion) for completion in side] for side in (chosen, rejected))
     for completion in chosen:
         if completion in rejected:
-            _reject(where, "chosen", f"equals 'rejected': {shorten(completion)}; a preference takes two that differ")
+            refuse_column(
+                where, "chosen", f"equals 'rejected': {shorten(completion)}; a preference takes two that differ"
+            )
     columns = {str(name): value for name, value in row.items() if name not in _NOT_COLUMNS}
     return PreferenceRow(where, prompt, tuple(chosen), tuple(rejected), columns)
 
@@ -160,16 +162,16 @@ def _is_chat(value: object) -> bool:
 def _check(value: object, where: str, name: str) -> None:
     """Raise DataError for a prompt or completion that is empty, or neither text nor messages."""
     if value is None or value in ("", []) or (isinstance(value, str) and not value.strip()):
-        _reject(where, name, "is empty; a preference takes a prompt and completions on both sides")
+        refuse_column(where, name, "is empty; a preference takes a prompt and completions on both sides")
     if isinstance(value, str):
         return
     if not isinstance(value, list):
-        _reject(where, name, f"expected text or a list of messages, got {shorten(value)}")
+        refuse_column(where, name, f"expected text or a list of messages, got {shorten(value)}")
     for message in value:
         if not isinstance(message, Mapping) or message.get("role") not in ROLES:
-            _reject(where, name, f"expected messages with a role ({', '.join(ROLES)}), got {shorten(message)}")
+            refuse_column(where, name, f"expected messages with a role ({', '.join(ROLES)}), got {shorten(message)}")
     if problem := why_no_text(value):
-        _reject(where, name, f"has no messages that can be read: {problem}")
+        refuse_column(where, name, f"has no messages that can be read: {problem}")
 
 
 def _strip_prompt(prompt: Turns, completion: Turns) -> Any:
@@ -189,7 +191,7 @@ def _split_prompt(chosen: list[Any], rejected: list[Any], where: str) -> tuple[A
     while all(len(turns) > length + 1 and turns[length] == conversations[0][length] for turns in conversations):
         length += 1
     if not length:
-        _reject(where, "prompt", "is missing, and 'chosen' and 'rejected' do not begin with the same message")
+        refuse_column(where, "prompt", "is missing, and 'chosen' and 'rejected' do not begin with the same message")
     endings = [turns[length:] for turns in conversations]
     return conversations[0][:length], endings[: len(chosen)], endings[len(chosen) :]
 
@@ -201,10 +203,6 @@ def _turns(conversation: Turns, where: str) -> list[Any]:
     text = conversation if conversation.startswith("\n\n") else f"\n\n{conversation.lstrip()}"
     preamble, *parts = _TURN.split(text)
     if preamble or len(parts) < 4:
-        _reject(where, "prompt", "is missing, and a side is text without turns of 'Human:' and 'Assistant:'")
+        refuse_column(where, "prompt", "is missing, and a side is text without turns of 'Human:' and 'Assistant:'")
     pairs = zip(parts[::2], parts[1::2], strict=True)
     return [{"role": _ROLE[speaker], "content": content.strip()} for speaker, content in pairs]
-
-
-def _reject(where: str, column: str, problem: str) -> NoReturn:
-    raise DataError(f"{where}: column {column!r} {problem}")

@@ -52,8 +52,7 @@ def _reader_of(row: ValuesOfRow) -> Callable[[str, ValuesOfRow], list[PlacedRow]
     """Return what reads the rows of the public set that has these columns; ``None`` for any other row."""
     if "chosen" in row and "rejected" in row:
         return None
-    readers = {**{form.columns: form.read for form in _TWO_RESPONSES}, **_OTHERS}
-    return next((reader for columns, reader in readers.items() if columns <= row.keys()), None)
+    return next((reader for columns, reader in _READERS.items() if columns <= row.keys()), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +86,11 @@ class TwoResponses:
         word = str(value).strip().casefold()
         if self.labels:
             if word not in self.labels:
-                _reject(where, self.verdict, f"expected one of {', '.join(self.labels)}, got {shorten(value)}")
+                refuse_column(where, self.verdict, f"expected one of {', '.join(self.labels)}, got {shorten(value)}")
             return self.labels[word]
         number = re.fullmatch(r"([+-]?)[0-3](\.0)?", word)
         if number is None or isinstance(value, bool):
-            _reject(where, self.verdict, f"expected a whole number from -3 to 3, got {shorten(value)}")
+            refuse_column(where, self.verdict, f"expected a whole number from -3 to 3, got {shorten(value)}")
         strength = int(float(word))
         return NEITHER if strength == 0 else FIRST if strength < 0 else SECOND
 
@@ -120,7 +119,9 @@ def _best_of_k(where: str, row: ValuesOfRow) -> list[PlacedRow]:
     names = sorted((name for name in row if _RESPONSE.fullmatch(name)), key=lambda name: int(name.rpartition("_")[2]))
     scores, responses = _listed(where, row, "scores"), [row[name] for name in names]
     if len(scores) != len(responses) or not all(isinstance(score, bool | int | float) for score in scores):
-        _reject(where, "scores", f"expected a number for each of {len(responses)} responses, got {shorten(scores)}")
+        refuse_column(
+            where, "scores", f"expected a number for each of {len(responses)} responses, got {shorten(scores)}"
+        )
     consumed = {"prompt", "scores", *_CONFLICTS, *names}
     column = next((name for name in _CONFLICTS if row.get(name) is not None), None)
     if column is None:
@@ -132,7 +133,7 @@ def _best_of_k(where: str, row: ValuesOfRow) -> list[PlacedRow]:
     rows = []
     for number, pair in enumerate(_listed(where, row, column)):
         if not _is_conflict(pair, scores):
-            _reject(where, column, f"[{number}]: expected a right and a wrong response, got {shorten(pair)}")
+            refuse_column(where, column, f"[{number}]: expected a right and a wrong response, got {shorten(pair)}")
         worse, better = (responses[index] for index in sorted(pair, key=lambda index: scores[index]))
         rows.append(PlacedRow(f"{where}/{number + 1}", _usual(row, row["prompt"], better, worse, consumed)))
     return rows
@@ -160,7 +161,8 @@ def _rmb_best(where: str, row: ValuesOfRow) -> list[PlacedRow]:
     return [PlacedRow(where, _usual(row, _conversation(where, row), [best], losers, consumed))]
 
 
-_OTHERS: Mapping[frozenset[str], Callable[[str, ValuesOfRow], list[PlacedRow]]] = {
+_READERS: Mapping[frozenset[str], Callable[[str, ValuesOfRow], list[PlacedRow]]] = {
+    **{form.columns: form.read for form in _TWO_RESPONSES},
     frozenset({"prompt", "response_1", "scores"}): _best_of_k,
     frozenset({"conversation_input", "chosen", "reject"}): _rmb_pair,
     frozenset({"conversation_input", "bon_best", "loser_list"}): _rmb_best,
@@ -177,7 +179,7 @@ def _conversation(where: str, row: ValuesOfRow) -> list[Mapping[str, Any]]:
     """Return RMB's conversation as messages, without the language of each."""
     messages = _listed(where, row, "conversation_input")
     if not all(isinstance(message, Mapping) for message in messages):
-        _reject(where, "conversation_input", f"expected a list of messages, got {shorten(messages)}")
+        refuse_column(where, "conversation_input", f"expected a list of messages, got {shorten(messages)}")
     return [{name: value for name, value in message.items() if name != "language"} for message in messages]
 
 
@@ -186,7 +188,7 @@ def _answer(where: str, value: object, column: str) -> str:
     content = _decode(value)
     answer = content.get("answer") if isinstance(content, Mapping) else None
     if not isinstance(answer, str):
-        _reject(where, column, f"expected an object with the text 'answer', got {shorten(value)}")
+        refuse_column(where, column, f"expected an object with the text 'answer', got {shorten(value)}")
     return answer
 
 
@@ -194,7 +196,7 @@ def _listed(where: str, row: ValuesOfRow, column: str) -> list[Any]:
     """Return the list that a column has."""
     value = _decode(row[column])
     if not isinstance(value, list | tuple):
-        _reject(where, column, f"expected a list, got {shorten(value)}")
+        refuse_column(where, column, f"expected a list, got {shorten(value)}")
     return list(value)
 
 
@@ -206,5 +208,6 @@ def _decode(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _reject(where: str, column: str, problem: str) -> NoReturn:
+def refuse_column(where: str, column: str, problem: str) -> NoReturn:
+    """Raise DataError for what a column of a row holds, or lacks."""
     raise DataError(f"{where}: column {column!r} {problem}")
