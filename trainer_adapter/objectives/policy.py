@@ -15,7 +15,7 @@ import numpy as np
 from rewardkit import ObjectiveError
 from trainer_adapter.objectives import arrays
 from trainer_adapter.objectives.arrays import Array, ArrayT
-from trainer_adapter.objectives.surrogates import clipped_surrogate
+from trainer_adapter.objectives.surrogates import clipped_objective
 from trainer_adapter.objectives.token_batches import (
     Level,
     TokenBatch,
@@ -93,25 +93,20 @@ def grpo_loss(
     - ``"bnpo"``: all tokens of this batch.
     - ``"dr_grpo"``: the constant B * ``max_completion_length`` (arXiv 2503.20783), free of a bias by length.
     - ``"dapo"``: ``tokens_in_batch``, all tokens of the whole optimization step (arXiv 2503.14476).
-    - ``"luspo"``: the completions alone, each with the *sum* over its tokens (arXiv 2602.05261), which takes
-      ``level="sequence"``.
+    - ``"luspo"``: the completions, each with the *sum* over its tokens (arXiv 2602.05261); takes ``level="sequence"``.
 
     Args:
         logps: The policy's log-probabilities, (B, T).
-        old_logps: Those of the policy that sampled, (B, T); ``None`` if it is this very policy, so that each ratio is
-            1 and only its gradient counts.
+        old_logps: Those of the policy that sampled, (B, T); ``None`` if it is this very policy.
         advantages: One a completion, (B,), or one a token, (B, T).
         mask: (B, T), 1 on the tokens of the completion; all of them unless given. A completion without a token adds 0
             and is counted by ``"grpo"``, ``"dr_grpo"`` and ``"luspo"``.
         ref_logps: The reference model's log-probabilities, (B, T), needed if ``beta`` is not 0.
         beta: How much the divergence from the reference model costs, 0 or more.
         low, high, delta, level: As for :func:`~trainer_adapter.objectives.clipped_surrogate`.
-        surrogate: Another objective of each token in place of the clipped one, (B, T), such as those of
-            :func:`~trainer_adapter.objectives.cispo_surrogate`.
-        weights: What the surrogate of each completion, (B,), or token, (B, T), is multiplied by, constants: the product
-            of masks and ratios such as those of :func:`~trainer_adapter.objectives.off_policy_mask`,
-            :func:`~trainer_adapter.objectives.top_entropy_mask` and
-            :func:`~trainer_adapter.objectives.importance_ratio`. They are no part of the divergence, nor of the count.
+        surrogate: Another objective of each token, (B, T), such as that of ``cispo_surrogate``.
+        weights: What the surrogate of each completion, (B,), or token, (B, T), is multiplied by, constants: a product
+            of :mod:`~trainer_adapter.objectives.corrections`. They are no part of the divergence, nor of the count.
         correct_kl: Whether k3 is multiplied by the ratio, whose gradient counts: at the level of tokens the gradient is
             then that of the reverse divergence (DeepSeek-V3.2, arXiv 2512.02556), TRL's ``use_bias_correction_kl``.
         normalization: What is averaged over.
@@ -122,22 +117,33 @@ def grpo_loss(
     Raises:
         ObjectiveError: Shapes do not fit, a setting is out of range, or there is no completion.
     """
-    arrays.check_number("beta", beta, 0)
-    if beta and ref_logps is None:
-        raise ObjectiveError(f"beta={beta!r} needs ref_logps: a divergence is measured from a reference model")
-    if surrogate is not None and (low, high, delta) != (0.2, None, None):
-        raise ObjectiveError("low, high and delta are the clipped surrogate's: leave them out where one is given")
+    _check_penalty(beta, ref_logps)
     batch = token_batch(logps, old_logps, advantages, mask)
-    if surrogate is None:
-        surrogate = clipped_surrogate(
-            logps, old_logps, advantages, low=low, high=high, delta=delta, level=level, mask=mask
-        )
-    terms = -_weighted(surrogate, weights, batch)
+    objective = _objective(surrogate, batch, low, high, delta, level)
+    terms = -_weighted(objective, weights, batch)
     if beta:
         terms = terms + beta * _divergence(ref_logps, batch) * (batch.ratio(level) if correct_kl else 1.0)
     mean = _average(terms, batch.is_token, normalization, max_completion_length, tokens_in_batch)
     loss: ArrayT = arrays.cast(mean, batch.dtype)
     return loss
+
+
+def _check_penalty(beta: float, ref_logps: object) -> None:
+    """Refuse a divergence's weight below 0, or one without a model to diverge from."""
+    arrays.check_number("beta", beta, 0)
+    if beta and ref_logps is None:
+        raise ObjectiveError(f"beta={beta!r} needs ref_logps: a divergence is measured from a reference model")
+
+
+def _objective(
+    surrogate: object, batch: TokenBatch, low: float, high: float | None, delta: float | None, level: Level
+) -> object:
+    """Return the surrogate, the clipped one where none is given; refuse settings of that one beside another."""
+    if surrogate is None:
+        return clipped_objective(batch, low=low, high=high, delta=delta, level=level)
+    if (low, high, delta) != (0.2, None, None):
+        raise ObjectiveError("low, high and delta are the clipped surrogate's: leave them out where one is given")
+    return surrogate
 
 
 def _weighted(surrogate: object, weights: object, batch: TokenBatch) -> Array:

@@ -9,6 +9,7 @@ maximized, (B, T); :func:`~trainer_adapter.objectives.grpo_loss` makes a loss of
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -58,17 +59,22 @@ def clipped_surrogate(
     Raises:
         ObjectiveError: Shapes do not fit, or a setting is out of range.
     """
+    batch = token_batch(logps, old_logps, advantages, mask)
+    objective: ArrayT = clipped_objective(batch, low=low, high=high, delta=delta, level=level)
+    return objective
+
+
+def clipped_objective(batch: TokenBatch, *, low: float, high: float | None, delta: float | None, level: Level) -> Any:
+    """Return the clipped objective of a batch that is checked; see :func:`clipped_surrogate`."""
     high = low if high is None else high
     arrays.check_number("low", low, 0, 1)
     arrays.check_number("high", high, 0)
-    batch = token_batch(logps, old_logps, advantages, mask)
     xp, worth, ratio = batch.xp, batch.advantages, batch.ratio(level)
     clipped = xp.clip(ratio, 1 - low, 1 + high)
     if delta is not None:
         arrays.check_number("delta", delta, 0, open_at=0)
         ratio = xp.clip(ratio, None, delta)
-    objective: ArrayT = batch.result(xp.minimum(ratio * worth, clipped * worth))
-    return objective
+    return batch.result(xp.minimum(ratio * worth, clipped * worth))
 
 
 def cispo_surrogate(
