@@ -43,13 +43,10 @@ def opo_advantages(rewards: ArrayT, lengths: object, num_generations: int) -> Ar
     arrays.same_shape(rewards=reward, lengths=length)
     if bool((~xp.isfinite(length) | (length < 0)).any()):
         raise ObjectiveError(f"lengths={lengths!r}: expected numbers of tokens, 0 or more"[:200])
-    count = int(np.prod(reward.shape))
-    if not arrays.is_whole(num_generations, 1) or count % num_generations:
-        raise ObjectiveError(f"{count} rewards make no whole groups of num_generations={num_generations!r}")
-    values = arrays.wide(reward).reshape(-1, int(num_generations))
+    values = _in_groups(arrays.wide(reward), num_generations)
     has_reward = _has_reward(values)
     zero = arrays.like(0.0, values)
-    weight = xp.where(has_reward, length.reshape(-1, int(num_generations)), zero)
+    weight = xp.where(has_reward, _in_groups(length, num_generations), zero)
     total = weight.sum(axis=1, keepdims=True)
     filled = xp.where(has_reward, values, zero)
     baseline = (weight * filled).sum(axis=1, keepdims=True) / xp.where(total > 0, total, arrays.like(1.0, total))
@@ -112,6 +109,14 @@ def reinforce_plus_plus_advantages(
     return advantages
 
 
+def _in_groups(values: Array, num_generations: int) -> Any:
+    """Return what there is one of a completion as (groups, num_generations); refuse what makes no whole groups."""
+    count = int(np.prod(values.shape))
+    if not arrays.is_whole(num_generations, 1) or count % num_generations:
+        raise ObjectiveError(f"{count} rewards make no whole groups of num_generations={num_generations!r}")
+    return values.reshape(-1, int(num_generations))
+
+
 def _has_reward(values: Array) -> Array:
     """Return which completions have a reward; refuse an infinite one."""
     xp = arrays.namespace(values)
@@ -127,9 +132,7 @@ def _has_reward(values: Array) -> Array:
 def _less_group_mean(values: Array, has_reward: Array, num_generations: int) -> Array:
     """Return rewards, (B,), less the means of their groups' rewards."""
     xp = arrays.namespace(values)
-    if not arrays.is_whole(num_generations, 1) or len(values) % num_generations:
-        raise ObjectiveError(f"{len(values)} rewards make no whole groups of num_generations={num_generations!r}")
-    groups, is_counted = values.reshape(-1, num_generations), has_reward.reshape(-1, num_generations)
+    groups, is_counted = (_in_groups(column, num_generations) for column in (values, has_reward))
     zero = arrays.like(0.0, groups)
     count = arrays.cast(is_counted, groups.dtype).sum(axis=1, keepdims=True)
     mean = xp.where(is_counted, groups, zero).sum(axis=1, keepdims=True) / xp.where(count > 0, count, count + 1)

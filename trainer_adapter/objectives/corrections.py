@@ -7,7 +7,7 @@ several is the ``weights`` of :func:`~trainer_adapter.objectives.grpo_loss`. The
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from rewardkit import ObjectiveError
 from trainer_adapter.objectives import arrays
@@ -16,6 +16,7 @@ from trainer_adapter.objectives.token_batches import (
     constant,
     only_tokens,
     per_completion,
+    ratio_of,
     refuse_infinite,
     row_mean,
     tokens,
@@ -24,8 +25,7 @@ from trainer_adapter.objectives.token_batches import (
 RatioMode: TypeAlias = Literal["token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]
 """TRL's ``vllm_importance_sampling_mode``; see :func:`importance_ratio`."""
 
-_MODES = ("token_truncate", "token_mask", "sequence_truncate", "sequence_mask")
-_LARGEST_LOG_RATIO = 60.0
+_MODES = get_args(RatioMode)
 
 
 def off_policy_mask(
@@ -96,7 +96,7 @@ def importance_ratio(
     away = _log_ratio(old, sampled, mask, "old_logps")
     if mode.startswith("sequence"):
         away = away.sum(axis=1, keepdims=True)
-    ratio = xp.exp(xp.clip(away, None, _LARGEST_LOG_RATIO))
+    ratio = ratio_of(away)
     if mode.endswith("truncate"):
         ratio = xp.clip(ratio, low, high)
     else:

@@ -43,7 +43,7 @@ class TokenBatch:
         if level not in ("token", "sequence"):
             raise ObjectiveError(f"level={level!r}: expected 'token' or 'sequence'")
         away = row_mean(self.log_ratio, self.is_token) if level == "sequence" else self.log_ratio
-        return self.xp.exp(self.xp.clip(away, None, _LARGEST_LOG_RATIO))
+        return ratio_of(away)
 
     def result(self, terms: Array) -> Any:
         """Return a term a token in the dtype of the batch, 0 where there is no token."""
@@ -72,6 +72,12 @@ def token_batch(logps: object, old_logps: object, advantages: object, mask: obje
         advantage = xp.where(is_token, advantage, arrays.like(0.0, advantage))
     logps_only, old_only = (only_tokens(values, is_token) for values in (new, constant(old)))
     return TokenBatch(xp, new.dtype, is_token, logps_only, old_only, advantage)
+
+
+def ratio_of(log_ratio: Array) -> Any:
+    """Return the ratio of probabilities of its logarithm; one above exp(60) counts as that."""
+    xp = arrays.namespace(log_ratio)
+    return xp.exp(xp.clip(log_ratio, None, _LARGEST_LOG_RATIO))
 
 
 def per_completion(name: str, values: Array, logps: Array) -> Any:
