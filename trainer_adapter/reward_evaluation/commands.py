@@ -10,7 +10,8 @@ import typer
 from rewardkit.commands import FAILED, AsJson, RunPlace, Timeout, Workers, argument, finish, option, share_option
 
 if TYPE_CHECKING:
-    from trainer_adapter.reward_evaluation.preference_report import SubsetReport
+    from rewardkit.extending import InvalidRows
+    from trainer_adapter.reward_evaluation.preference_report import PreferenceReport, SubsetReport
 
 _MODEL = "A reward model's folder; or any reward, as file.py:name, module:name, a built-in's name, or a YAML file."
 _PAIRS = "Preferences: JSON Lines, plain or packed with gzip, CSV, or Parquet; - for standard input."
@@ -67,10 +68,9 @@ def eval_command(
     rewardkit rm eval my_rewards.py:correct pairs.csv --json --min-accuracy 0.7[/]
     """
     from builtin_rewards.reward_model import read_preferences
-    from rewardkit.commands import check_writable, screen, write_rows
+    from rewardkit.commands import check_writable, write_rows
     from rewardkit.extending import InvalidRows
     from trainer_adapter.reward_evaluation.preference_scoring import evaluate, reward_of, subset_of
-    from trainer_adapter.reward_evaluation.report_printing import print_report
     from trainer_adapter.reward_evaluation.scored_row import plain_row
 
     if out is not None:
@@ -85,24 +85,28 @@ def eval_command(
     if out is not None:
         write_rows(out, [plain_row(row) for row in scored])
     breaches = _breaches(report.overall, min_accuracy, max_failed)
+    ending = {"out": out and str(out), "rows_dropped": invalid.count, "breaches": breaches}
+    values = {**report.as_json(), "pairs": str(pairs), **ending}
+    finish(
+        values,
+        lambda: _print_evaluation(report, invalid, out, breaches),
+        as_json=as_json,
+        code=FAILED if breaches else 0,
+    )
 
-    def show() -> None:
-        print_report(report, screen())
-        if invalid.count:
-            typer.echo(f"{invalid.count:,} rows left out as they cannot be read; the first: {invalid.first}")
-        if out is not None:
-            typer.echo(f"wrote {out}")
-        if breaches:
-            typer.echo(f"NOT passed: {'; '.join(breaches)}")
 
-    values = {
-        **report.as_json(),
-        "pairs": str(pairs),
-        "out": out and str(out),
-        "rows_dropped": invalid.count,
-        "breaches": breaches,
-    }
-    finish(values, show, as_json=as_json, code=FAILED if breaches else 0)
+def _print_evaluation(report: PreferenceReport, invalid: InvalidRows, out: Path | None, breaches: list[str]) -> None:
+    """Print a report, the rows that are not in it, where it was written and which limits it breaks."""
+    from rewardkit.commands import screen
+    from trainer_adapter.reward_evaluation.report_printing import print_report
+
+    print_report(report, screen())
+    if invalid.count:
+        typer.echo(f"{invalid.count:,} rows left out as they cannot be read; the first: {invalid.first}")
+    if out is not None:
+        typer.echo(f"wrote {out}")
+    if breaches:
+        typer.echo(f"NOT passed: {'; '.join(breaches)}")
 
 
 def _breaches(whole: SubsetReport, min_accuracy: float | None, max_failed: float) -> list[str]:
