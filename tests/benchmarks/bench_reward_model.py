@@ -7,9 +7,10 @@ own, so that its peak memory is its own; the clock starts at the texts, so that 
 
     python tests/benchmarks/bench_reward_model.py FOLDER [--texts 1000] [--rounds 3] [--device auto]
 
-FOLDER is any reward model; a folder of a plain backbone gets a head of random weights (``--headless``), and
-``--random`` makes a Qwen2 of 0.36 B with random weights and the tokenizer of FOLDER. On a card it ends within two
-minutes, and prints which share of the card's peak the passes over real tokens are: two operations a weight and token.
+FOLDER is any reward model with places for the longest text, some 500 tokens; a folder of a plain backbone gets a head
+of random weights (``--headless``), and ``--random`` makes a Qwen2 of 0.36 B with random weights and the tokenizer of
+FOLDER. On a card it ends within two minutes, and prints which share of the card's peak the passes over real tokens are:
+two operations a weight and token.
 """
 
 from __future__ import annotations
@@ -84,61 +85,71 @@ def measure(way: str, reward: Any, count: int) -> dict[str, float]:
     """Return the seconds, the peak of memory and the share of the card's peak of one way."""
     import torch
 
-    from builtin_rewards.reward_model import encode_text
     from builtin_rewards.reward_model.packing import ATTENTION
     from rewardkit import Rollout
 
     member = reward.function.scorer().members[0]
     count = min(count, LOOP_TEXTS) if way == "loop" else count
     rollouts = [Rollout("Say more.", text) for text in texts(count)]
-    model, tokenizer = member.model, member.tokenizer
+    model = member.model
     if member.packs:
         model.set_attn_implementation(ATTENTION if way == "ours" else "sdpa")
     on_gpu = model.device.type == "cuda"
 
     def run(rows: list[Any]) -> list[Any]:
-        return reward.score_batch(rows) if way == "ours" else padded_scores(model, member, tokenizer, rows, way)
+        if way != "ours":
+            return padded_scores(member, rows, way)
+        scores = reward.score_batch(rows)
+        for error in (score for score in scores if isinstance(score, Exception)):
+            raise error  # its time would be that of fewer texts
+        return scores
 
     run(rollouts[:40])  # kernels are chosen, and memory is taken
-    held = memory_mb("VmRSS")
+    memory_before = memory_mb("VmRSS")
     if on_gpu:
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
     else:
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew: loading the weights has one of its own
-    began = time.perf_counter()
+    start = time.perf_counter()
     scores = run(rollouts)  # all ways end with numbers on the CPU
-    seconds = time.perf_counter() - began
-    tokens = sum(len(encode_text(tokenizer, one.prompt, one.completion).ids) for one in rollouts)
-    found = {"seconds": seconds, "texts": count, "mean": statistics.fmean(scores[:LOOP_TEXTS]), "tokens": tokens}
-    found["memory_mb"] = torch.cuda.max_memory_allocated() / 2**20 if on_gpu else memory_mb("VmHWM") - held
-    weights = sum(one.numel() for one in model.parameters()) - model.get_input_embeddings().weight.numel()
-    found["flops"] = 2 * weights * tokens / seconds
+    seconds = time.perf_counter() - start
+    tokens = sum(len(ids) for ids in encoded(member, rollouts))
+    figures = {"seconds": seconds, "texts": count, "mean": statistics.fmean(scores[:LOOP_TEXTS]), "tokens": tokens}
+    figures["memory_mb"] = torch.cuda.max_memory_allocated() / 2**20 if on_gpu else memory_mb("VmHWM") - memory_before
+    weights = sum(weight.numel() for weight in model.parameters()) - model.get_input_embeddings().weight.numel()
+    figures["flops"] = 2 * weights * tokens / seconds
     if on_gpu:
         name = torch.cuda.get_device_name()
         peak = next((value for key, value in PEAK_FLOPS.items() if key in name), 0.0)
-        found["share"] = found["flops"] / peak if peak else 0.0
-    return found
+        if peak:
+            figures["share"] = figures["flops"] / peak
+    return figures
 
 
-def padded_scores(model: Any, member: Any, tokenizer: Any, rollouts: list[Any], way: str) -> list[float]:
+def encoded(member: Any, rollouts: list[Any]) -> list[list[int]]:
+    """Return the tokens of each text, as the model reads them."""
+    from builtin_rewards.reward_model import encode_text
+
+    length, tokenizer = member.max_length, member.tokenizer
+    return [[*encode_text(tokenizer, row.prompt, row.completion, max_length=length).ids] for row in rollouts]
+
+
+def padded_scores(member: Any, rollouts: list[Any], way: str) -> list[float]:
     """Return the scores of transformers' own forward over padded batches, in the order of the texts."""
     import torch
 
-    from builtin_rewards.reward_model import encode_text
-
-    rows = [list(encode_text(tokenizer, one.prompt, one.completion, max_length=member.max_length).ids)
-            for one in rollouts]  # fmt: skip
-    order = sorted(range(len(rows)), key=lambda place: len(rows[place])) if way == "sorted 32" else [*range(len(rows))]
+    model, rows = member.model, encoded(member, rollouts)
+    order = sorted(range(len(rows)), key=lambda index: len(rows[index])) if way == "sorted 32" else [*range(len(rows))]
     size = 1 if way == "loop" else BATCH
     scores = [0.0] * len(rows)
     with torch.inference_mode():
         for start in range(0, len(order), size):
-            places = order[start : start + size]
-            batch = tokenizer.pad({"input_ids": [rows[place] for place in places]}, return_tensors="pt")
+            indices = order[start : start + size]
+            batch = member.tokenizer.pad({"input_ids": [rows[index] for index in indices]}, return_tensors="pt")
             logits = model(**batch.to(model.device)).logits[:, 0].float().tolist()
-            for place, score in zip(places, logits, strict=True):
-                scores[place] = score
+            for index, score in zip(indices, logits, strict=True):
+                scores[index] = score
     return scores
 
 
@@ -152,32 +163,42 @@ def main() -> None:
     parser.add_argument("--headless", action="store_true")
     parser.add_argument("--random", action="store_true")
     parser.add_argument("--way", choices=WAYS)
-    given = parser.parse_args()
-    if given.way:
-        print(json.dumps(measure(given.way, loaded(given.folder, given.device), given.texts)))
+    arguments = parser.parse_args()
+    if arguments.way:
+        print(json.dumps(measure(arguments.way, loaded(arguments.folder, arguments.device), arguments.texts)))
         return
-    with tempfile.TemporaryDirectory() as place:
-        folder = given.folder
-        if given.random or given.headless:
-            folder = (random_model if given.random else with_head)(given.folder, place)
-        told: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
-        import torch
+    with tempfile.TemporaryDirectory() as made:
+        folder = arguments.folder
+        if arguments.random or arguments.headless:
+            folder = (random_model if arguments.random else with_head)(folder, made)
+        figures = measure_in_turn(folder, arguments.device, arguments.texts, arguments.rounds)
+    print_figures(figures)
 
-        on_card = given.device != "cpu" and torch.cuda.is_available()
-        reward = loaded(folder, given.device) if on_card else None
-        for _ in range(given.rounds):
-            for way in WAYS:
-                if reward is not None:
-                    told[way].append(measure(way, reward, given.texts))
-                    continue
-                command = [sys.executable, __file__, folder, "--texts", str(given.texts), "--device", given.device]
-                ran = subprocess.run([*command, "--way", way], capture_output=True, text=True, check=True)
-                told[way].append(json.loads(ran.stdout.splitlines()[-1]))
-    rates = {way: statistics.median(one["texts"] / one["seconds"] for one in runs) for way, runs in told.items()}
-    for way, runs in told.items():
-        flops = max(one["flops"] for one in runs) / 1e12
-        share = f", {100 * max(one['share'] for one in runs):.1f} % of the card's peak" if "share" in runs[0] else ""
-        memory = statistics.median(one["memory_mb"] for one in runs)
+
+def measure_in_turn(folder: str, device: str, count: int, rounds: int) -> dict[str, list[dict[str, float]]]:
+    """Return the figures of each way: of each round one, on a CPU of a process of its own."""
+    import torch
+
+    on_card = device != "cpu" and torch.cuda.is_available()
+    reward = loaded(folder, device) if on_card else None
+    figures: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+    for way in WAYS * rounds:
+        if reward is not None:
+            figures[way].append(measure(way, reward, count))
+            continue
+        command = [sys.executable, __file__, folder, "--texts", str(count), "--device", device, "--way", way]
+        process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)  # its errors are shown
+        figures[way].append(json.loads(process.stdout.splitlines()[-1]))
+    return figures
+
+
+def print_figures(figures: dict[str, list[dict[str, float]]]) -> None:
+    """Print a line for each way, and the ratios."""
+    rates = {way: statistics.median(run["texts"] / run["seconds"] for run in runs) for way, runs in figures.items()}
+    for way, runs in figures.items():
+        flops = max(run["flops"] for run in runs) / 1e12
+        share = f", {100 * max(run['share'] for run in runs):.1f} % of the card's peak" if "share" in runs[0] else ""
+        memory = statistics.median(run["memory_mb"] for run in runs)
         mean = runs[0]["mean"]
         print(f"{way:9} {rates[way]:8.1f} texts/s, {memory:8.0f} MB, {flops:7.2f} TFLOP/s{share}, mean {mean:.4f}")
     for way in WAYS[1:]:
