@@ -13,6 +13,10 @@ transformers = pytest.importorskip("transformers")
 WORDS = "the a cat dog sat ran on mat well badly two and is four one three . : Human Assistant ?".split()  # noqa: SIM905
 PLACES = 64
 """Positions of the tiny models."""
+SHAPE = {
+    "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "max_position_embeddings": PLACES, "num_labels": 1, "pad_token_id": 0,
+}  # fmt: skip
 
 
 def saved_tokenizer(folder: Path, *, pad: str | None = "<pad>", bert: bool = False) -> Any:
@@ -35,12 +39,12 @@ def saved_model(
     torch.manual_seed(len(folder.name))
     bert = kind == "bert"
     tokenizer = saved_tokenizer(folder, pad=pad, bert=bert)
-    shape = {
-        "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
-        "num_attention_heads": 4, "max_position_embeddings": PLACES, "num_labels": labels,
-        "pad_token_id": tokenizer.pad_token_id,
-    }  # fmt: skip
-    config = (transformers.BertConfig if bert else transformers.LlamaConfig)(**shape)
+    shape = {**SHAPE, "num_labels": labels, "pad_token_id": tokenizer.pad_token_id}
+    return saved_of((transformers.BertConfig if bert else transformers.LlamaConfig)(**shape), folder, head)
+
+
+def saved_of(config: Any, folder: Path, head: str = "sequence") -> Path:
+    """Save a model of a configuration with weights that are drawn, and return its folder."""
     makers = {
         "sequence": transformers.AutoModelForSequenceClassification,
         "token": transformers.AutoModelForTokenClassification,

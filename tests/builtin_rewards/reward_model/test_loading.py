@@ -22,10 +22,7 @@ tiny = pytest.importorskip("tiny_reward_model")
 saved_model: Callable[..., Path] = tiny.saved_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
-SHAPE = {
-    "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "max_position_embeddings": 64, "num_labels": 1, "pad_token_id": 0,
-}  # fmt: skip
+SHAPE = {**tiny.SHAPE, "num_key_value_heads": 2}
 FAMILIES: dict[str, Any] = {
     "llama": transformers.LlamaConfig, "qwen2": transformers.Qwen2Config, "bert": transformers.BertConfig,
     "roberta": transformers.RobertaConfig, "gpt2": transformers.GPT2Config, "deberta": transformers.DebertaV2Config,

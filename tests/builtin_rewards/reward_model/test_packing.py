@@ -26,10 +26,7 @@ transformers = pytest.importorskip("transformers")
 tiny = pytest.importorskip("tiny_reward_model")
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
-SHAPE = {
-    "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "max_position_embeddings": 64, "num_labels": 1, "pad_token_id": 0,
-}  # fmt: skip
+SHAPE = {**tiny.SHAPE, "num_key_value_heads": 2}
 PACKED: dict[str, dict[str, Any]] = {
     "Llama": {}, "Qwen2": {}, "Qwen3": {}, "Mistral": {"sliding_window": 5}, "Gemma": {}, "Bert": {}, "Roberta": {},
     "DistilBert": {}, "ModernBert": {}, "GPT2": {}, "GPTNeoX": {}, "Phi3": {},
@@ -45,17 +42,8 @@ def saved(folder: Path, family: str, head: str = "sequence", **beside: Any) -> P
     torch.manual_seed(1)
     encoder = family in ("Bert", "Roberta", "DistilBert", "ModernBert", "DebertaV2")
     tiny.saved_tokenizer(folder, bert=encoder)
-    config = getattr(transformers, f"{family}Config")(**{**SHAPE, **beside})
-    makers = {
-        "sequence": transformers.AutoModelForSequenceClassification,
-        "token": transformers.AutoModelForTokenClassification,
-    }
-    model = makers[head].from_config(config)
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.copy_(torch.randn_like(weight) * 0.2 if weight.ndim > 1 else weight)
-    model.save_pretrained(folder)
-    return folder
+    path: Path = tiny.saved_of(getattr(transformers, f"{family}Config")(**{**SHAPE, **beside}), folder, head)
+    return path
 
 
 def scores_alone(folder: Path, texts: list[str]) -> list[float]:
