@@ -21,6 +21,7 @@ from builtin_rewards.reward_model.description import (
 from builtin_rewards.reward_model.encoding import EncodedText, encode_text
 from builtin_rewards.reward_model.generative import GenerativeRewardModel
 from builtin_rewards.reward_model.learned import RewardModelReward
+from builtin_rewards.reward_model.loading import checkpoints_of
 from builtin_rewards.reward_model.preferences import PreferenceRow, preferences_of, read_preferences
 from builtin_rewards.reward_model.remote_model import RemoteRewardModel
 
@@ -43,6 +44,7 @@ __all__ = [
     "Shows",
     "best_of_n",
     "best_of_n_curve",
+    "checkpoints_of",
     "encode_text",
     "preferences_of",
     "read_description",

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from builtin_rewards.reward_model import Calibrated, PreferenceRow, RewardModelReward
+from builtin_rewards.reward_model import Calibrated, PreferenceRow, RewardModelReward, checkpoints_of
 from rewardkit import Composable, ConfigError, Outcome, Reward
 from rewardkit.commands import Leaves, RewardSet, one_of, told_progress
 from rewardkit.serving import scorer_of
@@ -21,7 +21,7 @@ def reward_of(model: str, timeout_s: float | None = None) -> RewardSet:
     folder = Path(model)
     if not folder.is_dir():
         return one_of(model, timeout_s)
-    if not any((folder / name).is_file() for name in _WEIGHTS) and not any(folder.glob("**/checkpoint-*")):
+    if not any((folder / name).is_file() for name in _WEIGHTS) and not checkpoints_of(folder):
         raise ConfigError(
             f"{model}: a folder without {' or '.join(_WEIGHTS)}, so no reward model; name one that training wrote, or "
             "a reward as file.py:name"

@@ -201,8 +201,12 @@ def test_other_bad_input_is_named() -> None:
     """A folder without a model, a column that is not there, a reward that leads nowhere."""
     path = pairs("p.jsonl", ("3", "1"), topic="a")
     Path("empty").mkdir()
+    Path("above/trained/checkpoint-5").mkdir(parents=True)
+    Path("above/trained/checkpoint-5/model.safetensors").write_bytes(b"")
     for arguments, words in (
         (("eval", "empty", path), "empty: a folder without config.json"),
+        (("eval", "above", path), "above: a folder without config.json"),
+        (("eval", "above/trained", path), "no model; name one of them: above/trained/checkpoint-5"),
         (("eval", "rw.py:number", path, "--subset", "kind"), "--subset kind: no such column; the rows have 'topic'"),
         (("eval", "rw.py:nobody", path), "nobody"),
         (("eval", "rw.py:number", path, "--out", "rw.py"), "--out rw.py: is rw.py itself"),
