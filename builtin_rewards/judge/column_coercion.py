@@ -71,7 +71,8 @@ def row_rubric(value: object, like: Rubric) -> Rubric | None:
     if entries is None or (isinstance(entries, str) and _text(entries) is None):
         return None
     if not isinstance(entries, list | tuple):
-        raise JudgeSetupError(f"it is neither a list nor JSON of one, but {type(entries).__name__}")
+        lack = ", without the 'requirements' of a tree of tasks" if isinstance(entries, Mapping) else ""
+        raise JudgeSetupError(f"it is neither a list nor JSON of one, but {type(entries).__name__}{lack}")
     criteria = [_criterion(entry, number) for number, entry in enumerate(entries, 1)]
     return Rubric(criteria, like.scale, not_applicable=like.not_applicable, cap=like.cap, most=most)
 

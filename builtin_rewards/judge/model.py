@@ -111,6 +111,9 @@ class JudgeModel:
             self.budget.check(self.model, {**self.options, "max_tokens": self.max_tokens}, price)
         backend = lazy_client(self.client)
         object.__setattr__(self, "client", backend)
+        for name in ("default_headers", "default_query"):
+            if getattr(self, name) and isinstance(backend, LazyClient):
+                raise JudgeSetupError(f"{name}: {backend.name} would not send them; give them to the client itself")
         if backend is None:  # last, because a server looks for its key
             backend = Server(self.base_url, self.key_env, self.default_headers, self.default_query)
         object.__setattr__(self, "_backend", backend)

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict
 
 from builtin_rewards.judge.budget import Budget, Price
 from builtin_rewards.judge.cache import JudgeCache
-from builtin_rewards.judge.endpoint.backends import StandIn
+from builtin_rewards.judge.endpoint.backends import StandIn, is_stand_in
 from builtin_rewards.judge.endpoint.endpoint import RetryPolicy
 from builtin_rewards.judge.endpoint.limits import Load
 from builtin_rewards.judge.errors import JudgeSetupError, is_number
@@ -80,7 +80,7 @@ _TABLE: Mapping[str, tuple[Any, str]] = {
     "budget": (Budget, "a Budget, such as Budget(usd=5), or None"),
     "cache": (JudgeCache, "a JudgeCache, such as JudgeCache('judge.db'), or None"),
     "client": (
-        lambda value: callable(value) or hasattr(getattr(value, "chat", None), "completions"),
+        lambda value: callable(value) or is_stand_in(value),
         "an object with client.chat.completions.create, such as a FakeJudge, what makes one, or None; an address is "
         "base_url",
     ),

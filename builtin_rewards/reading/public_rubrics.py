@@ -45,8 +45,9 @@ def _leaves(task: object, share: float, path: tuple[str, ...]) -> Iterator[dict[
         expected = f"expected 'requirements', 'weight' and 'sub_tasks', at most {_DEEPEST} levels"
         raise ValueError(f"task {shorten(task)} below {' > '.join(path)!r}: {expected}")
     value = task.get("sub_tasks")
-    tasks = list(value) if isinstance(value, Iterable) and not isinstance(value, str | Mapping) else [value]
-    tasks = [] if value is None else tasks
+    if value is not None and (not isinstance(value, Iterable) or isinstance(value, str | Mapping)):
+        raise ValueError(f"sub_tasks of {shorten(text)}: {shorten(value)}: expected a list of tasks")
+    tasks = [] if value is None else list(value)
     weights: list[Any] = [part.get("weight") if isinstance(part, Mapping) else None for part in tasks]
     wrong = [weight for weight in weights if not _is_weight(weight)]
     if wrong or (tasks and not any(weights)):

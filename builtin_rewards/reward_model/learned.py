@@ -333,5 +333,6 @@ def _warn_of_guess(folder: Path) -> None:
 
 
 def _check_minimum(option: str, value: float | None, lowest: int) -> None:
-    if value is not None and (isinstance(value, bool) or not math.isfinite(value) or value < lowest):
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if value is not None and (not is_number or value < lowest):
         raise ConfigError(f"{option}={value!r}: expected a number, {lowest} or more")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from builtin_rewards.judge import RetryPolicy
+from builtin_rewards.judge.errors import is_number
 from builtin_rewards.reading.thoughts import Shows
 from builtin_rewards.reward_model.encoding import TextForm, encode_messages, half_character, message_text, messages_of
 from builtin_rewards.reward_model.loading import load_tokenizer
@@ -147,12 +148,14 @@ class RemoteRewardModel(ModelReward[RemoteScoring]):
         check_choice("route", route, (None, *(ROUTES[server] if server else get_args(ServedRoute))))
         check_choice("text_form", text_form, get_args(TextForm))
         check_choice("shows", shows, get_args(Shows))
-        if isinstance(deadline_s, bool) or not 0 < deadline_s < float("inf"):
+        if not is_number(deadline_s) or deadline_s <= 0:
             raise ConfigError(f"deadline_s={deadline_s!r}: expected a number of seconds above 0")
-        if isinstance(wait_ms, bool) or not 0 <= wait_ms < float("inf"):
+        if not is_number(wait_ms) or wait_ms < 0:
             raise ConfigError(f"wait_ms={wait_ms!r}: expected a number, 0 or more")
-        if max_length is not None and (tokenizer is None or isinstance(max_length, bool) or max_length < 1):
+        if max_length is not None and (tokenizer is None or not is_number(max_length, whole=True) or max_length < 1):
             raise ConfigError(f"max_length={max_length!r}: expected a number of tokens, with tokenizer=")
+        if not isinstance(label_token_ids, Sequence) or not all(is_number(id, whole=True) for id in label_token_ids):
+            raise ConfigError(f"label_token_ids={label_token_ids!r}: expected a list of a tokenizer's numbers")
         folder = None if tokenizer is None else Path(tokenizer).expanduser()
         if folder is not None and not folder.is_dir():
             raise ConfigError(f"tokenizer={str(tokenizer)!r}: there is no such folder")

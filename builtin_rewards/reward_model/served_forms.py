@@ -119,6 +119,8 @@ def _entries_of(content: Any) -> list[Any]:
         if "embedding" in content:
             return [content]  # SGLang's of one text
         content = content.get("data", content.get("scores"))
+    elif isinstance(content, list) and not all(isinstance(entry, Mapping) for entry in content):
+        content = None  # numbers without a name may be of anything
     if not isinstance(content, list):
         raise UnreadableAnswerError("answered no scores: expected 'data', 'scores' or a list with 'embedding'")
     return content

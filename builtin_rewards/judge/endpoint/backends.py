@@ -120,13 +120,20 @@ class LazyClient:
         """Return a new client; JudgeSetupError says why none can be made, without its key."""
         try:
             key = {} if self.key_variable is None else {"api_key": os.environ[self.key_variable]}
-            return self.make(**self.settings, **key)
+            client = self.make(**self.settings, **key)
         except Exception as error:
             problem = f"{type(error).__name__}: {error}" if type(error).__module__.startswith("openai") else ""
             raise JudgeSetupError(
                 f"client: {self.name} cannot be made in this process: {problem or type(error).__name__}; "
-                f"see that it has its environment variables{f', {self.key_variable}' if self.key_variable else ''}"
+                f"see that it has its environment variables{f', {self.key_variable}' if self.key_variable else ''}, "
+                "and takes no arguments"
             ) from None
+        if not is_stand_in(client):
+            raise JudgeSetupError(
+                f"client: {self.name} makes a {type(client).__name__}, which has no chat.completions.create; let it "
+                "make one that has, such as an openai.AsyncOpenAI"
+            )
+        return client
 
 
 Backend: TypeAlias = Server | LazyClient | StandIn  # what can be asked: a server, or a client in its place
@@ -137,6 +144,10 @@ def name_of(backend: Backend) -> str:
     if isinstance(backend, Server):
         return backend.base_url
     return f"the client {backend.name if isinstance(backend, LazyClient) else type(backend).__name__}"
+
+
+def is_stand_in(client: object) -> bool:
+    return hasattr(getattr(client, "chat", None), "completions")
 
 
 def is_loopback(url: str) -> bool:
@@ -193,12 +204,13 @@ def _why_no_url(address: object) -> str | None:
     except ValueError:
         is_url = False
     if not is_url or re.search(r"[\s\x00-\x1f]", url):
-        hint = f", got {url!r}" if isinstance(address, str) and not re.search(r"[@?#]", url) else ""
+        hint = "" if re.search(r"[@?#]", url) else f", got {url!r}"
+        hint = hint if isinstance(address, str) else f", got {type(address).__name__}"
         return f"base_url: expected an address such as 'http://127.0.0.1:8000/v1'{hint}"
     if parts.username is not None or parts.fragment or set(dict(parse_qsl(parts.query, True))) - {"api-version"}:
         return (
-            "base_url: holds a user name, password or query other than api-version; take it out, put the key in "
-            "key_env's variable and other queries in default_query"
+            "base_url: holds a user name, password or query other than api-version, or a fragment; take it out, put "
+            "the key in key_env's variable and other queries in default_query"
         )
     if parts.path.rstrip("/").endswith(("/chat/completions", "/completions", "/responses")):
         return f"base_url: {url!r} names one call; end it before, mostly at /v1"
@@ -209,7 +221,7 @@ def _why_not_sent(setting: str, values: Mapping[str, str] | None) -> str | None:
     """Return why headers or queries cannot be sent; it shows no value, which may be a secret."""
     for name, value in (values or {}).items():
         if not isinstance(name, str) or not isinstance(value, str) or not re.fullmatch(r"[\x20-\x7e]*", name + value):
-            return f"{setting}: expected names and values of printable ASCII"
+            return f"{setting}: {name!r}: expected a name and a text of printable ASCII"
         if _SECRET.search(name):
             return (
                 f"{setting}: {name!r} may be a secret, and settings travel; the key goes in key_env's variable, and "

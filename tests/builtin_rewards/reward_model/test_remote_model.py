@@ -187,6 +187,8 @@ BAD: dict[str, tuple[Answer, str]] = {
     "HTML": (lambda *_: (200, b"<html><body>Sign in</body></html>"), "answered no JSON: '<html>"),
     "no list": (lambda *_: (200, {"message": "hello"}), "answered no scores"),
     "a number": (lambda *_: (200, 7), "answered no scores"),
+    "numbers without a name": (lambda *_: (200, [1.0, 2.0, 3.0, 4.0, 5.0]), "answered no scores"),
+    "one number without a name": (lambda *_: (200, [1.0]), "answered no scores"),
     "NaN": (changed(lambda data: {"data": [{**entry, "probs": [float("nan")]} for entry in data]}), "number: nan"),
     "too large a number": (
         changed(lambda data: {"data": [{**entry, "probs": [10**400]} for entry in data]}), "no finite number: 1000"
@@ -368,8 +370,13 @@ def test_it_pickles_without_a_key_and_scores_the_same(fake: ModelServerFake, mon
         ({"shows": "thoughts"}, "shows='thoughts'"),
         ({"text_form": "pasted"}, "text_form='pasted'"),
         ({"deadline_s": 0}, "deadline_s=0"),
+        ({"deadline_s": "120"}, "deadline_s='120': expected a number of seconds above 0"),
         ({"wait_ms": -1}, "wait_ms=-1"),
+        ({"wait_ms": None}, "wait_ms=None: expected a number, 0 or more"),
+        ({"label_token_ids": 3}, "label_token_ids=3: expected a list of a tokenizer's numbers"),
+        ({"label_token_ids": "42"}, "label_token_ids='42': "),
         ({"max_length": 8}, "max_length=8: expected a number of tokens, with tokenizer="),
+        ({"max_length": "8", "tokenizer": "/nowhere"}, "max_length='8': expected a number of tokens"),
         ({"tokenizer": "/nowhere"}, "there is no such folder"),
     ],
 )

@@ -65,7 +65,8 @@ BAD = {
     "no scheme": ({"base_url": "localhost:8000/v1"}, "base_url: expected an address such as .*got 'localhost:8000/v1'"),
     "other scheme": ({"base_url": "ftp://host/v1"}, "base_url: expected an address"),
     "empty": ({"base_url": ""}, "base_url: expected an address"),
-    "no text": ({"base_url": 7}, "base_url: expected an address"),
+    "no text": ({"base_url": 7}, "base_url: expected an address .*got int"),
+    "a fragment": ({"base_url": "http://host/v1#hidden"}, "base_url: holds .* or a fragment; take it out"),
     "bad port": ({"base_url": "http://host:99999/v1"}, "base_url: expected an address"),
     "space": ({"base_url": "http://host/v 1"}, "base_url: expected an address"),
     "credentials": ({"base_url": "https://me:hidden@host/v1"}, "base_url: holds a user name, password or query"),
@@ -507,6 +508,26 @@ def test_a_client_that_blocks_is_refused(form: str) -> None:
         LLMJudge("m", ["good"], client=client)
 
 
+@pytest.mark.parametrize("client", [int, functools.partial(dict), lambda: 3], ids=["class", "partial", "function"])
+def test_what_makes_no_client_is_told_before_a_question(client: Any) -> None:
+    """When a runtime is made, and not as each question's failure."""
+    with pytest.raises(JudgeSetupError, match=r"client: .* makes a (int|dict), which has no chat\.completions\.create"):
+        Runtime([LLMJudge("m", ["good"], client=client)])
+
+
+def test_a_function_that_wants_arguments_makes_no_client() -> None:
+    """It is called with none, which the error says."""
+    with pytest.raises(JudgeSetupError, match=r"cannot be made in this process: TypeError; .* and takes no arguments"):
+        Runtime([LLMJudge("m", ["good"], client=lambda url: openai.AsyncOpenAI(base_url=url))])
+
+
+@pytest.mark.parametrize("setting", ["default_headers", "default_query"])
+def test_headers_beside_a_client_are_refused(setting: str) -> None:
+    """The client has its own, and would send none of them."""
+    with pytest.raises(JudgeSetupError, match=f"{setting}: AsyncOpenAI would not send them; give them to the client"):
+        LLMJudge("m", ["good"], client=openai.AsyncOpenAI, **{setting: {"X-Team": "evals"}})
+
+
 def test_a_partial_that_holds_a_key_is_refused() -> None:
     """It would travel to every worker."""
     for hidden in ({"api_key": "hidden"}, {"default_headers": {"api-key": "hidden"}}):
@@ -566,8 +587,11 @@ SECRETS: dict[str, tuple[dict[str, Any], str]] = {
     "header": ({"default_headers": {"api-key": "hidden"}}, "default_headers: 'api-key' may be a secret"),
     "bearer": ({"default_headers": {"Authorization": "hidden"}}, "default_headers: 'Authorization' may be a secret"),
     "query": ({"default_query": {"subscription-key": "hidden"}}, "default_query: 'subscription-key' may be a secret"),
-    "line": ({"default_headers": {"X-Team": "hidden\n"}}, "default_headers: expected names and values of printable"),
-    "no text": ({"default_query": {"v": 1}}, "default_query: expected names and values of printable"),
+    "line": (
+        {"default_headers": {"X-Team": "hidden\n"}},
+        "default_headers: 'X-Team': expected a name and a text of printable ASCII",
+    ),
+    "no text": ({"default_query": {"v": 1}}, "default_query: 'v': expected a name and a text of printable"),
     "no mapping": ({"default_headers": "hidden"}, "default_headers='hidden': expected headers by name"),
 }
 
