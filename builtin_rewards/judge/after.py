@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from builtin_rewards.judge.errors import JudgeSetupError, is_number
+from builtin_rewards.endpoint.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.fallback import MARGIN_S, JudgeReward
 from builtin_rewards.judge.members import CombiningFunction, MemberAnswer, ask, check_members
 from builtin_rewards.judge.model import ReadReply, open_bill, with_costs

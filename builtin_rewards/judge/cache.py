@@ -12,9 +12,9 @@ import time
 from dataclasses import asdict
 from typing import Any
 
-from builtin_rewards.judge.database import Database
-from builtin_rewards.judge.errors import JudgeSetupError, is_number
-from builtin_rewards.judge.messages import Reply, Request, Token, Usage
+from builtin_rewards.endpoint.database import Database
+from builtin_rewards.endpoint.errors import JudgeSetupError, is_number
+from builtin_rewards.endpoint.messages import Reply, Request, Token, Usage
 
 _log = logging.getLogger("rewardkit")
 _warn_once = functools.cache(_log.warning)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
+from builtin_rewards.endpoint.errors import JudgeSetupError, is_number, near_names
 from builtin_rewards.judge.conversation import from_json
-from builtin_rewards.judge.errors import JudgeSetupError, is_number
-from builtin_rewards.judge.prompt import near_names
 from builtin_rewards.judge.rubric import MOST_CRITERIA, Criterion, Rubric
 from builtin_rewards.reading.public_rubrics import sign_doubt, task_leaves
 from rewardkit.extending import Coercer, ColumnValueError, TextOrder, build_coercer, shorten

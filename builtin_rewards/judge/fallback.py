@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
-from builtin_rewards.judge.errors import JudgeSetupError, is_number
+from builtin_rewards.endpoint.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.members import (
     UNSEEN,
     CombiningFunction,

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from builtin_rewards.judge.endpoint.foreign import names_format
-from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
-from builtin_rewards.judge.messages import Reply
+from builtin_rewards.endpoint.errors import Fault, JudgeUnavailableError
+from builtin_rewards.endpoint.foreign import names_format
+from builtin_rewards.endpoint.messages import Reply
 from builtin_rewards.reading.broken_json import object_starts
 from builtin_rewards.reading.thoughts import (
     after_thinking,

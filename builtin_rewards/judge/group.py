@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
+from builtin_rewards.endpoint.errors import JudgeError, JudgeSetupError
+from builtin_rewards.endpoint.messages import Reply
 from builtin_rewards.judge.conversation import Turns
-from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.llm import criteria_of
-from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.model import Question, cost_metrics, open_bill
 from builtin_rewards.judge.prompted import PromptedFunction
 from builtin_rewards.judge.rubric import Criterion, Rubric

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from builtin_rewards.judge.errors import JudgeSetupError, is_number
+from builtin_rewards.endpoint.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.fallback import MARGIN_S, JudgeReward, judge_options
 from builtin_rewards.judge.llm import REASON_CHARS, LLMJudge
 from builtin_rewards.judge.members import (

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, Unpack
 
+from builtin_rewards.endpoint.errors import JudgeError
+from builtin_rewards.endpoint.messages import Reply
 from builtin_rewards.judge.conversation import Turns
-from builtin_rewards.judge.errors import JudgeError
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.group import Criteria, Group, GroupFunction
 from builtin_rewards.judge.llm import REASON_CHARS
-from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.model import Question
 from builtin_rewards.judge.prompt import MAX_CHARS
 from builtin_rewards.judge.prompted import PromptedReward, function_fields, judging_options, question_limit

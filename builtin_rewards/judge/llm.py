@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Unpack
 
+from builtin_rewards.endpoint.errors import JudgeError, JudgeSetupError
+from builtin_rewards.endpoint.messages import Reply
 from builtin_rewards.judge.after import Cascade, Keeps
 from builtin_rewards.judge.conversation import last_text, turns_of
-from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.members import UNSEEN
-from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.model import Question, cost_metrics, open_bill
 from builtin_rewards.judge.prompt import Template
 from builtin_rewards.judge.prompted import (

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self, TypeAlias
 
-from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.endpoint.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.reading.thoughts import Shows
 from rewardkit import Composite, InfrastructureError, Kind, Reward, Score, Unanswered
 from rewardkit.extending import RewardFunction, score_of

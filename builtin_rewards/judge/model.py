@@ -10,13 +10,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from builtin_rewards.judge.budget import Budget, Price, check_prices, most_tokens, price_of
+from builtin_rewards.endpoint.backends import Backend, LazyClient, Server, StandIn, lazy_client, name_of
+from builtin_rewards.endpoint.budget import Budget, Price, check_prices, most_tokens, price_of
+from builtin_rewards.endpoint.client import prepare, verify
+from builtin_rewards.endpoint.endpoint import Endpoint, RetryPolicy
+from builtin_rewards.endpoint.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.endpoint.limits import Load
+from builtin_rewards.endpoint.messages import Reply, Request, append_text, bare_text
 from builtin_rewards.judge.cache import JudgeCache, question_key
-from builtin_rewards.judge.endpoint.backends import Backend, LazyClient, Server, StandIn, lazy_client, name_of
-from builtin_rewards.judge.endpoint.client import prepare, verify
-from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
-from builtin_rewards.judge.endpoint.limits import Load
-from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.formats import (
     Changes,
     Format,
@@ -25,7 +26,6 @@ from builtin_rewards.judge.formats import (
     format_instruction,
     response_format,
 )
-from builtin_rewards.judge.messages import Reply, Request, append_text, bare_text
 from builtin_rewards.judge.settings import check
 from rewardkit.extending import COST_METRICS, of_this_loop
 

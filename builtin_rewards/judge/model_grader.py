@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from builtin_rewards.judge.errors import JudgeReplyError, JudgeSetupError
+from builtin_rewards.endpoint.errors import JudgeReplyError, JudgeSetupError
 from builtin_rewards.judge.llm import REASON_CHARS
 from builtin_rewards.judge.model import JudgeModel, Question, charge, cost_metrics, open_bill
 from builtin_rewards.judge.prompted import MARGIN_S, question_limit

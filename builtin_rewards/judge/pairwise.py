@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias, Unpack
 
+from builtin_rewards.endpoint.errors import JudgeError, JudgeUnavailableError
 from builtin_rewards.judge.conversation import Turns
-from builtin_rewards.judge.errors import JudgeError, JudgeUnavailableError
 from builtin_rewards.judge.group import Criteria, Group, GroupFunction
 from builtin_rewards.judge.model import Question
 from builtin_rewards.judge.prompted import PromptedReward, function_fields, judging_options, question_limit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import itertools
 import re
@@ -11,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from builtin_rewards.endpoint.errors import JudgeSetupError, near_names
 from builtin_rewards.judge.conversation import Image, Turn, Turns
-from builtin_rewards.judge.errors import JudgeSetupError
 from builtin_rewards.judge.rubric import Criterion
 from builtin_rewards.reading.chat_tokens import split_chat_tokens
 
@@ -250,12 +249,6 @@ def _level_sizes(sizes: Mapping[tuple[int, int], int], room: int) -> dict[tuple[
 def escape_controls(text: str) -> str:
     r"""Return the text with controls (no tabs or line ends), surrogates and tag characters as ``\x00``."""
     return _UNSAFE.sub(lambda match: ascii(match.group())[1:-1], text)
-
-
-def near_names(name: str, names: Collection[str]) -> str:
-    """Return a hint at an unknown name: the names like it, or all of them."""
-    near = difflib.get_close_matches(name, names, n=2)
-    return f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(names)}"
 
 
 def _field_names(text: str, template: str) -> Iterator[str]:

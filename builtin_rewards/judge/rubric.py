@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError, is_number
+from builtin_rewards.endpoint.errors import Fault, JudgeReplyError, JudgeSetupError, is_number
 from rewardkit.extending import shorten
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")

@@ -8,14 +8,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypedDict
 
-from builtin_rewards.judge.budget import Budget, Price
+from builtin_rewards.endpoint.backends import StandIn, is_stand_in
+from builtin_rewards.endpoint.budget import Budget, Price
+from builtin_rewards.endpoint.endpoint import RetryPolicy
+from builtin_rewards.endpoint.errors import JudgeSetupError, is_number, near_names
+from builtin_rewards.endpoint.limits import Load
 from builtin_rewards.judge.cache import JudgeCache
-from builtin_rewards.judge.endpoint.backends import StandIn, is_stand_in
-from builtin_rewards.judge.endpoint.endpoint import RetryPolicy
-from builtin_rewards.judge.endpoint.limits import Load
-from builtin_rewards.judge.errors import JudgeSetupError, is_number
 from builtin_rewards.judge.formats import Format
-from builtin_rewards.judge.prompt import Template, near_names
+from builtin_rewards.judge.prompt import Template
 
 _NO_OPTIONS = frozenset({"model", "messages", "temperature", "max_tokens", "response_format", "n", "stream", "timeout"})
 _ADVICE = {  # what is meant by a setting's name in a client library or in another kind of judge

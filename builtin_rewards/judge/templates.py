@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
-from builtin_rewards.judge.errors import JudgeSetupError
-from builtin_rewards.judge.prompt import Template, near_names
+from builtin_rewards.endpoint.errors import JudgeSetupError, near_names
+from builtin_rewards.judge.prompt import Template
 from builtin_rewards.judge.rubric import Criterion
 
 _FAIR = (

@@ -18,9 +18,9 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
-from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
+from builtin_rewards.endpoint.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
+from builtin_rewards.endpoint.messages import Reply, Token
 from builtin_rewards.judge.formats import Format, object_start, object_text
-from builtin_rewards.judge.messages import Reply, Token
 from builtin_rewards.judge.rubric import Rubric, Scale
 from builtin_rewards.reading.broken_json import read_broken_json
 from builtin_rewards.reading.json_values import read_json

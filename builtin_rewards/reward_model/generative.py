@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Unpack
 
-from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.endpoint.errors import JudgeSetupError
 from builtin_rewards.judge.fallback import JudgeReward
 from builtin_rewards.judge.llm import GradingFunction, LLMJudge
 from builtin_rewards.judge.rubric import Criterion, Rubric

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+from builtin_rewards.endpoint.errors import is_number
 from builtin_rewards.judge import RetryPolicy
-from builtin_rewards.judge.errors import is_number
 from builtin_rewards.reading.thoughts import Shows
 from builtin_rewards.reward_model.encoding import TextForm, encode_messages, half_character, message_text, messages_of
 from builtin_rewards.reward_model.loading import load_tokenizer

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from builtin_rewards.endpoint.backends import NO_KEY, Server
+from builtin_rewards.endpoint.client import send
+from builtin_rewards.endpoint.foreign import Addressee, translate
 from builtin_rewards.judge import Fault, JudgeError, RetryPolicy
-from builtin_rewards.judge.endpoint.backends import NO_KEY, Server
-from builtin_rewards.judge.endpoint.client import send
-from builtin_rewards.judge.endpoint.foreign import Addressee, translate
 from builtin_rewards.reward_model.served_forms import (
     ROUTES,
     ServedRequest,

@@ -199,7 +199,7 @@ def thin(series: Sequence[Point], most: int | None) -> list[Point]:
     if most is None or len(series) <= most:
         return list(series)
     last = len(series) - 1
-    return [series[round(place * last / (most - 1))] for place in range(most)]
+    return [series[round(number * last / (most - 1))] for number in range(most)]
 
 
 def mean_of(parts: Iterable[tuple[int, float | None]]) -> float | None:

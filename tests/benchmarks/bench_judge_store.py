@@ -20,8 +20,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from builtin_rewards.endpoint.messages import Reply, Usage
 from builtin_rewards.judge import Budget, JudgeCache
-from builtin_rewards.judge.messages import Reply, Usage
 
 TURNS = 5
 REPLY = Reply('{"correct": {"reason": "It is what the question asks for.", "score": 4}}', "m", usage=Usage(400, 40))

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 from broken_verdicts import BrokenReply, Writer, draw_reply, write_part
 
-from builtin_rewards.judge.errors import JudgeReplyError
-from builtin_rewards.judge.messages import Reply
+from builtin_rewards.endpoint.errors import JudgeReplyError
+from builtin_rewards.endpoint.messages import Reply
 from builtin_rewards.judge.verdict import read_verdict
 
 REPLIES, REPLIES_IN_FULL = 800, 30_000

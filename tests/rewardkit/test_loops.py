@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from builtin_rewards.endpoint.backends import Server
+from builtin_rewards.endpoint.client import prepare
+from builtin_rewards.endpoint.messages import Usage
 from builtin_rewards.judge import Budget, Load
-from builtin_rewards.judge.endpoint.backends import Server
-from builtin_rewards.judge.endpoint.client import prepare
-from builtin_rewards.judge.messages import Usage
 from builtin_rewards.judge.model import JudgeModel, Question
 from rewardkit.loops import of_this_loop, turns
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from builtin_rewards.endpoint.errors import JudgeSetupError
+from builtin_rewards.endpoint.messages import Reply, Request, Token, Usage
 from builtin_rewards.judge.cache import JudgeCache, question_key
-from builtin_rewards.judge.errors import JudgeSetupError
-from builtin_rewards.judge.messages import Reply, Request, Token, Usage
 
 _REQUEST = Request("m", ({"role": "user", "content": "grade this"},), {"max_tokens": 10, "temperature": 0.0})
 _REPLY = Reply("4", "m-2026-01-01", usage=Usage(10, 2, 3), requests=2)
@@ -190,7 +190,7 @@ def test_no_reply_is_kept_beyond_the_bound(tmp_path: Path, caplog: pytest.LogCap
 _WRITER = """
 import sys
 from builtin_rewards.judge.cache import JudgeCache
-from builtin_rewards.judge.messages import Reply
+from builtin_rewards.endpoint.messages import Reply
 cache, who = JudgeCache(sys.argv[1]), int(sys.argv[2])
 JudgeCache.busy_s = 60.0  # one that stands still in the middle of a put is waited for
 wrong = 0
@@ -252,7 +252,7 @@ def test_a_locked_file_answers_as_an_empty_cache(cache: JudgeCache, caplog: pyte
 _FULL = """
 import resource, sys
 from builtin_rewards.judge.cache import JudgeCache
-from builtin_rewards.judge.messages import Reply
+from builtin_rewards.endpoint.messages import Reply
 cache = JudgeCache(sys.argv[1])
 cache.put("before", Reply("x", "m"))
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))

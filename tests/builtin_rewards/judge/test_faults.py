@@ -25,10 +25,10 @@ import fault_server
 import pytest
 from fault_server import CANARY, Action, completion, ok, status, too_many
 
+from builtin_rewards.endpoint.endpoint import TRIED_AGAIN
+from builtin_rewards.endpoint.errors import Fault, JudgeError
+from builtin_rewards.endpoint.foreign import MOST_BYTES
 from builtin_rewards.judge import Criterion, JudgeCache, LLMJudge, RetryPolicy
-from builtin_rewards.judge.endpoint.endpoint import TRIED_AGAIN
-from builtin_rewards.judge.endpoint.foreign import MOST_BYTES
-from builtin_rewards.judge.errors import Fault, JudgeError
 from rewardkit import Score
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "judge.md"

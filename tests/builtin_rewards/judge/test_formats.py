@@ -12,8 +12,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from builtin_rewards.judge.endpoint.foreign import Addressee, names_format, translate
-from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
+from builtin_rewards.endpoint.errors import Fault, JudgeUnavailableError
+from builtin_rewards.endpoint.foreign import Addressee, names_format, translate
+from builtin_rewards.endpoint.messages import Reply
 from builtin_rewards.judge.formats import (
     LONGEST_OBJECT,
     Changes,
@@ -25,7 +26,6 @@ from builtin_rewards.judge.formats import (
     object_text,
     response_format,
 )
-from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.rubric import Criterion, Rubric, preference_schema
 
 SCHEMA, OBJECT, TEXT = Format

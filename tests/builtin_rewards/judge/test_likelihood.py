@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builtin_rewards.endpoint.messages import Reply, Token
 from builtin_rewards.judge.formats import Format
-from builtin_rewards.judge.messages import Reply, Token
 from builtin_rewards.judge.rubric import Criterion, Rubric
 from builtin_rewards.judge.verdict import likelihoods, read_verdict, weigh_grades
 

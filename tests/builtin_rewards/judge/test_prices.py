@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builtin_rewards.judge.budget import Price, check_prices, price_of
-from builtin_rewards.judge.errors import JudgeSetupError
-from builtin_rewards.judge.messages import Usage
+from builtin_rewards.endpoint.budget import Price, check_prices, price_of
+from builtin_rewards.endpoint.errors import JudgeSetupError
+from builtin_rewards.endpoint.messages import Usage
 
 _PRICE = Price(1.25, 10.0, cached=0.125)
 _COUNTS = st.integers(0, 10**9)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builtin_rewards.endpoint.errors import JudgeSetupError
 from builtin_rewards.judge import LLMJudge
-from builtin_rewards.judge.errors import JudgeSetupError
 from builtin_rewards.judge.prompt import MAX_CHARS, Template, cut_middle, escape_controls
 from builtin_rewards.judge.rubric import Criterion, Rubric
 from builtin_rewards.judge.templates import builtin_template

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from builtin_rewards.endpoint.errors import Fault, JudgeError
 from builtin_rewards.judge import Criterion, JudgeReplyError, ListwiseJudge, LLMJudge, PairwiseJudge, Template
-from builtin_rewards.judge.errors import Fault, JudgeError
 from builtin_rewards.reward_model import GenerativeRewardModel
 from rewardkit.moving import from_grader
 from rewardkit.testing import Asked, FakeJudge

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from model_server import ModelServer
 
+from builtin_rewards.endpoint import client
 from builtin_rewards.judge import Budget, Criterion, JudgeCache, JudgeSetupError, LLMJudge, Load, PairwiseJudge, Price
-from builtin_rewards.judge.endpoint import client
 from builtin_rewards.judge.verdict import MINIMUM_MASS
 from builtin_rewards.matching import exact_match
 from rewardkit import Cause, Rollout, Runtime, Score, Status

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from builtin_rewards.endpoint.errors import Fault, JudgeError, JudgeSetupError
 from builtin_rewards.judge import Budget, JudgeCache, ListwiseJudge, LLMJudge, PairwiseJudge
-from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError
 from rewardkit import Score
 from rewardkit.testing import Asked, FakeJudge
 

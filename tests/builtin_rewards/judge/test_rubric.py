@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builtin_rewards.judge.errors import Fault, JudgeReplyError, JudgeSetupError
+from builtin_rewards.endpoint.errors import Fault, JudgeReplyError, JudgeSetupError
 from builtin_rewards.judge.rubric import Criterion, Rubric, Scale, preference_schema
 
 CORRECT = Criterion("correct", "Is it right?", weight=2)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from real_servers import RealServer
 
+from builtin_rewards.endpoint import client as verifying
+from builtin_rewards.endpoint.errors import Fault
 from builtin_rewards.judge import Budget, JudgeError, JudgeSetupError, LLMJudge, PairwiseJudge, RetryPolicy
-from builtin_rewards.judge.endpoint import client as verifying
-from builtin_rewards.judge.errors import Fault
 from rewardkit import Cause, Rollout, Runtime, Status
 
 pytest.importorskip("openai", reason="needs the extra 'judge'")

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
+from builtin_rewards.endpoint.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
+from builtin_rewards.endpoint.messages import Reply
 from builtin_rewards.judge.formats import Format, format_instruction
-from builtin_rewards.judge.messages import Reply
 from builtin_rewards.judge.rubric import Criterion, Rubric, preference_schema
 from builtin_rewards.judge.verdict import Preference, Verdict, combine, read_preference, read_verdict
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from builtin_rewards.endpoint import client as verifying
 from builtin_rewards.judge import JudgeSetupError, JudgeUnavailableError, LLMJudge, RetryPolicy
-from builtin_rewards.judge.endpoint import client as verifying
 from rewardkit import Runtime
 from rewardkit.testing import FakeJudge
 

@@ -21,6 +21,7 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
+from builtin_rewards.endpoint.errors import Fault, JudgeUnavailableError
 from builtin_rewards.judge import (
     Criterion,
     Fallback,
@@ -38,7 +39,6 @@ from builtin_rewards.judge.audit.judge_report import print_audit
 from builtin_rewards.judge.audit.measures import JudgeAudit, model_family
 from builtin_rewards.judge.audit.rounds import JudgeRounds
 from builtin_rewards.judge.audit.subject import AuditedJudge
-from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.matching import exact_match
 from rewardkit import ConfigError, DataError, InfrastructureError, Kind, reward

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
-from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.endpoint.errors import JudgeSetupError
 
 OPENAI_URL = "https://api.openai.com/v1"
 NO_KEY = "no-key"  # what a server on loopback is sent where the environment has no key

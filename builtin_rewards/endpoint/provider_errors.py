@@ -1,7 +1,7 @@
 """What providers say where they give no reply: one table from their codes and sentences to faults.
 
 A status alone says too little: a 400 may be of a wrong key, of a completion that the provider's filter refuses, of a
-prompt that is too long, or of a setting. The forms are public; ``tests/builtin_rewards/judge/endpoint/`` has one or
+prompt that is too long, or of a setting. The forms are public; ``tests/builtin_rewards/endpoint/`` has one or
 more of each provider, and ``docs/reference/judge.md`` the table that is made of them.
 """
 
@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from builtin_rewards.judge.errors import Fault
+from builtin_rewards.endpoint.errors import Fault
 
 _HELP_OF_KEY = "check the key in the environment variable that key_env names"
 _HELP_OF_CONTENT = "the provider's filter refuses what this question holds; a fallback may judge it"

@@ -15,9 +15,9 @@ from typing import TypeAlias
 
 import pytest
 
-from builtin_rewards.judge.endpoint import connections
-from builtin_rewards.judge.endpoint.backends import Server
-from builtin_rewards.judge.endpoint.client import send
+from builtin_rewards.endpoint import connections
+from builtin_rewards.endpoint.backends import Server
+from builtin_rewards.endpoint.client import send
 
 Step: TypeAlias = bytes | float  # what is sent at once, or the seconds until more is
 LATER_S = 0.05

@@ -19,10 +19,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from builtin_rewards.endpoint.budget import Budget, Price, Reservation, Spend, most_tokens
+from builtin_rewards.endpoint.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.endpoint.messages import Request, Usage
 from builtin_rewards.judge import JudgeCache, LLMJudge
-from builtin_rewards.judge.budget import Budget, Price, Reservation, Spend, most_tokens
-from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError
-from builtin_rewards.judge.messages import Request, Usage
 from rewardkit import Runtime
 from rewardkit.testing import FakeJudge
 
@@ -320,9 +320,9 @@ def test_the_cap_holds_over_threads_at_once(tmp_path: Path) -> None:
 
 _SPENDER = """
 import asyncio, pickle, random, sys
-from builtin_rewards.judge.messages import Usage
-from builtin_rewards.judge.errors import BudgetSpentError
-from builtin_rewards.judge.budget import Price
+from builtin_rewards.endpoint.messages import Usage
+from builtin_rewards.endpoint.errors import BudgetSpentError
+from builtin_rewards.endpoint.budget import Price
 budgets, draw, price = pickle.loads(bytes.fromhex(sys.argv[1])), random.Random(int(sys.argv[2])), Price(1.0, 10.0)
 async def one(budget):
     global through
@@ -432,7 +432,7 @@ def test_two_budgets_without_a_ledger_count_apart() -> None:
 
 _DIES = """
 import os, pickle, signal, sys
-from builtin_rewards.judge.messages import Usage
+from builtin_rewards.endpoint.messages import Usage
 budget = pickle.loads(bytes.fromhex(sys.argv[1]))
 for number in range(3):
     ticket = budget.reserve("j", Usage(60, 40))
@@ -472,8 +472,8 @@ def test_a_request_counted_as_lost_is_put_right_when_it_ends(tmp_path: Path, end
 
 _MAKES = """
 import os, pathlib, pickle
-from builtin_rewards.judge.budget import Budget
-from builtin_rewards.judge.messages import Usage
+from builtin_rewards.endpoint.budget import Budget
+from builtin_rewards.endpoint.messages import Usage
 budget = Budget(requests=9)
 for _ in range(2):
     pid = os.fork()
@@ -556,8 +556,8 @@ def test_a_ticket_on_a_broken_ledger_keeps_its_reply(tmp_path: Path, caplog: pyt
 
 _FULL = """
 import pickle, resource, sys
-from builtin_rewards.judge.messages import Usage
-from builtin_rewards.judge.errors import JudgeUnavailableError
+from builtin_rewards.endpoint.messages import Usage
+from builtin_rewards.endpoint.errors import JudgeUnavailableError
 budget = pickle.loads(bytes.fromhex(sys.argv[1]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 through = 0
@@ -582,9 +582,9 @@ def test_a_full_disk_lets_nothing_through(tmp_path: Path) -> None:
 # One training on one host ------------------------------------------------------------------------------------------
 
 _RANK = """
-from builtin_rewards.judge.budget import Budget
-from builtin_rewards.judge.errors import BudgetSpentError
-from builtin_rewards.judge.messages import Usage
+from builtin_rewards.endpoint.budget import Budget
+from builtin_rewards.endpoint.errors import BudgetSpentError
+from builtin_rewards.endpoint.messages import Usage
 import sys
 other, budget = Budget(requests=3), Budget(requests=7)
 print(budget._ledger.path, flush=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import math
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Self
 
-from builtin_rewards.judge.messages import Usage
+from builtin_rewards.endpoint.messages import Usage
 from rewardkit import InfrastructureError, RewardDefinitionError, RewardError
 
 
@@ -37,6 +39,12 @@ def is_number(value: object, *, whole: bool = False) -> bool:
     if isinstance(value, int):
         return not isinstance(value, bool)
     return isinstance(value, float) and not whole and math.isfinite(value)
+
+
+def near_names(name: str, names: Collection[str]) -> str:
+    """Return a hint at an unknown name: the names like it, or all of them."""
+    near = difflib.get_close_matches(name, names, n=2)
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(names)}"
 
 
 class JudgeError(RewardError):

@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builtin_rewards.endpoint.endpoint import TRIED_AGAIN
+from builtin_rewards.endpoint.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
+from builtin_rewards.endpoint.foreign import Addressee, HttpAnswer, parse_completion, translate
+from builtin_rewards.endpoint.provider_errors import ERROR_RULES, read_error
 from builtin_rewards.judge import LLMJudge, Load, RetryPolicy
-from builtin_rewards.judge.endpoint.endpoint import TRIED_AGAIN
-from builtin_rewards.judge.endpoint.foreign import Addressee, HttpAnswer, parse_completion, translate
-from builtin_rewards.judge.endpoint.provider_errors import ERROR_RULES, read_error
-from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
 from rewardkit import Cause, Rollout, Runtime, Status
 
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "judge.md"

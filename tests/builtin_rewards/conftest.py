@@ -1,4 +1,4 @@
-"""What the judge's tests share: a server that fails on request, real servers and models, and a canary for a key."""
+"""What the tests of judges and served models share: a server that fails on request, real ones, a canary for a key."""
 
 from __future__ import annotations
 

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_time import AheadLoop, now, virtual
 
-from builtin_rewards.judge.endpoint.backends import Server
-from builtin_rewards.judge.endpoint.client import prepare
-from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
-from builtin_rewards.judge.endpoint.limits import Load
-from builtin_rewards.judge.errors import Fault, JudgeSetupError, JudgeUnavailableError
-from builtin_rewards.judge.messages import Reply, Request
+from builtin_rewards.endpoint.backends import Server
+from builtin_rewards.endpoint.client import prepare
+from builtin_rewards.endpoint.endpoint import Endpoint, RetryPolicy
+from builtin_rewards.endpoint.errors import Fault, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.endpoint.limits import Load
+from builtin_rewards.endpoint.messages import Reply, Request
 from rewardkit import RewardError
 
 Serve = Callable[..., Any]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.endpoint.errors import JudgeSetupError
 from sandbox import folders, local_ranks
 
 _FOLDERS = "rewardkit-database-"

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
-from builtin_rewards.judge.endpoint.provider_errors import (
+from builtin_rewards.endpoint.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
+from builtin_rewards.endpoint.messages import Reply, Token, Usage
+from builtin_rewards.endpoint.provider_errors import (
     ERROR_RULES,
     FINISH_REASONS,
     HELP_OF_LENGTH,
@@ -19,8 +21,6 @@ from builtin_rewards.judge.endpoint.provider_errors import (
     read_error,
     wait_of,
 )
-from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
-from builtin_rewards.judge.messages import Reply, Token, Usage
 from rewardkit.extending import shortened
 
 # The fault of what a transport or client raises, by its class or the nearest base class. A closed event loop raises

@@ -23,9 +23,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from builtin_rewards.judge.database import Database
-from builtin_rewards.judge.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError, is_number
-from builtin_rewards.judge.messages import Request, Usage, texts_of
+from builtin_rewards.endpoint.database import Database
+from builtin_rewards.endpoint.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError, is_number
+from builtin_rewards.endpoint.messages import Request, Usage, texts_of
 from rewardkit.extending import of_this_loop, shortened
 
 _log = logging.getLogger("rewardkit")

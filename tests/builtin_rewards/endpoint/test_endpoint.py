@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from builtin_rewards.judge.budget import Budget, Reservation, Spend, most_tokens
-from builtin_rewards.judge.endpoint.backends import Server
-from builtin_rewards.judge.endpoint.client import prepare
-from builtin_rewards.judge.endpoint.endpoint import Endpoint, RetryPolicy
-from builtin_rewards.judge.endpoint.limits import FIRST, REFUSED, Load
-from builtin_rewards.judge.errors import (
+from builtin_rewards.endpoint.backends import Server
+from builtin_rewards.endpoint.budget import Budget, Reservation, Spend, most_tokens
+from builtin_rewards.endpoint.client import prepare
+from builtin_rewards.endpoint.endpoint import Endpoint, RetryPolicy
+from builtin_rewards.endpoint.errors import (
     BudgetSpentError,
     Fault,
     JudgeError,
@@ -23,7 +22,8 @@ from builtin_rewards.judge.errors import (
     JudgeSetupError,
     JudgeUnavailableError,
 )
-from builtin_rewards.judge.messages import Request, Usage
+from builtin_rewards.endpoint.limits import FIRST, REFUSED, Load
+from builtin_rewards.endpoint.messages import Request, Usage
 from builtin_rewards.judge.model import JudgeModel, Question
 from rewardkit.testing import FakeJudge
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from builtin_rewards.endpoint.database import Database
+from builtin_rewards.endpoint.errors import JudgeSetupError
 from builtin_rewards.judge import database as databases
-from builtin_rewards.judge.database import Database
-from builtin_rewards.judge.errors import JudgeSetupError
 
 
 class Numbers(Database):
@@ -208,7 +208,7 @@ def test_threads_take_turns(tmp_path: Path) -> None:
 
 _OPENS = """
 import os, sys, threading
-from builtin_rewards.judge.database import Database
+from builtin_rewards.endpoint.database import Database
 
 class Numbers(Database):
     setting, application_id, version, busy_s = "Numbers(path=...)", 0x6E756D62, 3, 60.0

@@ -13,11 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from builtin_rewards.judge.endpoint.backends import Backend, LazyClient, Server, name_of
-from builtin_rewards.judge.endpoint.foreign import Addressee, HttpAnswer, parse_completion, retry_after_s, translate
-from builtin_rewards.judge.errors import JudgeError, JudgeSetupError
-from builtin_rewards.judge.messages import Reply, Request
-from builtin_rewards.judge.prompt import near_names
+from builtin_rewards.endpoint.backends import Backend, LazyClient, Server, name_of
+from builtin_rewards.endpoint.errors import JudgeError, JudgeSetupError, near_names
+from builtin_rewards.endpoint.foreign import Addressee, HttpAnswer, parse_completion, retry_after_s, translate
+from builtin_rewards.endpoint.messages import Reply, Request
 from rewardkit import RewardError
 from rewardkit.extending import of_this_loop
 
@@ -48,7 +47,7 @@ async def ask_once(backend: Backend, request: Request) -> Reply | JudgeError:
 async def send(server: Server, path: str, body: Mapping[str, Any] | None = None) -> HttpAnswer:
     """Send one request, a POST if it has a body, and return the server's answer; raise what openai's client does."""
     client = await _client_of(server)
-    from builtin_rewards.judge.endpoint.connections import fetch
+    from builtin_rewards.endpoint.connections import fetch
 
     return await fetch(client, path, body)
 
@@ -63,7 +62,7 @@ async def _client_of(backend: Server | LazyClient) -> Any:
     """Return this event loop's client for a server, or the one that is made in its place."""
     clients = await anext(of_this_loop("clients", _clients))
     if backend not in clients:
-        module = await asyncio.to_thread(importlib.import_module, "builtin_rewards.judge.endpoint.connections")
+        module = await asyncio.to_thread(importlib.import_module, "builtin_rewards.endpoint.connections")
         if backend not in clients:  # no other question has made it meanwhile
             make = module.take_over if isinstance(backend, LazyClient) else module.make_client
             clients[backend] = make(backend)

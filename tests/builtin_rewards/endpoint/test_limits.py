@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from virtual_time import now, virtual
 
-from builtin_rewards.judge.endpoint.limits import FIRST, FIRST_S, Limiter, Load
-from builtin_rewards.judge.errors import JudgeSetupError
+from builtin_rewards.endpoint.errors import JudgeSetupError
+from builtin_rewards.endpoint.limits import FIRST, FIRST_S, Limiter, Load
 
 
 def gate(most: int = 128, requests: float | None = None, tokens: float | None = None, *, known: bool = True) -> Limiter:

@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 import httpx2
 from openai import APIStatusError, AsyncOpenAI
 
-from builtin_rewards.judge.endpoint.backends import LazyClient, Server, is_loopback
-from builtin_rewards.judge.endpoint.foreign import MOST_BYTES, Addressee, HttpAnswer
-from builtin_rewards.judge.errors import Fault, JudgeSetupError
+from builtin_rewards.endpoint.backends import LazyClient, Server, is_loopback
+from builtin_rewards.endpoint.errors import Fault, JudgeSetupError
+from builtin_rewards.endpoint.foreign import MOST_BYTES, Addressee, HttpAnswer
 
 _OF_TRANSFER = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 

@@ -10,12 +10,12 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from builtin_rewards.judge.budget import Reservation
-from builtin_rewards.judge.endpoint.backends import Backend, Server, name_of
-from builtin_rewards.judge.endpoint.client import ask_once
-from builtin_rewards.judge.endpoint.limits import Breaker, Limiter, Load
-from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
-from builtin_rewards.judge.messages import Reply, Request, texts_of
+from builtin_rewards.endpoint.backends import Backend, Server, name_of
+from builtin_rewards.endpoint.budget import Reservation
+from builtin_rewards.endpoint.client import ask_once
+from builtin_rewards.endpoint.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
+from builtin_rewards.endpoint.limits import Breaker, Limiter, Load
+from builtin_rewards.endpoint.messages import Reply, Request, texts_of
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builtin_rewards.judge.endpoint.foreign import Addressee, parse_completion, retry_after_s, scrub, translate
-from builtin_rewards.judge.errors import Fault, JudgeError, JudgeUnavailableError
-from builtin_rewards.judge.messages import Token, Usage
+from builtin_rewards.endpoint.errors import Fault, JudgeError, JudgeUnavailableError
+from builtin_rewards.endpoint.foreign import Addressee, parse_completion, retry_after_s, scrub, translate
+from builtin_rewards.endpoint.messages import Token, Usage
 
 KEY = "sk-canary-0123456789abcdefghijklmnopqrstuvwxyz"
 ASKED = Addressee("http://127.0.0.1:1/v1", "m", KEY)

@@ -19,11 +19,11 @@ import cloudpickle
 import openai
 import pytest
 
+from builtin_rewards.endpoint.backends import NO_KEY, OPENAI_URL, Backend, Server, lazy_client
+from builtin_rewards.endpoint.client import ask_once, prepare, verify
+from builtin_rewards.endpoint.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.endpoint.messages import Reply, Request, Usage
 from builtin_rewards.judge import LLMJudge, RetryPolicy
-from builtin_rewards.judge.endpoint.backends import NO_KEY, OPENAI_URL, Backend, Server, lazy_client
-from builtin_rewards.judge.endpoint.client import ask_once, prepare, verify
-from builtin_rewards.judge.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
-from builtin_rewards.judge.messages import Reply, Request, Usage
 from rewardkit import Cause, DataError, RewardTransportError, Rollout, Runtime
 from rewardkit.testing import FakeJudge
 

@@ -10,8 +10,8 @@ from contextlib import ExitStack, nullcontext, suppress
 
 import pytest
 
-from builtin_rewards.judge.endpoint.limits import AT_LEAST, REFUSED, REFUSED_REST_S, Breaker
-from builtin_rewards.judge.errors import Fault, JudgeUnavailableError
+from builtin_rewards.endpoint.errors import Fault, JudgeUnavailableError
+from builtin_rewards.endpoint.limits import AT_LEAST, REFUSED, REFUSED_REST_S, Breaker
 
 AT_FAULT, THROTTLED, REJECTED, REFUSES = Fault.SERVER_ERROR, Fault.RATE_LIMIT, Fault.REJECTED, Fault.QUOTA
 ANSWERED = None

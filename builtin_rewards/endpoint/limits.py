@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 
-from builtin_rewards.judge.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
+from builtin_rewards.endpoint.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
 
 # Share of 429s that is no sign of overload: a limit that halves at each 429 settles at some 8 of 128 in flight if a
 # server rejects one request in 40 at random.
