@@ -241,7 +241,7 @@ def test_a_wrong_answer_is_infrastructure_in_one_line_and_no_score(
 def test_one_nan_is_the_failure_of_its_text(fake: ModelServerFake) -> None:
     """The others of its request are scored."""
     fake.answer = changed(lambda data: {"data": [{**data[0], "probs": [float("nan")]}, *data[1:]]})
-    first, *rest = RemoteRewardModel(fake.url, text_form="plain").score_batch(ROLLOUTS)
+    first, *rest = RemoteRewardModel(fake.url, text_form="plain", wait_ms=500).score_batch(ROLLOUTS)
     assert isinstance(first, InfrastructureError)
     assert EXPECTED[1:] == rest
 
