@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from builtin_rewards.endpoint import database as databases
 from builtin_rewards.endpoint.database import Database
 from builtin_rewards.endpoint.errors import JudgeSetupError
-from builtin_rewards.judge import database as databases
 
 
 class Numbers(Database):

@@ -25,7 +25,7 @@ from builtin_rewards.endpoint.provider_errors import ERROR_RULES, read_error
 from builtin_rewards.judge import LLMJudge, Load, RetryPolicy
 from rewardkit import Cause, Rollout, Runtime, Status
 
-PAGE = Path(__file__).parents[4] / "docs" / "reference" / "judge.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "judge.md"
 ASKED = Addressee("http://127.0.0.1:1/v1", "m", "sk-canary-0123456789abcdefghijklmnopqrstuvwxyz")
 F = Fault
 
