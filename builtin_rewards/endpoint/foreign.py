@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
@@ -40,7 +41,7 @@ _HELP = {
     Fault.QUOTA: "raise the account's limit, or give the judge a fallback",
     Fault.REJECTED: "the request is at fault; read the server's words and the options",
     Fault.NOT_A_COMPLETION: "check base_url, which mostly ends with /v1",
-    Fault.UNREADABLE: "no verdict is so long; set max_tokens, and check base_url",
+    Fault.UNREADABLE: "no reply is so long; set max_tokens of a judge, and check base_url",
 }
 _HELP_BY_STATUS = {
     **dict.fromkeys(range(300, 400), "set base_url to where the API is"),
@@ -65,6 +66,7 @@ _FORMAT_WORDS = re.compile(
 MOST_BYTES = 16 * 2**20  # of an answer, unpacked, that are read
 _MAX_WORDS = 300
 _MOST_TOKENS = 10**9  # a higher count is not believed
+_EARLIEST_UNIX_S = 10**9  # of a reset; a lower number is a wait
 SHORTEST_KEY = 8  # shorter ones are placeholders, such as ``EMPTY``, that also stand in ordinary words
 
 
@@ -152,14 +154,37 @@ def translate(raised: Exception, addressee: Addressee) -> JudgeError:
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the seconds that a server asks to wait, if any; a date (RFC 9110, 10.2.3) counts from ``now``."""
-    for name in ("retry-after-ms", "retry-after"):
-        if (wait_s := wait_of(name, headers.get(name))) is not None:
-            return wait_s
-    with suppress(ValueError, TypeError, OverflowError):
-        seconds = parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - now
-        return seconds if seconds > 0 else None
-    return None
+    """Return the seconds that a server asks to wait, if any; a date (RFC 9110, 10.2.3) counts from ``now``.
+
+    Without a ``retry-after`` it is until the last limit of which nothing remains is reset.
+    """
+    if (wait_s := wait_of("retry-after-ms", headers.get("retry-after-ms"))) is not None:
+        return wait_s
+    resets = ["retry-after"] if "retry-after" in headers else _spent_limits(headers)
+    waits = (_until(headers.get(name, ""), now) for name in resets)
+    return max((wait_s for wait_s in waits if wait_s is not None), default=None)
+
+
+def _spent_limits(headers: Mapping[str, str]) -> Iterator[str]:
+    """Yield the header that tells the reset of each limit of which nothing remains.
+
+    Such as ``x-ratelimit-reset-tokens`` of OpenAI and ``anthropic-ratelimit-tokens-reset``.
+    """
+    for name, value in headers.items():
+        if "ratelimit" in name.lower() and str(value).strip() == "0":
+            yield re.sub("remaining", "reset", name, flags=re.IGNORECASE)
+
+
+def _until(reset: str, now: float) -> float | None:
+    """Return the seconds until a time that lies ahead: a duration, a date, or seconds or ms of Unix time."""
+    seconds = wait_of("reset", reset)
+    if seconds is not None and seconds > _EARLIEST_UNIX_S:
+        seconds = seconds / (1000 if seconds > 1000 * _EARLIEST_UNIX_S else 1) - now
+    for read in (parsedate_to_datetime, datetime.fromisoformat) if seconds is None else ():
+        with suppress(ValueError, TypeError, OverflowError):
+            seconds = read(reset).timestamp() - now
+            break
+    return seconds if seconds is not None and seconds > 0 else None
 
 
 def _shorten(text: str) -> str:

@@ -152,6 +152,34 @@ HEADERS = {
     "nonsense": ({"retry-after": "soon"}, None),
     "not a number": ({"retry-after": "nan"}, None),
     "endless": ({"retry-after": "inf"}, float("inf")),
+    "a time of Unix": ({"retry-after": f"{NOW + 30:.0f}"}, 30.0),
+    "OpenAI's limits": (
+        {
+            "x-ratelimit-remaining-requests": "0",
+            "x-ratelimit-reset-requests": "1m2.5s",
+            "x-ratelimit-remaining-tokens": "7",
+            "x-ratelimit-reset-tokens": "9m",
+        },
+        62.5,
+    ),
+    "two spent limits": (
+        {
+            "x-ratelimit-remaining-requests": "0",
+            "x-ratelimit-reset-requests": "20ms",
+            "x-ratelimit-remaining-tokens": "0",
+            "x-ratelimit-reset-tokens": "3",
+        },
+        3.0,
+    ),
+    "Anthropic's limits": (
+        {"anthropic-ratelimit-tokens-remaining": "0", "anthropic-ratelimit-tokens-reset": "2023-11-14T22:13:50Z"},
+        30.0,
+    ),
+    "OpenRouter's limits": ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": f"{(NOW + 5) * 1000:.0f}"}, 5.0),
+    "a limit that is reset": ({"ratelimit-remaining": "0", "ratelimit-reset": "0"}, None),
+    "a limit without a reset": ({"ratelimit-remaining": "0"}, None),
+    "nothing spent": ({"ratelimit-remaining": "5", "ratelimit-reset": "30"}, None),
+    "retry-after before limits": ({"retry-after": "2", "ratelimit-remaining": "0", "ratelimit-reset": "30"}, 2.0),
     "none": ({}, None),
 }
 
@@ -162,10 +190,11 @@ def test_retry_after_is_read(headers: dict[str, str], expected: float | None) ->
     assert expected == retry_after_s(headers, NOW)
 
 
-@given(st.text(max_size=40))
-def test_retry_after_never_raises(text: str) -> None:
+@pytest.mark.parametrize("before", [{}, {"ratelimit-remaining": "0"}], ids=["alone", "a limit"])
+@given(text=st.text(max_size=40))
+def test_retry_after_never_raises(before: dict[str, str], text: str) -> None:
     """Whatever a server writes there, it is a positive wait or none."""
-    seconds = retry_after_s({"retry-after": text}, NOW)
+    seconds = retry_after_s({**before, "ratelimit-reset" if before else "retry-after": text}, NOW)
 
     assert seconds is None or seconds > 0
 

@@ -182,7 +182,7 @@ ROWS: dict[str, Row] = {
     "an unknown packing": always(F.NOT_A_COMPLETION, TRIES, fault_server.packed(GZIP, "rot13"), "with no JSON"),
     "gzip in ten layers": always(F.NOT_A_COMPLETION, TRIES, fault_server.packed(GZIP, ", ".join(["gzip"] * 10))),
     "gzip of 2 GB": always(F.UNREADABLE, 1, fault_server.bomb(2048), "with more than 16 MB, and was read no further"),
-    "more than 16 MB": always(F.UNREADABLE, 1, Action(b" " * (MOST_BYTES + 1)), "no verdict is so long"),
+    "more than 16 MB": always(F.UNREADABLE, 1, Action(b" " * (MOST_BYTES + 1)), "no reply is so long"),
     "an error of 17 MB": always(F.UNREADABLE, 1, Action(b"x" * (17 * 2**20), 500), "HTTP 500 with more than 16 MB"),
     # what the model says
     "a verdict": said(VERDICT, GOOD),
