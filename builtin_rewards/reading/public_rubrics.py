@@ -12,9 +12,13 @@ from rewardkit.extending import shorten
 _DEEPEST = 20  # levels of a tree of tasks: three times what PaperBench's have
 # Words by which a criterion says that the answer leaves something out, and that it makes a mistake.
 _LEAVES_OUT = re.compile(
-    r"(?i)(?:pitfall(?: criteria)?:\s*)?(?:\w+\s+){0,4}(?:does not|doesn't|never|avoids?|refrains)\b"
+    r"(?i)(?:pitfall(?: criteria)?:\s*)?(?:\w+\s+){0,4}(?:(?:do|does|did)(?: not|n['\u2019]t)|never|avoids?|refrains|"
+    r"(?:contains?|makes?|has|gives?) no|is free of)\b"
 )
-_MISTAKE = re.compile(r"(?i)pitfall\b|(?:(?!(?:that|how|why|when|where)\b)\w+\s+){0,3}(?:fails? to|omits?|neglects?)\b")
+_MISTAKE = re.compile(
+    r"(?i)pitfall\b|(?:(?!(?:that|how|why|when|where)\b)\w+\s+){0,3}"
+    r"(?:fail(?:s|ed|ure)? to|omits?|neglects?|lacks?|overlooks?|forgets?|misses|leaves? out)\b"
+)
 
 
 def sign_doubt(weight: float, text: str) -> str | None:
