@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Z_95", "Interval", "best_of_n_kl", "best_of_n_weights", "mean_interval", "wilson", "within_share"]
+__all__ = [
+    "Z_95",
+    "Interval",
+    "best_of_n_kl",
+    "best_of_n_weights",
+    "mean_interval",
+    "paired_interval",
+    "wilson",
+    "within_share",
+]
 
 Z_95 = 1.96
 """The standard normal quantile of a 95 % interval."""
@@ -63,6 +72,56 @@ def mean_interval(values: Sequence[float]) -> Interval:
         return Interval(middle, -math.inf, math.inf, 1)
     half = Z_95 * statistics.stdev(values) / math.sqrt(len(values))
     return Interval(middle, middle - half, middle + half, len(values))
+
+
+def paired_interval(differences: Sequence[float], clusters: Sequence[int] | None = None) -> Interval:
+    """Return the mean of paired differences with its 95 % interval, with a standard error clustered by question.
+
+    Formula, for n differences d_i with the mean d in G clusters: d ± t·√v with v = G / (G - 1) · Σ_c (Σ_{i in c} (d_i -
+    d))² / n², and t the 97.5 % quantile of Student's distribution of G - 1 degrees. With a cluster each it is the
+    paired t-test's: Student, Biometrika 6 (1908), 1-25. Sources: paired differences and clustered errors of
+    evaluations: Miller, arXiv 2411.00640, sections 2.2 and 4.2; G / (G - 1) and t of G - 1: Cameron and Miller,
+    Journal of Human Resources 50 (2015), 317-372.
+
+    Args:
+        differences: The differences, one a pair; finite.
+        clusters: The number of each pair's cluster, such as its question: pairs of one cluster are not independent of
+            each other. Each pair is its own cluster unless given.
+
+    Returns:
+        The interval from minus to plus infinity with a single cluster: nothing is known of the spread.
+    """
+    if not differences:
+        return Interval(None, -math.inf, math.inf, 0)
+    count, size = len(differences), max(map(abs, differences)) or 1.0  # of size 1, no sum or square overflows
+    middle = math.fsum(difference / size for difference in differences) / count
+    sums: dict[int, float] = {}
+    for cluster, difference in zip(range(count) if clusters is None else clusters, differences, strict=True):
+        sums[cluster] = sums.get(cluster, 0.0) + (difference / size - middle)
+    if len(sums) == 1:
+        return Interval(middle * size, -math.inf, math.inf, count)
+    squares = math.fsum(value * value for value in sums.values())
+    half = _student_95(len(sums) - 1) * math.sqrt(len(sums) / (len(sums) - 1) * squares) / count
+    return Interval(middle * size, (middle - half) * size, (middle + half) * size, count)
+
+
+def _student_95(degrees: int) -> float:
+    """Return the 97.5 % quantile of Student's distribution, right to two in a thousand.
+
+    That of 1 and 2 degrees is exact, others are the expansion of Abramowitz and Stegun, 26.7.5.
+    """
+    z = statistics.NormalDist().inv_cdf(0.975)
+    if degrees == 1:
+        return math.tan(math.pi * 0.475)
+    if degrees == 2:
+        return 0.95 * math.sqrt(2 / (1 - 0.95**2))
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + math.fsum(term / degrees**power for power, term in enumerate(terms, 1))
 
 
 def within_share(groups: Sequence[Sequence[float]]) -> float | None:

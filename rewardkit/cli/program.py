@@ -27,6 +27,7 @@ _OWN = {
     "check": "rewardkit.cli.check:check_command",
     "test": "rewardkit.cli.testing:cases_command",
     "runs": "rewardkit.cli.runs:runs_command",
+    "compare": "rewardkit.cli.compare:compare_command",
     "show": "rewardkit.cli.show:show_command",
     "logs": "rewardkit.cli.logs:logs_command",
     "export": "rewardkit.cli.export:export_command",

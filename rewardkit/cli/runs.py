@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import shlex
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +17,7 @@ from rewardkit.cli.arguments import AsJson, argument, option
 from rewardkit.cli.exits import finish
 from rewardkit.cli.render import ENDLESS, NONE, STATE_STYLES, byte_size, day, number, screen, table
 from rewardkit.errors import ConfigError, RecordError
+from rewardkit.record.overview import overviews
 from rewardkit.record.place import RunsPlace
 from rewardkit.record.places import place_of_runs
 from rewardkit.record.reader import RunReader
@@ -42,7 +43,8 @@ def runs_command(
 ) -> None:
     """Show the recorded runs: when they began, how far they came, their rewards and size, and how they ended.
 
-    The column reward has the mean reward of the last step: the weighted sum, as the trainer computes it.
+    The column reward has the mean reward of the last step: the weighted sum, as the trainer computes it. Of a scored
+    file, which has no steps, it is the mean of all rows; `rewardkit compare` compares two on the same rows.
 
     With --prune it removes the records of the runs that --name or --older-than names. What else is in a run's folder
     stays, and a run that is still being written is never removed.
@@ -67,7 +69,7 @@ def _row_of(name: str, folder: RunsPlace) -> dict[str, Any]:
     """Return a run's row of the table; where its record cannot be read, ``error`` says why."""
     record = folder.run(name)
     empty = dict.fromkeys(("began", "seen", "steps", "last_step", "completions", "total", "running", "state_reason"))
-    row: dict[str, Any] = {"name": name, **empty, "rewards": [], "bytes": record.size(), "error": None}
+    row: dict[str, Any] = {"name": name, **empty, "rewards": [], "means": {}, "bytes": record.size(), "error": None}
     row["state"] = str(RunState.UNREADABLE)
     try:
         with RunReader(record) as run:
@@ -79,13 +81,23 @@ def _row_of(name: str, folder: RunsPlace) -> dict[str, Any]:
                 "steps": len(steps),
                 "last_step": steps[-1] if steps else None,
                 "completions": run.count(),
-                "total": next((total for _, total in run.total_series(steps=steps[-1:])), None),
+                **_means(run, steps),
                 "rewards": run.rewards,
                 "running": end.state is RunState.RUNNING,
                 **end.as_json(),
             }
     except RecordError as error:
         return {**row, "error": str(error)}
+
+
+def _means(run: RunReader, steps: Sequence[int]) -> dict[str, Any]:
+    """Return the mean total and each reward's mean: of the last step, and without steps of all that was scored."""
+    if not steps:
+        means = run.file_means()
+        return {} if means is None else {"total": means.total, "means": dict(means.rewards)}
+    total = next((total for _, total in run.total_series(steps=steps[-1:])), None)
+    last = run.summaries(since=steps[-1])
+    return {"total": total, "means": {row.reward: row.last for row in overviews(last)}}
 
 
 def _show(runs: Sequence[dict[str, Any]], folder: RunsPlace) -> None:
@@ -105,7 +117,7 @@ def _table(runs: Sequence[dict[str, Any]], left_out: Collection[str]) -> Table:
     for column in rows.columns[-2:]:
         column.justify, column.no_wrap, column.min_width = "left", False, _LEAST
     for run in sorted(runs, key=lambda run: -(run["began"] or 0.0)):
-        rewards = ", ".join(shortened(name, 40) for name in run["rewards"]) or NONE
+        rewards = ", ".join(_reward_text(name, run) for name in run["rewards"]) or NONE
         end = RunEnd(RunState(run["state"]), run["state_reason"])
         state = Text(shortened(end.text, 40), style=STATE_STYLES[end.state])
         if run["error"]:
@@ -121,6 +133,11 @@ def _table(runs: Sequence[dict[str, Any]], left_out: Collection[str]) -> Table:
         }
         rows.add_row(*(cells[name] for name in names))
     return rows
+
+
+def _reward_text(name: str, run: Mapping[str, Any]) -> str:
+    """Return a reward's name; of a scored file with its mean behind it, for which no curve stands elsewhere."""
+    return shortened(name, 40) if run["steps"] else f"{shortened(name, 40)} {number(run['means'].get(name))}"
 
 
 def _prune(

@@ -70,6 +70,7 @@ CALLS = (
     " JOIN version ON version.id = summary.version WHERE batch.split = ? AND batch.step IN ({})"
     " ORDER BY batch.step, version.id"
 )
+FILE_CALLS = CALLS.replace("IN ({})", "IS NULL")
 FAILING_STEPS = (
     "SELECT DISTINCT batch.step FROM batch JOIN summary ON summary.batch = batch.id"
     " WHERE batch.split = ? AND summary.failed > 0 AND batch.step BETWEEN ? AND ?"
@@ -77,6 +78,10 @@ FAILING_STEPS = (
 TOTAL_SERIES = (
     "SELECT batch.step, avg(weighted) FROM batch CROSS JOIN completion ON completion.batch = batch.id"
     " WHERE batch.split = ? AND batch.step IN ({}) AND weighted IS NOT NULL GROUP BY batch.step ORDER BY batch.step"
+)
+FILE_TOTAL = (
+    "SELECT avg(weighted) FROM batch CROSS JOIN completion ON completion.batch = batch.id"
+    " WHERE batch.split = ? AND batch.step IS NULL"
 )
 WITH_TOTAL = (
     "SELECT completion.id FROM completion CROSS JOIN batch ON batch.id = completion.batch"

@@ -18,6 +18,7 @@ from rewardkit.record import questions
 from rewardkit.record.batch_rows import text_back
 from rewardkit.record.columns import read_table, score_sums
 from rewardkit.record.fits import Fits, check_split, status_of
+from rewardkit.record.identities import Identities, read_identities
 from rewardkit.record.log_pages import LogPage, LogPlace, Wanted, entry_of, read_page
 from rewardkit.record.opened_record import PAGE
 from rewardkit.record.outcomes import object_of, outcome_of, weights_in
@@ -305,6 +306,11 @@ class RunReader(RecordedSums):
         low, high = steps or (None, None)
         with self._decoding():
             return read_table(self._tuples, self._named, low, high, split, prompt)
+
+    def identities(self, table: CompletionTable) -> Identities:
+        """Return digests of the texts of a table's completions, equal for equal texts in every record."""
+        with self._decoding():
+            return read_identities(self._tuples, table.ids, table.prompts)
 
     def prompt_sums(self, after: int, until: int, reward: str | None = None) -> list[PromptSums]:
         """Return sums over a stretch of completions, by prompt and by whole epoch.

@@ -16,7 +16,16 @@ from rewardkit.record.opened_record import PAGE, OpenedRecord
 from rewardkit.record.outcomes import weights_in
 from rewardkit.record.step_sums import step_summary
 from rewardkit.record.table import Whole
-from rewardkit.record.values import NO_CALLS, BatchSums, FailedKind, PromptEpoch, RewardCalls, StepSummary, gap_reason
+from rewardkit.record.values import (
+    NO_CALLS,
+    BatchSums,
+    FailedKind,
+    FileMeans,
+    PromptEpoch,
+    RewardCalls,
+    StepSummary,
+    gap_reason,
+)
 
 Point = TypeVar("Point")
 
@@ -81,19 +90,44 @@ class RecordedSums(OpenedRecord):
             series += [point for point in self._tuples(query, split, *chunk) if point[0] not in gaps]
         return series
 
+    def file_means(self, split: str = "train") -> FileMeans | None:
+        """Return the means of what was scored at no step, as a file of completions is; ``None`` without any.
+
+        The mean total is not known where failures leave none that could be compared, see :func:`gap_reason`.
+
+        Args:
+            split: ``"train"`` or ``"eval"``.
+        """
+        sums = [summary for summary in self.summaries(split=split) if summary.step is None]
+        if not sums:
+            return None
+        calls = self._calls_of_steps(self._tuples(questions.FILE_CALLS, split))
+        has_total = not gap_reason(calls.get(None, {}))
+        ((total,),) = self._tuples(questions.FILE_TOTAL, split) if has_total else [(None,)]
+        of_rewards: dict[str, list[StepSummary]] = {}
+        for summary in sums:
+            of_rewards.setdefault(summary.reward, []).append(summary)
+        parts = {name: [(part.counted, part.mean) for part in own] for name, own in of_rewards.items()}
+        return FileMeans(total, {name: mean_of(pairs) for name, pairs in parts.items()})
+
     def _steps_without_total(self, split: str, steps: Sequence[int]) -> set[int]:
         """Return those of some steps at which failures leave no total that could be compared."""
         failing = {step for (step,) in self._tuples(questions.FAILING_STEPS, split, min(steps), max(steps))}
         chosen = sorted(failing.intersection(steps))
-        calls: dict[int, dict[str, RewardCalls]] = {step: {} for step in chosen}
         query = questions.CALLS.format(",".join("?" * len(chosen)))
-        rows = self._tuples(query, split, *chosen) if chosen else []
+        calls = self._calls_of_steps(self._tuples(query, split, *chosen) if chosen else [])
+        return {step for step, of_step in calls.items() if step is not None and gap_reason(of_step)}
+
+    def _calls_of_steps(self, rows: Sequence[tuple[Any, ...]]) -> dict[int | None, dict[str, RewardCalls]]:
+        """Return what became of the calls of each reward that counts, by step and reward."""
+        calls: dict[int | None, dict[str, RewardCalls]] = {}
         with self._decoding():
             for step, reward, versions, weights, version, scored, skipped, _, causes in rows:
+                of_step = calls.setdefault(step, {})
                 if version in _weighed(versions, weights):
                     own = RewardCalls(scored, skipped, json.loads(causes))
-                    calls[step][reward] = calls[step].get(reward, NO_CALLS) + own
-        return {step for step, of_step in calls.items() if gap_reason(of_step)}
+                    of_step[reward] = of_step.get(reward, NO_CALLS) + own
+        return calls
 
     def _summary_rows(self, reward: str | None, split: str | None, since: int | None = None) -> list[Any]:
         """Return the rows of sums of :meth:`summaries`, as the record has them."""

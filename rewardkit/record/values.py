@@ -94,6 +94,13 @@ class StepSummary(NamedTuple):
         return RewardCalls(self.scored, self.skipped, self.failed)
 
 
+class FileMeans(NamedTuple):
+    """The means of what was scored at no step, such as a file of completions."""
+
+    total: float | None  # The mean total, the weighted sum; `None` where it is not known
+    rewards: Mapping[str, float | None]  # Each reward's mean score; `None` without a score
+
+
 class FailedKind(NamedTuple):
     """The failed calls of one reward that have one cause."""
 

@@ -138,8 +138,7 @@ def _read(name: str, file: RecordPlace) -> dict[str, Any]:
                 "last_step": steps[-1] if steps else None,
                 "began": min((float(session["began"]) for session in sessions), default=None),
                 "seen": max((float(session["seen"]) for session in sessions), default=None),
-                **_total(run, steps),
-                "rewards": [_curve(run, reward) for reward in run.rewards],
+                **(_curves(run, steps) if steps else _means(run)),
                 "metrics": run.metric_names(),
                 "failed_share": failed / calls if calls else None,
                 "flags": sum(event["kind"] == "flag" for event in events),
@@ -154,12 +153,20 @@ def _read(name: str, file: RecordPlace) -> dict[str, Any]:
     return {**row, "state": str(RunState.UNREADABLE), "problem": problem}
 
 
-def _total(run: Run, steps: Sequence[int]) -> dict[str, Any]:
-    """Return the mean total of the last step, and those of at most :data:`MOST_POINTS` steps as a series."""
-    series = run.total_series(steps=thin(steps, MOST_POINTS))
-    return {"total": series[-1][1] if series else None, "totals": series}
+def _curves(run: Run, steps: Sequence[int]) -> dict[str, Any]:
+    """Return the mean total and each reward's mean at the last step, and of at most :data:`MOST_POINTS` as series."""
+    totals = run.total_series(steps=thin(steps, MOST_POINTS))
+    series = {name: run.series(name, most=MOST_POINTS) for name in run.rewards}
+    rewards = [
+        {"name": name, "last": points[-1][1] if points else None, "series": points} for name, points in series.items()
+    ]
+    return {"total": totals[-1][1] if totals else None, "totals": totals, "rewards": rewards}
 
 
-def _curve(run: Run, name: str) -> dict[str, Any]:
-    series = run.series(name, most=MOST_POINTS)
-    return {"name": name, "last": series[-1][1] if series else None, "series": series}
+def _means(run: Run) -> dict[str, Any]:
+    """Return the mean total and each reward's mean over all rows of a scored file, which has no steps."""
+    means = run.file_means()
+    rewards: list[dict[str, Any]] = [
+        {"name": name, "last": None if means is None else means.rewards.get(name), "series": []} for name in run.rewards
+    ]
+    return {"total": None if means is None else means.total, "rewards": rewards}

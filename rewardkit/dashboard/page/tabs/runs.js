@@ -14,7 +14,7 @@ import { Compare } from "./runs/compare.js";
 const SHOWN_REWARDS = 2;
 const PICKED_AT_FIRST = 4;
 const NOTHING = "-";
-const TOTAL = "The weighted sum of the scores, as the trainer computes it: its mean at each step, and at the last";
+const TOTAL = "The weighted sum of the scores, as the trainer computes it: its mean at each step, and at the last. Of a scored file, which has no steps, the mean of all rows";
 
 /** The list of runs. */
 export default function Runs({ list, query }) {
@@ -111,7 +111,7 @@ function columnsFor(picked, toggle) {
     { key: "pick", title: "", label: "In the graph", sortable: false, className: "runs-pick", render: (one) => html`<${Pick} one=${one} picked=${picked} toggle=${toggle} />` },
     { key: "name", title: "Run", first: "up", className: "runs-name", render: (one) => html`<${Name} one=${one} />` },
     { key: "total", title: "Reward", hint: TOTAL, className: "runs-total", render: (one) => html`<${Total} one=${one} />` },
-    { key: "rewards", title: "Scores", hint: "Mean score of each reward at each step, and at the last", sortable: false, className: "runs-rewards", render: (one) => html`<${Rewards} one=${one} />` },
+    { key: "rewards", title: "Scores", hint: "Mean score of each reward at each step, and at the last; of a scored file over all rows", sortable: false, className: "runs-rewards", render: (one) => html`<${Rewards} one=${one} />` },
     { key: "flags", title: "Health", className: "runs-flags", render: (one) => html`<${Flags} one=${one} />` },
     { key: "steps", title: "Steps", align: "right", className: "runs-more", render: (one) => count(one.steps) },
     { key: "completions", title: "Completions", align: "right", className: "runs-more", render: (one) => count(one.completions) },
@@ -150,11 +150,11 @@ function Name({ one }) {
 }
 
 function Total({ one }) {
-  if (!one.totals?.length) return html`<span class="faint">–</span>`;
+  if (one.total === null) return html`<span class="faint">–</span>`;
   return html`
     <div class="runs-spark">
       <span class="runs-last">${number(one.total)}</span>
-      <${Sparkline} name="Reward" series=${one.totals} />
+      ${one.totals.length > 0 && html`<${Sparkline} name="Reward" series=${one.totals} />`}
     </div>
   `;
 }
