@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +16,7 @@ from rewardkit.cli.progress import collect
 from rewardkit.cli.render import NONE, Cells, Screen, fold, screen, table
 from rewardkit.cli.rewards import load_rewards
 from rewardkit.errors import ConfigError
-from rewardkit.health.examine import Diagnosis, diagnose_rows, diagnose_run
+from rewardkit.health.examine import MOST_COMPLETIONS, Diagnosis, diagnose_rows, diagnose_run
 from rewardkit.health.flag import Flag
 from rewardkit.health.noise import Noise
 from rewardkit.health.scored_rows import are_scored, batch_of
@@ -30,7 +28,7 @@ from rewardkit.rows.reader import read_rollouts
 from rewardkit.rows.tables import is_saved
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.choice import scorer_of
-from rewardkit.shown.text import counted, plain
+from rewardkit.shown.text import plain
 from sandbox import LOAD_TIMEOUT_S
 
 _NAME_CHARS = 20
@@ -44,6 +42,7 @@ def diagnose_command(
     rewards: Annotated[str | None, option("The rewards that score DATA, as in other commands.", "REWARDS")] = None,
     steps: Steps = None,
     every: Annotated[int, option("The steps of a run that are looked at together.", "N", min=1)] = WINDOW_STEPS,
+    whole: Annotated[bool, option("Look at all of a long run; by default at its newest steps.", None, "--all")] = False,
     workers: Workers = None,
     timeout: Timeout = None,
     load_timeout: LoadTimeout = LOAD_TIMEOUT_S,
@@ -55,8 +54,11 @@ def diagnose_command(
     steps, anew at each version of a reward. DATA is a file of rollouts, several of each prompt, which REWARDS score in
     isolated workers, or rows that rewardkit score --out wrote; what needs no steps is looked at, before a GPU is spent.
 
-    A flag is a reason to read the completions that it names, and no proof. What could not be looked at is listed with
-    the reason. The exit code is 0 whatever is found.
+    Of a run of more than some 100,000 completions the newest are looked at, and compared with its first steps, as on
+    the page of rewardkit ui; --all looks at all of them, and --steps at those that you name.
+
+    A flag is a reason to read the completions that it names, and no proof. What cannot be seen is listed with the
+    reason. The exit code is 0 whatever is found.
 
     Examples:
 
@@ -72,15 +74,10 @@ def diagnose_command(
         raise ConfigError(f"--rewards {rewards}: {reason}")
     else:
         with RunReader(run_path(target)) as run:
-            diagnosis = _with_run_name(target, diagnose_run(run, steps=_span(steps, run), every=every))
+            diagnosis = diagnose_run(
+                run, steps=_span(steps, run), every=every, most=None if whole else MOST_COMPLETIONS
+            )
     finish(diagnosis.as_row(), lambda: print_diagnosis(diagnosis, target, screen()), as_json=as_json)
-
-
-def _with_run_name(run: str, diagnosis: Diagnosis) -> Diagnosis:
-    """Return a diagnosis whose next actions name the run, so that their commands can be copied."""
-    name = f" {shlex.quote(run)} "
-    flags = [replace(flag, action=flag.action.replace(" RUN ", name)) for flag in diagnosis.flags]
-    return replace(diagnosis, flags=flags)
 
 
 def _diagnose_file(
@@ -110,7 +107,7 @@ def _span(text: str | None, run: RunReader) -> tuple[int, int] | None:
 
 
 def print_diagnosis(diagnosis: Diagnosis, target: str, console: Screen) -> None:
-    """Print a diagnosis: its extent, the flags, the noise, and the detectors that could not look, with reasons."""
+    """Print a diagnosis: its extent, the flags or what was looked at in vain, the noise, and what cannot be seen."""
     console.say((plain(target), "bold"), f"  {_looked_at(diagnosis)}")
     console.say(diagnosis.gradient)
     if diagnosis.flags:
@@ -119,21 +116,19 @@ def print_diagnosis(diagnosis: Diagnosis, target: str, console: Screen) -> None:
         for flag in diagnosis.flags:
             _print_flag(flag, console, rows="rows" if diagnosis.steps is None else "completions")
     else:
-        console.say((f"no flags: {len(diagnosis.looked)} detectors looked and found nothing", "green"))
+        console.say((plain(diagnosis.summary), "green"))
     if diagnosis.noise:
         console.print()
         console.print(_noise(diagnosis.noise))
-    if diagnosis.not_looked:
+    if diagnosis.blind_spots:
         console.print()
-        console.say(("not looked at", "dim"))
-    for reason, names in diagnosis.not_looked_by_reason.items():
-        console.say((f"  {reason}: {', '.join(names)}", "dim"))
+        console.say(("cannot be seen", "dim"))
+    for line in diagnosis.blind_spots:
+        console.say((f"  {plain(line)}", "dim"))
 
 
 def _looked_at(diagnosis: Diagnosis) -> str:
-    size = counted(diagnosis.completions, "row" if diagnosis.steps is None else "completion")
-    steps = "" if diagnosis.steps is None else f", steps {diagnosis.steps[0]:,} to {diagnosis.steps[1]:,}"
-    return f"{size}{steps}; rewards: {plain(', '.join(diagnosis.rewards)) or 'none'}"
+    return f"{diagnosis.coverage.extent}; rewards: {plain(', '.join(diagnosis.rewards)) or 'none'}"
 
 
 def _flags(flags: Sequence[Flag]) -> Table:

@@ -188,11 +188,10 @@ def _health(report: RunReport) -> Markup:
         return section("health", "Health", element("p", reason, kind="quiet"))
     parts = [element("p", f"{diagnosis.gradient[0].upper()}{diagnosis.gradient[1:]}.")]
     if not diagnosis.flags:
-        parts.append(element("p", f"No flags: {len(diagnosis.looked)} detectors looked and found nothing.", kind="up"))
+        parts.append(element("p", diagnosis.summary, kind="up"))
     parts += [_flag(report, flag) for flag in diagnosis.flags]
-    if diagnosis.not_looked:
-        reasons = pairs((why, ", ".join(names)) for why, names in diagnosis.not_looked_by_reason.items())
-        parts.append(folded_away(f"{counted(len(diagnosis.not_looked), 'detector')} could not look", reasons))
+    if diagnosis.blind_spots:
+        parts.append(folded_away("What cannot be seen", *(element("p", line) for line in diagnosis.blind_spots)))
     note = "A flag is a reason to read the completions that it names, and no proof."
     return section("health", "Health", *parts, note=note)
 

@@ -41,6 +41,7 @@ class Sampled(NamedTuple):
 
     table: CompletionTable  # The completions
     texts: list[str]  # Their texts
+    drawn: CompletionTable  # The same, with the completions that were drawn and have no text
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class Evidence:
         table = self.table.where(np.isin(self.table.groups, groups))  # whole groups: detectors compare inside them
         texts = self.texts(table.ids.tolist())
         has_text = np.array([text is not None for text in texts], dtype=bool)
-        return Sampled(table.where(has_text), [text for text in texts if text is not None])
+        return Sampled(table.where(has_text), [text for text in texts if text is not None], table)
 
     def share_of_best(self, reference: Evidence | None = None) -> Floats:
         """Return how good each completion is: 0 where every reward is at its lowest, 1 where at its highest.

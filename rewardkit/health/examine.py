@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from rewardkit.errors import RecordError
 from rewardkit.groups import group_numbers
+from rewardkit.health.coverage import Coverage, blind_spots_of, summary_of
 from rewardkit.health.detectors import DETECTORS, flags_of, missing_need
 from rewardkit.health.evidence import CLIPPED, Evidence, PromptRow, join_tables
 from rewardkit.health.flag import Flag
@@ -24,6 +26,7 @@ from rewardkit.record.table import CAUSE_TYPE, CompletionTable, Floats
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Text
 
+MOST_COMPLETIONS = 100_000  # About how many completions are looked at, the newest ones
 READ_STEPS = 50  # Steps that are read of a record at once
 _LEAST_WINDOWS = 3
 
@@ -45,8 +48,8 @@ class Diagnosis:
         looked: The detectors that looked.
         not_looked: The others, and why they could not.
         noise: By reward, what two scorings of the same completions say; empty without a second scoring.
-        baseline: The first and last of the earlier steps that they were compared with, where the steps between were
-            left out.
+        coverage: How much was looked at, in steps, windows and texts.
+        run: What commands call the run.
     """
 
     flags: Sequence[Flag]
@@ -58,28 +61,33 @@ class Diagnosis:
     looked: Sequence[str]
     not_looked: Mapping[str, str]
     noise: Mapping[str, Noise]
-    baseline: tuple[int, int] | None = None
+    coverage: Coverage
+    run: str = "RUN"
+
+    @property
+    def summary(self) -> str:
+        """A sentence on what was found, and over what; without a flag also how closely it was looked at."""
+        return summary_of(self.flags, self.looked, self.coverage)
+
+    @property
+    def blind_spots(self) -> list[str]:
+        """What cannot be seen in this run: a line each, why first, then what that hides."""
+        return [_named(line, self.run) for line in blind_spots_of(self.not_looked, self.coverage)]
 
     @property
     def gradient(self) -> str:
         """A sentence on the share of groups that give no gradient."""
         if self.flat is None:
             return "no group has two completions with a reward, so nothing can be said of gradients"
-        where = "on these rows " if self.steps is None else "over these steps " if self.baseline else "over all steps "
+        is_part = self.coverage.baseline is not None
+        where = "on these rows " if self.steps is None else "over these steps " if is_part else "over all steps "
         flat = round(self.flat * self.groups)
         return f"{where}{self.flat:.0%} of groups give no gradient ({flat:,} of {self.groups:,})"
-
-    @property
-    def not_looked_by_reason(self) -> dict[str, list[str]]:
-        """The detectors that could not look, by why."""
-        by_reason: dict[str, list[str]] = {}
-        for name, reason in self.not_looked.items():
-            by_reason.setdefault(reason, []).append(name)
-        return by_reason
 
     def as_row(self) -> dict[str, Any]:
         """Return the diagnosis as a dictionary ready for JSON."""
         return {
+            "summary": self.summary,
             "completions": self.completions,
             "steps": None if self.steps is None else list(self.steps),
             "rewards": list(self.rewards),
@@ -88,6 +96,8 @@ class Diagnosis:
             "flags": [flag.as_row() for flag in self.flags],
             "looked": list(self.looked),
             "not_looked": dict(self.not_looked),
+            "blind_spots": self.blind_spots,
+            "coverage": self.coverage.as_row(),
             "noise": {name: result._asdict() for name, result in self.noise.items()},
         }
 
@@ -98,7 +108,7 @@ def diagnose_run(
     steps: tuple[int, int] | None = None,
     every: int = WINDOW_STEPS,
     again: Again | None = None,
-    most: int | None = None,
+    most: int | None = MOST_COMPLETIONS,
 ) -> Diagnosis:
     """Return the detectors' diagnosis of a recorded run's training completions.
 
@@ -106,11 +116,11 @@ def diagnose_run(
 
     Args:
         run: The run.
-        steps: From this step to that one, both included; all unless given.
+        steps: From this step to that one, both included, whatever ``most`` is; all unless given.
         every: Steps of a window.
         again: Returns a second scoring of a table's completions; by default the newest passes of the record.
         most: About how many completions are looked at, the newest, in whole windows and three at least; of a longer
-            run only the baseline is read besides. All unless given.
+            run only the baseline is read besides. ``None`` for all.
 
     Raises:
         RecordError: The run has no completions.
@@ -122,35 +132,51 @@ def diagnose_run(
     prompts = prompts_of(run)
     if not run_steps:
         table = run.table()
-        return _diagnose_evidence(Evidence(table, run.texts, prompts, again=again(table) if again else {}))
+        evidence = Evidence(table, run.texts, prompts, again=again(table) if again else {})
+        return _for_commands(_diagnose_evidence(evidence), run)
     watch = Watch(texts=run.texts, prompts=prompts, every=every, metrics=metrics_of(run), again=again)
-    early, newest = _parts(run, run_steps, every, most)
+    early, newest = _parts(run, run_steps, every, most if steps is None else None)
     for table in _tables(run, early):
         watch.observe(table)
     if early:
         watch.pass_over(_means_between(run, run_steps, early[-1], newest[0]))
-    completions, flat, groups, scored = 0, 0, 0, []
+    flat, groups, scored = 0, 0, []
     for table in _tables(run, newest):
         watch.observe(table)
         parts = by_group(table.rewards, table.groups)
-        completions += len(table)
         flat += int(parts.flat.sum())
         groups += int((parts.counts > 1).sum())
         if again is not None:
             scored.append((table, again(table)))
     watch.finish()
-    return Diagnosis(
+    diagnosis = Diagnosis(
         flags=sorted(watch.flags, key=lambda flag: (flag.first_step or 0, list(DETECTORS).index(flag.detector))),
-        completions=completions,
+        completions=watch.coverage.completions,
         steps=(newest[0], newest[-1]),
         rewards=run.rewards,
         groups=groups,
         flat=flat / groups if groups else None,
-        looked=[name for name in DETECTORS if name not in watch.not_looked_at],
+        looked=watch.looked,
         not_looked=watch.not_looked_at,
         noise=_noise(scored),
-        baseline=(early[0], early[-1]) if early else None,
+        coverage=replace(
+            watch.coverage,
+            duration_s=run.duration_s((newest[0], newest[-1])),
+            baseline=(early[0], early[-1]) if early else None,
+        ),
     )
+    return _for_commands(diagnosis, run)
+
+
+def _for_commands(diagnosis: Diagnosis, run: RunReader) -> Diagnosis:
+    """Return a diagnosis whose words name the run, so that the commands in them can be copied."""
+    name = shlex.quote(run.path.label)
+    flags = [replace(flag, action=_named(flag.action, name)) for flag in diagnosis.flags]
+    return replace(diagnosis, flags=flags, run=name)
+
+
+def _named(text: str, run: str) -> str:
+    return text.replace(" RUN ", f" {run} ")
 
 
 def _parts(run: RunReader, steps: list[int], every: int, most: int | None) -> tuple[list[int], list[int]]:
@@ -197,6 +223,7 @@ def _diagnose_evidence(evidence: Evidence) -> Diagnosis:
     table = evidence.table
     parts = by_group(table.rewards, table.groups)
     able = parts.counts > 1
+    sample = evidence.sampled()
     reasons = {name: missing_need(detector, evidence, None) for name, detector in DETECTORS.items()}
     return Diagnosis(
         flags=flags_of(evidence),
@@ -208,6 +235,7 @@ def _diagnose_evidence(evidence: Evidence) -> Diagnosis:
         looked=[name for name, reason in reasons.items() if reason is None],
         not_looked={name: reason for name, reason in reasons.items() if reason is not None},
         noise=_noise([(table, evidence.again)] if evidence.again else []),
+        coverage=Coverage(len(table), texts=len(sample.texts), texts_missing=len(sample.drawn) - len(sample.texts)),
     )
 
 

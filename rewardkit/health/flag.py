@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 SHOWN_ROWS = 8  # Completions that a flag names as evidence, at most
+MOST_SPANS = 3  # Times that a flag names with their steps, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,7 @@ class Flag:
     Attributes:
         detector: The detector's name; ``health/<detector>`` is its metric.
         reward: The reward's name; ``None`` where it is about the weighted sum, or about no single reward.
-        first_step: The first training step that was looked at; ``None`` for completions without steps.
+        first_step: The first training step at which it held; ``None`` for completions without steps.
         last_step: The last one.
         value: The number that the detector measured.
         threshold: The number that the value was compared with.
@@ -23,6 +24,7 @@ class Flag:
         words: The finding, in a sentence.
         action: The next thing to do, in a sentence.
         rows: Ids of completions that show it, at most 8.
+        spans: The first and last step of each time that it held, oldest first; of a flag that comes and goes several.
     """
 
     detector: str
@@ -35,17 +37,34 @@ class Flag:
     words: str
     action: str
     rows: tuple[int, ...] = ()
+    spans: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.spans and self.first_step is not None and self.last_step is not None:
+            object.__setattr__(self, "spans", ((self.first_step, self.last_step),))
 
     @property
     def steps(self) -> str:
-        """The steps in words: ``40-49``; empty for completions without steps."""
-        if self.first_step is None:
-            return ""
-        return str(self.first_step) if self.first_step == self.last_step else f"{self.first_step}-{self.last_step}"
+        """The steps in words: ``40-49``, ``0-9, 30-39``, of many the first, the last and the count; empty without."""
+        spans = [str(first) if first == last else f"{first}-{last}" for first, last in self.spans]
+        if len(spans) > MOST_SPANS:
+            return f"{spans[0]} to {spans[-1]}, {len(spans)} times"
+        return ", ".join(spans)
+
+    def again(self, flag: Flag) -> Flag:
+        """Return this flag, which another window has raised again: with its steps, and with that window's numbers."""
+        spans = list(self.spans)
+        for first, last in flag.spans:
+            if first <= spans[-1][1] + 1:
+                spans[-1] = spans[-1][0], max(last, spans[-1][1])
+            else:
+                spans.append((first, last))
+        return replace(flag, first_step=self.first_step, rows=self.rows or flag.rows, spans=tuple(spans))
 
     def as_row(self) -> dict[str, Any]:
         """Return the flag as a dictionary ready for JSON."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"rows": list(self.rows)}
+        lists = {"rows": list(self.rows), "spans": [list(span) for span in self.spans]}
+        return {name: getattr(self, name) for name in self.__slots__} | lists
 
 
 class Detection(NamedTuple):

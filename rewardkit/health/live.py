@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 
+from rewardkit.health.coverage import blind_spots_of, summary_of
 from rewardkit.health.examine import metrics_of, prompts_of
 from rewardkit.health.flag import Flag
 from rewardkit.health.watch import WINDOW_STEPS, OnFlag, Watch
@@ -20,8 +22,9 @@ _log = logging.getLogger("rewardkit")
 class LiveHealth:
     """Looks at a run's record while it grows, in a thread of its own; the run does not wait for it.
 
-    Each flag that comes up is an event of the record, and is logged as a warning. Nothing that happens in the thread
-    reaches the run: a fault is logged, and ends the looking.
+    Each flag that comes up is an event of the record, and is logged as a warning, once. At the end the log says what
+    was looked at and what cannot be seen. Nothing that happens in the thread reaches the run: a fault is logged, and
+    ends the looking.
 
     Args:
         recorder: The run's recorder.
@@ -91,6 +94,7 @@ class LiveHealth:
                 watch.finish()
                 self._metrics = watch.metrics()
                 if closed:
+                    _log_coverage(watch, reader)
                     return
                 last_look = last
                 last, closed = self._window(last_look)
@@ -111,3 +115,14 @@ class LiveHealth:
         _log.warning("health/%s, steps %s:%s %s %s", flag.detector, flag.steps, whose, flag.words, flag.action)
         if self._on_flag is not None:
             self._on_flag(flag)
+
+
+def _log_coverage(watch: Watch, reader: RunReader) -> None:
+    """Log what was looked at and found, and what cannot be seen."""
+    coverage = watch.coverage
+    if coverage.steps is None:
+        return
+    coverage = replace(coverage, duration_s=reader.duration_s(coverage.steps))
+    _log.info("health checks: %s", summary_of(watch.flags, watch.looked, coverage))
+    for line in blind_spots_of(watch.not_looked_at, coverage):
+        _log.info("health checks cannot see: %s", line)

@@ -1,7 +1,7 @@
 """The runner over a run: completions go in step by step, and flags come out every few steps.
 
 A baseline is the first steps since the versions of the rewards last changed, so a new reward is never held against an
-old one. Flags are told when they come up, not again while they stay; nothing stops a training.
+old one. A flag that comes and goes is one flag with its steps, and is told once; nothing stops a training.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from typing import TypeAlias
 import numpy as np
 
 from rewardkit.errors import RewardDefinitionError
+from rewardkit.health.coverage import Coverage
 from rewardkit.health.detectors import DETECTORS, flags_of, missing_need
-from rewardkit.health.evidence import Evidence, PromptsOf, TextsOf, by_step, join_tables, nothing
+from rewardkit.health.evidence import Evidence, PromptsOf, Sampled, TextsOf, by_step, join_tables, nothing
 from rewardkit.health.flag import Flag
 from rewardkit.record.table import CompletionTable, Floats
 
 WINDOW_STEPS = 10  # Steps of a window, and from one look to the next
 BASELINE_STEPS = 20  # Steps of a baseline; half of them are enough to begin with
 HISTORY_STEPS = 10_000  # Steps whose means trends look at, at most
+_MOST_PROMPTS = 100_000  # Prompts that are remembered to see whether one comes again
 
 OnFlag: TypeAlias = Callable[[Flag], None]
 
@@ -31,7 +33,7 @@ class Watch:
     Args:
         texts: Where the completions' texts come from.
         prompts: Where prompts and columns come from.
-        on_flag: Called with each flag as it comes up, and again only after a window without it.
+        on_flag: Called with each flag as it first comes up; not again where it stays, or comes back.
         every: Steps of a window, and from one look to the next.
         metrics: Returns the trainer's metrics between two steps, by the trainer's names.
         again: Returns, by reward, the scores of a second scoring of a table's completions.
@@ -61,11 +63,30 @@ class Watch:
         self._series: dict[str, list[float]] = {}
         self._versions: tuple[tuple[str, int], ...] | None = None
         self._last: int | None = None
-        self._active: dict[tuple[str, str | None], Flag] = {}
+        self._raised: dict[tuple[str, str | None], Flag] = {}
+        self._active: set[tuple[str, str | None]] = set()
         self._reasons: dict[str, str | None] = {}
-        self.looks = 0  # Windows that were looked at
-        self.flags: list[Flag] = []
-        """What came up, oldest first; the steps of a flag that stays run on, and its number is the last one."""
+        self._seen = _Seen()
+
+    @property
+    def flags(self) -> list[Flag]:
+        """What came up, oldest first: one flag for each detector and reward, with the number of its last window."""
+        return list(self._raised.values())
+
+    @property
+    def looks(self) -> int:
+        """Windows that were looked at."""
+        return self._seen.coverage.windows
+
+    @property
+    def looked(self) -> list[str]:
+        """The detectors that looked at a window or more."""
+        return [name for name in DETECTORS if name not in self.not_looked_at]
+
+    @property
+    def coverage(self) -> Coverage:
+        """How much was looked at."""
+        return self._seen.coverage
 
     @property
     def not_looked_at(self) -> dict[str, str]:
@@ -99,7 +120,7 @@ class Watch:
             means: By reward, the mean of each step that is left out; ``nan`` for a step without scores.
         """
         self.finish()
-        self.flags, self._active, self._previous = [], {}, {}
+        self._raised, self._active, self._previous, self._seen = {}, set(), {}, _Seen()
         for name, series in self._series.items():
             series.extend(means.get(name, ()))
 
@@ -150,7 +171,7 @@ class Watch:
             self._first_tables.append(new)
             self._baseline = replace(self._empty, table=join_tables(self._first_tables), _cache={})
         self._previous, self._recent = self._recent, {}
-        self.looks += 1
+        self._seen.add(new, window.sampled())
         return self._update(flags)
 
     def _add_to_series(self, table: CompletionTable) -> None:
@@ -163,20 +184,49 @@ class Watch:
         return sum(len(np.unique(table.steps)) for table in self._first_tables)
 
     def _update(self, flags: list[Flag]) -> list[Flag]:
-        """Update the flags that are up; return those that are new, after handing them to ``on_flag``."""
-        now = {(flag.detector, flag.reward): flag for flag in flags}
-        new = [flag for key, flag in now.items() if key not in self._active]
-        for key, flag in now.items():
-            if key in self._active:
-                active = self._active[key]
-                now[key] = replace(flag, first_step=active.first_step, rows=active.rows or flag.rows)
-                self.flags[self.flags.index(active)] = now[key]
-        self._active = now
-        self.flags += new
+        """Update the flags that came up; return those that never did before, after handing them to ``on_flag``."""
+        new = []
+        for flag in flags:
+            key = flag.detector, flag.reward
+            if key in self._raised:
+                self._raised[key] = self._raised[key].again(flag)
+            else:
+                self._raised[key] = flag
+                new.append(flag)
+        self._active = {(flag.detector, flag.reward) for flag in flags}
         if self._on_flag is not None:
             for flag in new:
                 self._on_flag(flag)
         return new
+
+
+class _Seen:
+    """Counts what the windows of a watch cover."""
+
+    def __init__(self) -> None:
+        self.coverage = Coverage()
+        self._prompts: set[int] = set()
+
+    def add(self, table: CompletionTable, sample: Sampled) -> None:
+        """Add a window's new completions, and the sample whose texts were read, which may have older ones too."""
+        before, steps = self.coverage, np.unique(table.steps)
+        texts, drawn = (int(np.isin(part.steps, steps).sum()) for part in (sample.table, sample.drawn))
+        _, firsts = np.unique(table.groups, return_index=True)
+        prompts = table.prompts[firsts].tolist()
+        repeats = before.repeats or len(set(prompts)) < len(prompts) or not self._prompts.isdisjoint(prompts)
+        if len(self._prompts) < _MOST_PROMPTS:
+            self._prompts.update(prompts)
+        first = int(steps.min()) if before.steps is None else min(before.steps[0], int(steps.min()))
+        self.coverage = replace(
+            before,
+            completions=before.completions + len(table),
+            steps=(first, int(steps.max())),
+            step_count=before.step_count + len(steps),
+            windows=before.windows + 1,
+            texts=before.texts + texts,
+            texts_missing=before.texts_missing + drawn - texts,
+            repeats=repeats,
+        )
 
 
 def _versions(table: CompletionTable) -> tuple[tuple[str, int], ...]:

@@ -42,6 +42,12 @@ class RecordedSums(OpenedRecord):
         rows = self._rows("SELECT DISTINCT step FROM batch WHERE split = ? AND step IS NOT NULL ORDER BY step", split)
         return [step for (step,) in rows]
 
+    def duration_s(self, steps: tuple[int, int], split: str = "train") -> float:
+        """Return the seconds from the first to the last scoring of a batch from one step to another."""
+        query = "SELECT max(scored) - min(scored) FROM batch WHERE split = ? AND step BETWEEN ? AND ?"
+        ((seconds,),) = self._rows(query, split, *steps)
+        return float(seconds or 0.0)
+
     def summaries(
         self, reward: str | None = None, split: str | None = "train", *, since: int | None = None
     ) -> list[StepSummary]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,9 +11,13 @@ import numpy as np
 
 from rewardkit.health.evidence import PromptRow
 from rewardkit.health.watch import Watch
+from rewardkit.record.recorder import Recorder
 from rewardkit.record.table import CompletionTable
+from rewardkit.score_batch import ScoreBatch
+from rewardkit.types import Cause, Outcome, Rollout, Status
 
 GROUPS, SIZE = 16, 8
+_STATUS = {"s": Status.SCORED, "k": Status.SKIPPED, "f": Status.FAILED}
 _SYLLABLES = [a + b for a in "bcdfglmnprstvw" for b in ("a", "e", "i", "o", "u", "an", "er", "in", "ot")]
 VOCABULARY = np.array(
     [x + y + z for x in _SYLLABLES[:40] for y in _SYLLABLES[::9] for z in ("", "ly", "ing", "s", "ed")][:2000]
@@ -110,6 +115,25 @@ class SyntheticRun:
         self.bodies.update(zip(ids.tolist(), drawn.texts, strict=True))
         self.tables.append(table_of(drawn, ids))
 
+    def record(self, run: str | os.PathLike[str], **options: Any) -> None:
+        """Record the run, as a training would."""
+        with Recorder(run, **options) as recorder:
+            for table in self.tables:
+                _, sizes = np.unique(table.groups, return_counts=True)
+                truncated = [bool(value) for value in table.truncated]
+                layout = {"num_generations": int(sizes.max()), "truncated": truncated}
+                recorder.record(self.batch_of(table), step=int(table.steps[0]), **layout)
+
+    def batch_of(self, table: CompletionTable) -> ScoreBatch:
+        """Return a step as a scored batch."""
+        texts, prompts = self.texts(table.ids.tolist()), self.prompts(table.ids.tolist())
+        rollouts = [
+            Rollout(f"{asked.prompt} {prompt}", text, dict(asked.columns), list(range(int(tokens))))
+            for asked, prompt, text, tokens in zip(prompts, table.prompts, texts, table.tokens, strict=True)
+        ]
+        outcomes = {name: [_outcome(table, name, row) for row in range(len(table))] for name in table.scores}
+        return ScoreBatch(rollouts, outcomes, {name: float(column[0]) for name, column in table.weights.items()})
+
     def watched(self, **options: Any) -> Watch:
         """Return a watch that has seen the whole run."""
         watch = Watch(texts=self.texts, prompts=self.prompts, **options)
@@ -117,6 +141,17 @@ class SyntheticRun:
             watch.observe(table)
         watch.finish()
         return watch
+
+
+def _outcome(table: CompletionTable, reward: str, row: int) -> Outcome:
+    score, cause = float(table.scores[reward][row]), str(table.causes[reward][row])
+    return Outcome(
+        _STATUS[str(table.status[reward][row])],
+        None if np.isnan(score) else score,
+        cause=Cause(cause) if cause else None,
+        duration_s=float(table.seconds[reward][row]),
+        version=f"{int(table.versions[reward][row]):012x}",
+    )
 
 
 def table_of(drawn: Drawn, ids: np.ndarray) -> CompletionTable:

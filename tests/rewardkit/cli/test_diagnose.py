@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -103,9 +104,11 @@ def test_a_run_without_flags_says_so(work: Path) -> None:
     """And says what it looked at, and what it could not look at."""
     code, out, _ = _run("runs/half")
     assert 0 == code
-    assert "384 completions, steps 0 to 11; rewards: correct" in out
-    assert "no flags: " in out
-    assert "detectors looked and found nothing" in out
+    assert "steps 0 to 11 (12 steps in under 1 s), 384 completions; rewards: correct" in out
+    found = "No flag in steps 0 to 11 (12 steps in under 1 s), 384 completions: "
+    assert found in out
+    assert re.search(r"\d+ detectors looked in 2 windows and read the texts of 3\d\d, and found nothing\.", out)
+    assert "cannot be seen" in out
     assert "whether completions were truncated is not recorded: clipped" in out
 
 

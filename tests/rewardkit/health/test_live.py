@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import logging
+import zlib
 from pathlib import Path
 
 import pytest
 
 from rewardkit import Recorder, RewardDefinitionError, Rollout, Run, Runtime, reward
+from rewardkit.health.examine import diagnose_run
 from rewardkit.health.flag import Flag
 from rewardkit.health.live import LiveHealth
+from rewardkit.record.reader import RunReader
 
 
 @reward
 def always(completion: str) -> float:
     """Pay for everything alike."""
     return 1.0
+
+
+@reward
+def coin(completion: str) -> float:
+    """Pay by chance, as far as the detectors know."""
+    return zlib.crc32(completion.encode()) % 2
 
 
 def run_steps(runtime: Runtime, health: LiveHealth, steps: int) -> None:
@@ -39,6 +48,27 @@ def test_a_flag_is_an_event_of_the_record_and_a_metric(tmp_path: Path, caplog: p
     with Run.open(tmp_path) as run:
         flags = [event["body"] for event in run.events if event["kind"] == "flag"]
     assert [(one["detector"], one["reward"]) for one in flags] == [(flag.detector, flag.reward) for flag in told]
+
+
+@pytest.mark.parametrize("texts", [True, False])
+def test_the_log_says_what_was_looked_at_and_what_cannot_be_seen(
+    texts: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As the page and ``rewardkit diagnose`` say it: steps, completions, detectors, windows and texts."""
+    recorder = Recorder(tmp_path)
+    health = LiveHealth(recorder, every=10)
+    with Runtime([coin], lane="inline", record=recorder) as runtime, caplog.at_level(logging.INFO, "rewardkit"):
+        if not texts:
+            recorder._writer.room_for = lambda text_bytes: False  # type: ignore[method-assign]
+        run_steps(runtime, health, 20)
+        health.close()
+    lines = [record.getMessage() for record in caplog.records if "health checks" in record.getMessage()]
+    with RunReader(tmp_path) as run:
+        diagnosis = diagnose_run(run)
+    assert [f"health checks: {diagnosis.summary}"] == lines[:1]
+    assert lines[0].startswith("health checks: No flag in steps 0 to 19 (20 steps in ")
+    assert [f"health checks cannot see: {line}" for line in diagnosis.blind_spots] == lines[1:]
+    assert texts != any("no texts are recorded: " in line for line in lines)
 
 
 def test_a_fault_of_the_checks_does_not_reach_the_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

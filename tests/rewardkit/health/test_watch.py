@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from synthetic_runs import PLANTED, Drawn, new_version, run_of
@@ -23,8 +25,8 @@ def test_a_flag_is_told_once_while_it_stays() -> None:
     assert {f"health/{name}" for name in DETECTORS} == set(watch.metrics())
 
 
-def test_a_flag_that_went_and_comes_back_is_told_again() -> None:
-    """Between the two the metric is 0."""
+def test_a_flag_that_comes_back_is_one_flag_with_its_steps() -> None:
+    """It is told once; its steps are those of each time, and its number is that of the last."""
 
     def plant(drawn: Drawn) -> None:
         if not 10 <= drawn.step < 20:
@@ -34,8 +36,18 @@ def test_a_flag_that_went_and_comes_back_is_told_again() -> None:
             drawn.weights["judge"] = 1.0
 
     told: list[str] = []
-    run_of(plant, seed=1, steps=30, words=5).watched(on_flag=lambda flag: told.append(f"{flag.detector} {flag.steps}"))
-    assert ["timeouts 0-9", "timeouts 20-29"] == told
+    watch = run_of(plant, seed=1, steps=30, words=5).watched(
+        on_flag=lambda flag: told.append(f"{flag.detector} {flag.steps}")
+    )
+    assert ["timeouts 0-9"] == told
+    (flag,) = watch.flags
+    assert ("0-9, 20-29", ((0, 9), (20, 29)), 0, 29) == (flag.steps, flag.spans, flag.first_step, flag.last_step)
+
+
+def test_a_flag_of_many_times_names_the_first_and_the_last() -> None:
+    """And how many there were."""
+    flags = [Flag("timeouts", "judge", at, at + 9, 0.5, 0.02, None, "", "") for at in range(0, 100, 20)]
+    assert "0-9 to 80-89, 5 times" == functools.reduce(Flag.again, flags).steps
 
 
 def test_a_window_is_looked_at_when_the_next_step_begins() -> None:

@@ -46,15 +46,8 @@ const timesOf = (failed) => failed.reduce((sum, one) => sum + one.times, 0);
 
 const nameOf = (detector) => detector.replace(/_/g, " ");
 const kindOf = (flag) => `${flag.detector}:${flag.reward ?? ""}`;
-const keyOf = (flag) => `${kindOf(flag)}:${flag.first_step ?? ""}`;
 const stepsOf = (flag) => (flag.first_step === null ? "" : stepSpan(flag.first_step, flag.last_step));
-
-/** Return the flags by detector and reward, each oldest first. */
-function byKind(flags) {
-  const kinds = new Map();
-  for (const flag of flags) kinds.set(kindOf(flag), [...(kinds.get(kindOf(flag)) || []), flag]);
-  return [...kinds];
-}
+const MOST_SPANS = 12; // times of a flag that are named with their steps
 
 /** The diagnosis in words, how it answers each question, and as of which step. */
 function Verdict({ data, failed }) {
@@ -65,7 +58,7 @@ function Verdict({ data, failed }) {
     <section class=${`panel verdict ${kind}`} aria-label="Diagnosis">
       <div class="verdict-head">
         <${Mark} kind=${kind} />
-        <p class="verdict-words">${found ? visible(found.words) : data.problem ? visible(data.problem) : "The detectors are looking at the run …"}</p>
+        <p class="verdict-words">${found ? visible(found.summary) : data.problem ? visible(data.problem) : "The detectors are looking at the run …"}</p>
       </div>
       ${found && html`<p class="muted verdict-more">${visible(capital(found.gradient))}. A flag is a reason to read the completions that it names, and no proof.</p>`}
       ${found &&
@@ -74,17 +67,30 @@ function Verdict({ data, failed }) {
           ${Object.entries(data.families).map(([family, words]) => html`<${Answer} key=${family} family=${family} words=${words} data=${data} found=${found} failed=${family === "faults" ? timesOf(failed) : 0} />`)}
         </ul>
       `}
+      ${found && found.blind_spots.length > 0 && html`<${BlindSpots} found=${found} />`}
       <p class="faint verdict-state" role="status">${asOf(data)}</p>
     </section>
+  `;
+}
+
+/** What cannot be seen in this run, and why: a line each. */
+function BlindSpots({ found }) {
+  return html`
+    <div class="blind-spots">
+      <h3>What cannot be seen</h3>
+      <ul>
+        ${found.blind_spots.map((line) => html`<li key=${line}>${visible(capital(line))}</li>`)}
+      </ul>
+    </div>
   `;
 }
 
 function asOf(data) {
   const parts = [];
   if (data.as_of_step !== undefined && data.as_of_step !== null) parts.push(`As of step ${count(data.as_of_step)}`);
-  const { baseline, steps } = data.diagnosis || {};
+  const { baseline, steps } = data.diagnosis?.coverage || {};
   const between = ([first, last]) => `${count(first)} to ${count(last)}`;
-  if (baseline) parts.push(`steps ${between(steps)} looked at and compared with steps ${between(baseline)}; rewardkit diagnose looks at all`);
+  if (baseline) parts.push(`steps ${between(steps)} looked at and compared with steps ${between(baseline)}`);
   if (data.seconds !== undefined) parts.push(`looked in ${seconds(data.seconds)}`);
   if (data.looking) parts.push("looking again now");
   else if (data.current === false) parts.push(data.last_step === data.as_of_step ? "the record has grown since" : `the run is at step ${count(data.last_step)}; the next look follows in a moment`);
@@ -135,20 +141,20 @@ function Timeline({ data, found }) {
           <li class="timeline-marks" aria-hidden="true">
             ${begun.map((one) => html`<span key=${`${one.reward} ${one.version}`} class="timeline-mark" style=${{ left: left(one.first_step) }} />`)}
           </li>
-          ${byKind(timed).map(
-            ([key, flags]) => html`
-              <li key=${key} class="timeline-row">
-                <span class="timeline-name cut">${nameOf(flags[0].detector)}${flags[0].reward && html` <span class="faint">${visible(flags[0].reward)}</span>`}</span>
+          ${timed.map(
+            (flag) => html`
+              <li key=${kindOf(flag)} class="timeline-row">
+                <span class="timeline-name cut">${nameOf(flag.detector)}${flag.reward && html` <span class="faint">${visible(flag.reward)}</span>`}</span>
                 <span class="timeline-track">
-                  ${flags.map(
-                    (flag) => html`
+                  ${flag.spans.map(
+                    ([first, last]) => html`
                       <button
-                        key=${keyOf(flag)}
+                        key=${first}
                         type="button"
                         class=${`timeline-bar is-${flag.family}`}
-                        style=${{ left: left(flag.first_step), width: `${((flag.last_step - flag.first_step + 1) / across) * 100}%` }}
-                        title=${`${nameOf(flag.detector)}, ${stepsOf(flag)}: ${flag.words}`}
-                        aria-label=${`${nameOf(flag.detector)}, ${stepsOf(flag)}`}
+                        style=${{ left: left(first), width: `${((last - first + 1) / across) * 100}%` }}
+                        title=${`${nameOf(flag.detector)}, ${stepSpan(first, last)}: ${flag.words}`}
+                        aria-label=${`${nameOf(flag.detector)}, ${stepSpan(first, last)}`}
                         onClick=${() => show(flag)}
                       />
                     `,
@@ -177,7 +183,7 @@ function Timeline({ data, found }) {
 }
 
 function show(flag) {
-  go({ query: { flag: keyOf(flag) } }, { replace: true });
+  go({ query: { flag: kindOf(flag) } }, { replace: true });
   requestAnimationFrame(() => document.getElementById(`flag-${kindOf(flag)}`)?.scrollIntoView({ block: "center" }));
 }
 
@@ -185,11 +191,11 @@ const isOf = (opened, kind) => opened === kind || Boolean(opened?.startsWith(`${
 
 /** The detectors by family: their flags, and what was looked at or could not be. */
 function Families({ run, data, found, failed, opened }) {
-  const kinds = Object.keys(data.families).flatMap((family) => byKind(found.flags.filter((one) => one.family === family)));
+  const kinds = Object.keys(data.families).flatMap((family) => found.flags.filter((one) => one.family === family).map(kindOf));
   const [at, setAt] = useState(null);
   const step = (by) => {
-    const place = kinds.findIndex(([kind]) => kind === at);
-    const next = kinds[Math.min(Math.max(place < 0 ? 0 : place + by, 0), kinds.length - 1)]?.[0];
+    const place = kinds.indexOf(at);
+    const next = kinds[Math.min(Math.max(place < 0 ? 0 : place + by, 0), kinds.length - 1)];
     if (!next) return;
     setAt(next);
     const head = document.getElementById(`flag-${next}`)?.querySelector("button");
@@ -216,16 +222,14 @@ function Family({ run, family, words, data, found, failed, opened, toggle }) {
         <h2>${title}</h2><span class="muted">${question}</span>
         <span class="push">${flags.length ? html`<span class="chip is-warn">${counted(flags.length, "flag")}</span>` : html`<span class="faint">no flag</span>`}</span>
       </div>
-      ${byKind(flags).map(
-        ([kind, those]) => html`
+      ${flags.map(
+        (flag) => html`
           <${Flag}
-            key=${kind}
+            key=${kindOf(flag)}
             run=${run}
-            kind=${kind}
-            flags=${those}
-            about=${data.detectors.find((one) => one.name === those[0].detector)}
-            open=${isOf(opened, kind) || (opened === undefined && found.flags.length === 1)}
-            opened=${opened}
+            flag=${flag}
+            about=${data.detectors.find((one) => one.name === flag.detector)}
+            open=${isOf(opened, kindOf(flag)) || (opened === undefined && found.flags.length === 1)}
             toggle=${toggle}
           />
         `,
@@ -286,9 +290,10 @@ function Command({ words }) {
 }
 
 /** One flag: what was found, against which bound, what to do next, and the completions that show it. */
-function Flag({ run, kind, flags, about, open, opened, toggle }) {
-  const flag = flags.find((one) => keyOf(one) === opened) ?? flags.at(-1);
-  const span = { first_step: flags[0].first_step, last_step: flags.at(-1).last_step };
+function Flag({ run, flag, about, open, toggle }) {
+  const kind = kindOf(flag);
+  const times = flag.spans.map(([first, last]) => stepSpan(first, last));
+  const more = times.length - MOST_SPANS;
   const bounds = [
     ["Measured", flag.value],
     ["Threshold", flag.threshold],
@@ -301,18 +306,13 @@ function Flag({ run, kind, flags, about, open, opened, toggle }) {
         <span class="flag-name">${nameOf(flag.detector)}</span>
         ${flag.reward && html`<span class="chip mono">${visible(flag.reward)}</span>`}
         <span class="flag-words">${visible(capital(flag.words))}</span>
-        <span class="faint flag-steps">${flags.length > 1 ? `${flags.length} times, ${stepsOf(span)}` : stepsOf(flag)}</span>
+        <span class="faint flag-steps">${times.length > 1 ? `${times.length} times, ` : ""}${stepsOf(flag)}</span>
       </button>
       <p class="flag-next"><strong>Next</strong> ${visible(flag.action)}</p>
       ${open &&
       html`
         <div class="flag-body">
-          ${flags.length > 1 &&
-          html`
-            <div class="line" role="group" aria-label="Which time">
-              ${flags.map((one) => html`<button key=${keyOf(one)} type="button" class="button" aria-pressed=${String(one === flag)} onClick=${() => go({ query: { flag: keyOf(one) } }, { replace: true })}>${stepsOf(one)}</button>`)}
-            </div>
-          `}
+          ${times.length > 1 && html`<p class="muted">It held at ${times.slice(0, MOST_SPANS).join(", ")}${more > 0 ? ` and ${counted(more, "more time")}` : ""}; what is measured is of the last time.</p>`}
           <dl class="flag-bounds">
             ${bounds.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${number(value)}</dd></div>`)}
           </dl>
@@ -379,16 +379,14 @@ function NoiseTable({ noise }) {
 function Looked({ family, data, found }) {
   const names = data.detectors.filter((one) => one.family === family);
   const looked = names.filter((one) => found.looked.includes(one.name));
-  const open = found.not_looked
-    .map((one) => ({ ...one, detectors: one.detectors.filter((name) => names.some((other) => other.name === name)) }))
-    .filter((one) => one.detectors.length);
+  const open = names.filter((one) => one.name in found.not_looked);
   return html`
     <details class="looked">
       <summary>${looked.length} of ${counted(names.length, "detector")} looked${open.length ? `; ${names.length - looked.length} could not` : ""}</summary>
       <dl class="facts">
         ${looked.map((one) => html`<dt key=${one.name}>${nameOf(one.name)}</dt><dd>${told(one.summary)}</dd>`)}
       </dl>
-      ${open.map((one) => html`<p key=${one.reason} class="looked-not"><strong>Not looked at</strong> ${one.detectors.map(nameOf).join(", ")}: ${visible(one.reason)}.</p>`)}
+      ${open.map((one) => html`<p key=${one.name} class="looked-not"><strong>Could not look</strong> ${nameOf(one.name)}: ${visible(found.not_looked[one.name])}.</p>`)}
     </details>
   `;
 }

@@ -9,13 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 from patience import wait_for
+from synthetic_runs import PLANTED, nothing, run_of
+from typer.testing import CliRunner
 
+from rewardkit.cli import diagnose
+from rewardkit.cli.program import app
 from rewardkit.dashboard import diagnosing
-from rewardkit.dashboard.diagnosing import diagnosis_of, sentence_of
+from rewardkit.dashboard.diagnosing import diagnosis_of
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import OpenRun, RunCache
 from rewardkit.dashboard.views import health
 from rewardkit.dashboard.views.health import Looking, view
+from rewardkit.health import examine
 from rewardkit.health.detectors import DETECTORS
 from rewardkit.health.examine import diagnose_run
 from rewardkit.record.recorder import Recorder
@@ -66,7 +71,7 @@ def test_a_flag_has_evidence_formula_and_next_action(tmp_path: Path) -> None:
     assert flag["action"]
     assert {one["status"] for one in flag["rows"]} == {"failed"}
     assert all(one["text"].startswith("w") and one["step"] >= 20 for one in flag["rows"])
-    assert "timeouts of correct (steps 20 to 29)" in found["words"]
+    assert "timeouts of correct (steps 20 to 29)" in found["summary"]
     about = next(one for one in told["detectors"] if one["name"] == "timeouts")
     assert about["summary"]
     assert about["formula"]
@@ -81,10 +86,11 @@ def test_a_run_without_flags_says_what_was_and_was_not_looked_at(tmp_path: Path)
     with Run.open(_record(tmp_path, 0.0)) as run:
         found = _told(OpenRun(run, RunCache()))["diagnosis"]
     assert found["flags"] == []
-    assert found["words"].startswith("No flag in steps 0 to 29, 960 completions")
-    missing = {name for one in found["not_looked"] for name in one["detectors"]}
-    assert missing | set(found["looked"]) == set(DETECTORS)
-    assert all(one["reason"] for one in found["not_looked"])
+    assert found["summary"].startswith("No flag in steps 0 to 29 (30 steps in under 1 s), 960 completions: ")
+    assert {*found["not_looked"], *found["looked"]} == set(DETECTORS)
+    assert all(found["not_looked"].values())
+    assert "looked in 3 windows and read the texts of 768, and found nothing." in found["summary"]
+    assert "no second scoring of these completions (rewardkit rescore): noise" in found["blind_spots"]
 
 
 def test_every_family_has_its_question(tmp_path: Path) -> None:
@@ -149,14 +155,14 @@ def test_of_a_long_run_the_newest_steps_are_looked_at(tmp_path: Path) -> None:
         for step in range(70):
             recorder.record(_batch(rng, 0.5 if step >= 60 or step == 30 else 0.0), step=step)
     few = diagnosis_of(str(tmp_path / "one"), most=100)["diagnosis"]
-    assert (few["steps"], few["baseline"], few["completions"]) == ([40, 69], (0, 19), 30 * 32)
-    assert few["words"].startswith("1 flag in steps 40 to 69, 960 completions")
+    assert (few["steps"], few["coverage"]["baseline"], few["completions"]) == ([40, 69], (0, 19), 30 * 32)
+    assert few["summary"].startswith("1 flag in steps 40 to 69 (30 steps in under 1 s), 960 completions")
     (flag,) = few["flags"]
     with Run.open(tmp_path / "one") as run:
         whole = [one for one in diagnose_run(run).flags if one.first_step >= 40]
     assert [(flag["detector"], flag["value"])] == [(one.detector, one.value) for one in whole]
     everything = diagnosis_of(str(tmp_path / "one"), most=100_000)["diagnosis"]
-    assert (everything["steps"], everything["baseline"]) == ([0, 69], None)
+    assert (everything["steps"], everything["coverage"]["baseline"]) == ([0, 69], None)
 
 
 def test_a_baseline_is_of_the_same_version(tmp_path: Path) -> None:
@@ -169,7 +175,7 @@ def test_a_baseline_is_of_the_same_version(tmp_path: Path) -> None:
                 newer = [one._replace(version="b" * 12) for one in batch.outcomes["correct"]]
                 batch = ScoreBatch(batch.rollouts, {"correct": newer}, batch.weights)
             recorder.record(batch, step=step)
-    assert diagnosis_of(str(tmp_path / "one"), most=100)["diagnosis"]["baseline"] == (30, 49)
+    assert diagnosis_of(str(tmp_path / "one"), most=100)["diagnosis"]["coverage"]["baseline"] == (30, 49)
 
 
 def test_an_empty_run_is_told_as_such(tmp_path: Path) -> None:
@@ -192,6 +198,41 @@ def test_flags_of_one_kind_are_one_in_words(tmp_path: Path) -> None:
     """A detector that comes up again and again is named once; hacking stands before what is only dull."""
     with Run.open(_record(tmp_path, 0.5)) as run:
         found = diagnose_run(run)
-    words = sentence_of(found)
+    words = found.summary
     assert words.count("timeouts of correct") == 1
     assert words.endswith(".")
+
+
+@pytest.mark.parametrize("name", [*PLANTED, "healthy"])
+def test_the_page_and_the_command_say_the_same(name: str, tmp_path: Path) -> None:
+    """Over runs with each planted problem: the same rows, flags, sentence and blind spots, from one function."""
+    plant = PLANTED[name][0] if name in PLANTED else nothing
+    run_of(plant, seed=3, steps=60, words=8, groups=16, size=8).record(tmp_path / "one")
+    shown = CliRunner().invoke(app, ["diagnose", str(tmp_path / "one"), "--json"])
+    expected = {key: value for key, value in json.loads(shown.stdout).items() if key != "ok"}
+    page = json.loads(
+        json.dumps(diagnosis_of(str(tmp_path / "one"))["diagnosis"], default=lambda value: value.tolist())
+    )
+    for flag in page["flags"]:
+        flag["rows"] = [row["completion"] for row in flag["rows"]]
+        assert DETECTORS[flag["detector"]].family == flag.pop("family")
+    assert expected == {key: page[key] for key in expected}
+
+
+def test_of_a_long_run_the_page_and_the_command_look_at_the_same_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest of them, unless the command is asked for all; both say what was left out, and how to see it."""
+    for module in (examine, diagnosing, diagnose):
+        monkeypatch.setattr(module, "MOST_COMPLETIONS", 3000)
+    monkeypatch.setattr(examine.diagnose_run, "__kwdefaults__", {**examine.diagnose_run.__kwdefaults__, "most": 3000})
+    run_of(PLANTED["timeouts"][0], seed=3, steps=80, words=8).record(tmp_path / "one")
+    shown, whole = (
+        json.loads(CliRunner().invoke(app, ["diagnose", str(tmp_path / "one"), "--json", *more]).stdout)
+        for more in ([], ["--all"])
+    )
+    page = diagnosis_of(str(tmp_path / "one"), most=3000)["diagnosis"]
+    assert ([50, 79], shown["steps"], shown["blind_spots"]) == (page["steps"], page["steps"], page["blind_spots"])
+    left_out = f"steps 20 to 49 were left out: rewardkit diagnose {tmp_path / 'one'} --all looks at them"
+    assert left_out in page["blind_spots"]
+    assert ([0, 79], []) == (whole["steps"], [line for line in whole["blind_spots"] if "left out" in line])

@@ -1,0 +1,117 @@
+"""What a look at a run covers, and what it comes to in words: the same on the page, in commands and in logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rewardkit.health.detectors import DETECTORS, NEEDS
+from rewardkit.health.flag import Flag
+from rewardkit.shown.text import counted
+
+_GRAVEST = ("hacking", "faults", "signal", "noise")
+_NAMED_FLAGS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of a run the detectors looked at.
+
+    Attributes:
+        completions: Completions that were looked at.
+        steps: The first and last step; ``None`` for rows without steps.
+        step_count: How many steps that are.
+        windows: Windows of steps, each of which the detectors looked at by itself; 0 for rows without steps.
+        texts: Completions whose texts were read.
+        texts_missing: Completions whose texts would have been read, and are not in the record.
+        repeats: Whether a prompt came in two groups or more.
+        duration_s: Seconds from the scoring of the first to that of the last of these steps; ``None`` where not known.
+        baseline: The first and last of the earlier steps that they were compared with, where the steps between were
+            left out.
+    """
+
+    completions: int = 0
+    steps: tuple[int, int] | None = None
+    step_count: int = 0
+    windows: int = 0
+    texts: int = 0
+    texts_missing: int = 0
+    repeats: bool = False
+    duration_s: float | None = None
+    baseline: tuple[int, int] | None = None
+
+    @property
+    def extent(self) -> str:
+        """What was looked at: ``steps 0 to 59 (60 steps in 2 h 3 min), 7,680 completions``."""
+        rows = counted(self.completions, "row" if self.steps is None else "completion")
+        if self.steps is None:
+            return rows
+        first, last = self.steps
+        time = "" if self.duration_s is None else f" in {duration_text(self.duration_s)}"
+        span = f"steps {first:,} to {last:,}" if first != last else f"step {first:,}"
+        return f"{span} ({counted(self.step_count, 'step')}{time}), {rows}"
+
+    @property
+    def depth(self) -> str:
+        """How closely it was looked at: ``in 6 windows, and the texts of 1,536``."""
+        windows = f" in {counted(self.windows, 'window')}" if self.windows else ""
+        texts = f" and read the texts of {self.texts:,}" if self.texts else " and read no texts"
+        return f"{windows}{texts}"
+
+    def as_row(self) -> dict[str, Any]:
+        """Return it as a dictionary ready for JSON."""
+        return asdict(self)
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration in its two largest units: ``2 h 3 min``, ``48 s``."""
+    whole = round(seconds)
+    parts = [(whole // 86400, "d"), (whole // 3600 % 24, "h"), (whole // 60 % 60, "min"), (whole % 60, "s")]
+    largest = next((index for index, (number, _) in enumerate(parts) if number), len(parts))
+    units = [f"{number} {unit}" for number, unit in parts[largest : largest + 2] if number]
+    return " ".join(units) or "under 1 s"
+
+
+def summary_of(flags: Sequence[Flag], looked: Sequence[str], coverage: Coverage) -> str:
+    """Return in a sentence what the detectors found, and over what; without a flag also how closely they looked."""
+    detectors = counted(len(looked), "detector")
+    if not flags:
+        return f"No flag in {coverage.extent}: {detectors} looked{coverage.depth}, and found nothing."
+    gravest = sorted(flags, key=lambda flag: _GRAVEST.index(DETECTORS[flag.detector].family))
+    names = [_flag_name(flag) for flag in gravest]
+    more = f"; and {len(names) - _NAMED_FLAGS} more" if len(names) > _NAMED_FLAGS else ""
+    return f"{counted(len(flags), 'flag')} in {coverage.extent}: {'; '.join(names[:_NAMED_FLAGS])}{more}."
+
+
+def _flag_name(flag: Flag) -> str:
+    """Return a flag's name with its reward and its steps: ``timeouts of judge (2 times, steps 3 to 40)``."""
+    name = flag.detector.replace("_", " ")
+    name += "" if flag.reward is None else f" of {flag.reward}"
+    first, last = flag.first_step, flag.last_step
+    if first is None or last is None:
+        return name
+    when = f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"
+    return f"{name} ({f'{len(flag.spans)} times, ' if len(flag.spans) > 1 else ''}{when})"
+
+
+def blind_spots_of(not_looked: Mapping[str, str], coverage: Coverage) -> list[str]:
+    """Return what cannot be seen in what was looked at: a line each, why first, then what that hides."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in not_looked.items():
+        by_reason.setdefault(reason, []).append(name)
+    lines = [f"{_with_steps(reason, coverage)}: {', '.join(names)}" for reason, names in by_reason.items()]
+    if coverage.baseline is not None and coverage.steps is not None:
+        first, last = coverage.baseline[1] + 1, coverage.steps[0] - 1
+        lines.append(f"steps {first:,} to {last:,} were left out: rewardkit diagnose RUN --all looks at them")
+    if coverage.texts and coverage.texts_missing:
+        lines.append(f"{coverage.texts_missing:,} completions have no text in the record: what they say")
+    if coverage.completions and coverage.steps is not None and not coverage.repeats:
+        lines.append("no prompt came twice: whether the answers to one prompt got worse")
+    return lines
+
+
+def _with_steps(reason: str, coverage: Coverage) -> str:
+    if reason != NEEDS["baseline"].reason or coverage.steps is None:
+        return reason
+    return f"too few steps ({coverage.step_count}), {reason}"
