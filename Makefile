@@ -53,7 +53,7 @@ test-core: $(VENV)-core/.ready ## run the core's tests without torch: make test-
 
 $(VENV)-core/.ready: constraints.txt pyproject.toml
 	test -x $(VENV)-core/bin/python || $(PYTHON) -m venv $(VENV)-core
-	$(VENV)-core/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt --editable '.[judge,parquet,postgres,rewards,server,testing,ui]' psutil pytest-xdist
+	$(VENV)-core/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt --editable '.[judge,parquet,pictures,postgres,rewards,server,testing,ui]' psutil pytest-xdist
 	@touch $@
 
 lint: $(READY) ## ruff, mypy and the import contracts

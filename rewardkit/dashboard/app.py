@@ -9,7 +9,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 from hmac import compare_digest
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -26,11 +26,14 @@ from rewardkit.dashboard.page_files import PageFiles
 from rewardkit.dashboard.panels import PANELS, VIEWS, Action
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Missing, NotThere, OpenRun, Readers, RunCaches, Unreadable
+from rewardkit.dashboard.views.pictures import picture
 from rewardkit.dashboard.views.runs import Listing
 from rewardkit.dashboard.workers import BusyError, Workers
 from rewardkit.errors import RewardError
+from rewardkit.record.pictures.scaling import Picture
 from rewardkit.record.place import RunsPlace
 
+T = TypeVar("T")
 ACTIONS: dict[str, Action] = {}
 """The actions on a run by their names, at ``POST /api/runs/{run}/change/{action}`` with the write token."""
 for _panel in PANELS:
@@ -48,6 +51,12 @@ _FAILURES: dict[type[RewardError], tuple[int, dict[str, str]]] = {
     BusyError: (503, {"state": "busy"}),
     RewardError: (400, {}),  # the last one: the others are kinds of it
 }
+_PICTURE_HEADERS = {
+    "content-security-policy": "default-src 'none'; sandbox; frame-ancestors 'none'",
+    "cache-control": "private, max-age=3600",
+    "content-disposition": "inline",
+}
+"""Headers of a picture's file: opened by itself it is a picture of no origin, and no page."""
 _log = logging.getLogger("rewardkit.dashboard")
 
 
@@ -91,6 +100,7 @@ def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names
         Route("/api/write", endpoints.write, methods=["POST"]),
         Route("/api/runs/{run:path}/live", endpoints.live),  # before {view}, which would match it
         Route("/api/runs/{run:path}/state", endpoints.state),
+        Route("/api/runs/{run:path}/picture/{key}", endpoints.picture),
         Route("/api/runs/{run:path}/{view}", endpoints.view),
         Route("/api/runs/{run:path}/change/{action}", endpoints.action, methods=["POST"]),
         Route("/api/{rest:path}", endpoints.nothing, methods=["GET", "POST"]),
@@ -116,6 +126,11 @@ class _Endpoints:
             return _error(f"no view {name[:40]!r}; there are {', '.join(VIEWS)}", 404)
         query = Query(dict(request.query_params))
         task = partial(_view_bytes, request.path_params["run"], lambda opened: compute(opened, query))
+        return await _answer(self._dashboard.workers.ask(task, VIEW_S))
+
+    async def picture(self, request: Request) -> Response:
+        key = request.path_params["key"]
+        task = partial(_of_run, request.path_params["run"], lambda opened: _picture_file(picture(opened, key)))
         return await _answer(self._dashboard.workers.ask(task, VIEW_S))
 
     async def action(self, request: Request) -> Response:
@@ -171,11 +186,21 @@ def _error(message: str, status: int, **fields: str) -> Response:
     return JsonResponse({"error": message, **fields}, status)
 
 
+def _picture_file(content: Picture) -> Response:
+    """Return the file of a picture, of the type that was stored, whatever its bytes look like to a browser."""
+    return Response(content.body, media_type=f"image/{content.kind.lower()}", headers=_PICTURE_HEADERS)
+
+
 def _view_bytes(name: str, compute: Callable[[OpenRun], dict[str, Any]], readers: Readers) -> bytes:
-    """Return a run's view as JSON; close the run and raise Unreadable where its record turns out to be damaged."""
+    """Return a run's view as JSON."""
+    return _of_run(name, lambda opened: json_bytes(compute(opened)), readers)
+
+
+def _of_run(name: str, compute: Callable[[OpenRun], T], readers: Readers) -> T:
+    """Return what is computed of a run; close it and raise Unreadable where its record turns out to be damaged."""
     opened = readers.get(name)
     try:
-        return json_bytes(compute(opened))
+        return compute(opened)
     except RewardError as error:
         if not isinstance(error, NotThere) and str(error).startswith(f"{opened.run.path}:"):
             readers.drop(name)
@@ -192,7 +217,8 @@ def _view_bytes(name: str, compute: Callable[[OpenRun], dict[str, Any]], readers
 async def _answer(result: Awaitable[object]) -> Response:
     """Return the answer of a view, or why it failed; the message of our own faults goes to the terminal alone."""
     try:
-        return JsonResponse(await result)
+        content = await result
+        return content if isinstance(content, Response) else JsonResponse(content)
     except RewardError as error:
         status, state = next(answer for kind, answer in _FAILURES.items() if isinstance(error, kind))
         return _error(str(error), status, **state)

@@ -9,12 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.messages import content_text
+from rewardkit.record.pictures.sources import key_in, picture_references
 from rewardkit.types import Outcome, Text
 
 FIRST_CHARS = 200_000  # Characters of a text that are sent at once; the rest on request
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _OF_CALL = ("status", "score", "cause", "attempts", "cached")
+
+_PICTURE_TYPES = ("image", "image_url", "input_image")
+_PICTURE_NAMES = ("image", "image_url", "url", "path", "bytes", "source", "data", "inline_data")
+_MOST_DEPTH = 4
 
 Part = dict[str, Any]
 
@@ -23,7 +28,8 @@ def text_json(text: Text | None, *, full: bool = False) -> dict[str, Any] | None
     """Return a prompt or completion ready for JSON, ``full`` or shortened; ``None`` for one that was left out.
 
     The result has ``text``, or for a conversation ``messages``, each with a ``role``, perhaps a ``name``, and ``parts``
-    of the kinds ``text``, ``thinking``, ``call``, ``result`` and ``other``; and ``chars`` of all of it, and ``whole``.
+    of the kinds ``text``, ``thinking``, ``call``, ``result``, ``picture`` and ``other``; and ``chars`` of all of it,
+    and ``whole``. A part of the kind ``picture`` has the key of its picture, or ``None`` and in ``text`` what it names.
     """
     if text is None:
         return None
@@ -67,7 +73,7 @@ def _message(message: object) -> dict[str, Any]:
     if not isinstance(message, Mapping):
         return {"role": "", "name": None, "parts": [_part("other", _as_text(message))]}
     role, name = message.get("role"), message.get("name")
-    parts = [part for part in _parts(message) if part["text"] or part["kind"] == "call"]
+    parts = [part for part in _parts(message) if part["text"] or part["kind"] in ("call", "picture")]
     return {"role": role if isinstance(role, str) else "", "name": None if name is None else str(name), "parts": parts}
 
 
@@ -102,7 +108,31 @@ def _block(block: object, kind: str) -> Part:
             return _part("result", content_text(content) if isinstance(content, str | list) else _as_text(content))
     if isinstance(block.get("text"), str):
         return _part(kind, block["text"])
-    return _part("other", _as_text(block))
+    return _picture(block) or _part("other", _as_text(block))
+
+
+def _picture(block: Mapping[str, Any]) -> Part | None:
+    """Return a block that is a picture; ``None`` for any other.
+
+    What it names beside a picture of the record, such as an address, stays text: nothing is asked of it.
+    """
+    if block.get("type") not in _PICTURE_TYPES and not isinstance(block.get("inline_data"), Mapping):
+        return None
+    named = list(_named(block))
+    key = next((key for text in named if (key := key_in(text)) is not None), None)
+    path = next((reference.key for reference in picture_references(block) if reference.is_path), None)
+    text = next((text for text in named if key_in(text) is None), "")
+    return _part("picture", text) | {"picture": key or path}
+
+
+def _named(value: object, depth: int = 0) -> Iterator[str]:
+    """Yield the texts that a block names as its picture."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping) and depth < _MOST_DEPTH:
+        for name, part in value.items():
+            if name in _PICTURE_NAMES:
+                yield from _named(part, depth + 1)
 
 
 def _call(call: object) -> Part:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
@@ -9,14 +10,17 @@ import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rewardkit.advantages import group_advantages
+from rewardkit.errors import DataError
 from rewardkit.groups import content_bytes, group_numbers
 from rewardkit.own_columns import is_own
+from rewardkit.record.pictures.sources import PictureFinder, PictureSource, is_image, may_have_pictures
 from rewardkit.record.table import Floats, Whole
 from rewardkit.score_batch import ScoreBatch, weighted_total
 from rewardkit.types import Outcome, Rollout, Status, Text
@@ -49,7 +53,19 @@ def _digest_of(value: object) -> str | None:
         return None
 
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_as_json)
+class _PictureError(Exception):
+    """Raised where a value may be a picture."""
+
+
+def _unless_picture(value: object) -> object:
+    if isinstance(value, bytes | bytearray) or is_image(value):
+        raise _PictureError
+    return _as_json(value)
+
+
+_FORM: Mapping[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
+_ENCODER = json.JSONEncoder(**_FORM, default=_as_json)
+_PICTURELESS = json.JSONEncoder(**_FORM, default=_unless_picture)
 
 
 class CallDetails(NamedTuple):
@@ -114,6 +130,7 @@ class BatchRows:
     seconds: Sequence[bytes]  # 4 bytes a reward, a little-endian float32: how long the last attempt took
     details: Sequence[CallDetails]  # What outcomes said beside their numbers
     summaries: Sequence[RewardSums]  # One a reward
+    pictures: Sequence[PictureSource] = ()  # Those that the record does not have yet
 
     @property
     def text_bytes(self) -> int:
@@ -144,6 +161,7 @@ def rows_of(
     advantages: Sequence[float | None] | None = None,
     before: int = 0,
     versions: Mapping[str, str] | None = None,
+    known_pictures: AbstractSet[str] = frozenset(),
 ) -> BatchRows:
     """Return the rows that a record keeps of a batch.
 
@@ -152,8 +170,9 @@ def rows_of(
     the trainer, are then the totals in place of the batch's. ``advantages`` are computed unless the trainer's are
     given. ``before`` counts the completions that stand before these in the trainer's batch, where other processes have
     a part of it. ``versions`` has digits where they are not those of the outcomes: a composition has one of its own.
+    ``known_pictures`` has the keys of pictures that need not be read again.
     """
-    names = tuple(batch.outcomes)
+    names, finder = tuple(batch.outcomes), PictureFinder(known_pictures)
     rollouts, columns = batch.rollouts, [batch.outcomes[name] for name in names]
     scores = np.array(
         [[math.nan if outcome.score is None else outcome.score for outcome in column] for column in columns]
@@ -161,7 +180,8 @@ def rows_of(
     scores = scores.reshape(len(names), len(rollouts))
     handed_scores = {name: (handed or batch.scores)[name] for name in names}
     totals = batch.totals if handed is None else _totals(handed_scores, batch.weights, unseen, len(rollouts))
-    groups = _groups(rollouts, num_generations, before)
+    prompts, row_columns = _prompts(rollouts, finder), _columns(rollouts, finder)
+    groups = _groups(rollouts, num_generations, before, list(zip(prompts, row_columns, strict=True)))
     if advantages is None:
         advantages = _as_list(_advantages(_floats(totals), groups))
     seconds = np.array([[outcome.duration_s for outcome in column] for column in columns], dtype="<f4")
@@ -170,9 +190,9 @@ def rows_of(
         rewards=names,
         versions=tuple((versions or {}).get(name) or _version(batch.outcomes[name]) for name in names),
         weights=tuple(batch.weights[name] for name in names),
-        prompts=[text_of(rollout.prompt) for rollout in rollouts],
-        columns=_columns(rollouts),
-        completions=[text_of(rollout.completion) for rollout in rollouts],
+        prompts=prompts,
+        columns=row_columns,
+        completions=[text_of(rollout.completion, finder) for rollout in rollouts],
         tokens=[None if rollout.completion_ids is None else len(rollout.completion_ids) for rollout in rollouts],
         truncated=list(truncated) if truncated is not None else [None] * len(rollouts),
         groups=groups,
@@ -187,17 +207,20 @@ def rows_of(
             _summary(column, values, _floats(handed_scores[name]), groups)
             for name, column, values in zip(names, columns, scores, strict=True)
         ],
+        pictures=tuple(finder.sources.values()),
     )
 
 
-def text_of(text: Text) -> str:
+def text_of(text: Text, finder: PictureFinder | None = None, *, has_paths: bool = False) -> str:
     """Return a prompt or completion as text: itself, or the messages as JSON behind the letter U+0001.
 
-    A text that begins with that letter, or with U+0002, as a model's may, stands behind U+0002.
+    A text that begins with that letter, or with U+0002, as a model's may, stands behind U+0002. With a ``finder``
+    references stand in place of the messages' pictures.
     """
     if isinstance(text, str):
         return "\x02" + text if text.startswith(("\x01", "\x02")) else text
-    return "\x01" + _json(text)
+    finder = finder or PictureFinder()
+    return "\x01" + _json(text, lambda: finder.in_messages(text, has_paths=has_paths))
 
 
 def text_back(stored: str) -> Text:
@@ -211,9 +234,16 @@ def storable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _json(value: object) -> str:
+def _json(value: object, with_references: Callable[[], object] | None = None) -> str:
+    """Return a value as JSON; where it may have pictures, that which ``with_references`` returns instead."""
     try:
-        return _ENCODER.encode(value)
+        if with_references is None:
+            return _ENCODER.encode(value)
+        try:
+            text = _PICTURELESS.encode(value)
+        except _PictureError:
+            text = None
+        return text if text is not None and not may_have_pictures(text) else _ENCODER.encode(with_references())
     except (TypeError, ValueError, RecursionError):  # keys that are not text, or a value that holds itself
         return _ENCODER.encode({"repr": repr(value)})
 
@@ -234,23 +264,45 @@ def _plain_sums(scores: Floats) -> Floats:
     return np.where(np.isnan(scores).all(axis=0), math.nan, np.nansum(scores, axis=0))
 
 
-def _columns(rollouts: Sequence[Rollout]) -> list[str]:
+def _prompts(rollouts: Sequence[Rollout], finder: PictureFinder) -> list[str]:
+    """Return the prompts as text; rollouts of one prompt, which share an object, are written once."""
+    texts: list[str] = []
+    last: object = None
+    for rollout in rollouts:
+        if not texts or rollout.prompt is not last:
+            last = rollout.prompt
+            text = text_of(rollout.prompt, finder, has_paths=True)
+        texts.append(text)
+    return texts
+
+
+def _columns(rollouts: Sequence[Rollout], finder: PictureFinder) -> list[str]:
     """Return the columns of the prompts as JSON; rollouts of one row, which share an object, are written once."""
     texts: list[str] = []
     last: object = None
     for rollout in rollouts:
         if not texts or rollout.example is not last:
             last = rollout.example
-            text = _json({name: value for name, value in last.items() if not is_own(name, value)})
+            columns = {name: value for name, value in last.items() if not is_own(name, value)}
+            text = _json(columns, functools.partial(finder.in_columns, columns))
         texts.append(text)
     return texts
 
 
-def _groups(rollouts: Sequence[Rollout], num_generations: int | None, before: int) -> list[int]:
-    """Return the group of each completion, by its place in the trainer's batch or by its prompt and row."""
+def _groups(
+    rollouts: Sequence[Rollout], num_generations: int | None, before: int, texts: Sequence[tuple[str, str]]
+) -> list[int]:
+    """Return the group of each completion, by its place in the trainer's batch or by its prompt and row.
+
+    Rows that cannot be compared by their bytes, such as those with a damaged picture, are compared by their texts.
+    """
     if num_generations is not None:
         return [index // num_generations for index in range(before, before + len(rollouts))]
-    return group_numbers(rollouts)
+    try:
+        return group_numbers(rollouts)
+    except DataError:
+        numbers = {pair: number for number, pair in enumerate(dict.fromkeys(texts))}
+        return [numbers[pair] for pair in texts]
 
 
 def _advantages(reward: Floats, groups: Sequence[int]) -> Floats:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rewardkit.errors import RecordError
 from rewardkit.record import silence
 from rewardkit.record.address import RunAddress
-from rewardkit.record.dialect import columns, storable_value, to_postgres
+from rewardkit.record.dialect import columns, storable_value, tables, to_postgres
 from rewardkit.record.soundness import SHAPES, STATUS
 from rewardkit.record.store import Values
 
@@ -185,6 +185,13 @@ class ServerConnection:
     def rollback(self) -> None:
         self._alone = False
         self._run("ROLLBACK")
+
+    def make(self, script: str) -> None:
+        for statement in tables(script):
+            self._run(statement)
+
+    def has_table(self, name: str) -> bool:
+        return self._run("SELECT to_regclass(%s) IS NOT NULL", (quoted(name),)).fetchone()[0] is True
 
     def reserve(self, table: str, count: int) -> Sequence[int]:
         """Return numbers for further rows, greater than all before.

@@ -23,6 +23,7 @@ from rewardkit.record.log_pages import LogPage, LogPlace, Wanted, entry_of, read
 from rewardkit.record.opened_record import PAGE
 from rewardkit.record.outcomes import object_of, outcome_of, weights_in
 from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
+from rewardkit.record.pictures.storing import RecordedPictures
 from rewardkit.record.place import RecordPlace
 from rewardkit.record.run_end import RunEnd, run_end
 from rewardkit.record.sessions import is_alive
@@ -34,7 +35,7 @@ from rewardkit.record.values import Completion, LogEntry, PromptSums, RecordedPr
 from rewardkit.types import Outcome, Rollout, Status
 
 
-class RunReader(RecordedSums):
+class RunReader(RecordedSums, RecordedPictures):
     """The record of a run, read lazily. Reading does not disturb a process that is writing.
 
     A reader belongs to the thread that opened it. Steps count the optimizer steps done when a completion was scored:

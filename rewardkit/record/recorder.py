@@ -25,6 +25,7 @@ from rewardkit.record.batch_rows import DETAILS, BatchRows, CallDetails, rows_of
 from rewardkit.record.batch_tables import prompt_ids, prompt_texts, rewind
 from rewardkit.record.description import Description, describe, plain
 from rewardkit.record.old_sums import OWN_SCORES
+from rewardkit.record.pictures.keeping import PictureKeeper
 from rewardkit.record.place import ConnectionT, RecordPlace
 from rewardkit.record.places import place_of_record
 from rewardkit.record.run_end import STOPPED, OwnSession, error_text
@@ -68,6 +69,8 @@ class Recorder:
         purpose: ``"run"``, or ``"rescore"`` where stored completions are scored again.
         about: The run's configuration and seeds, as JSON can hold them.
         env: The variables given to the rewards' workers; their values reach no record.
+        picture_side: The longer side of a recorded picture in pixels, at most: larger ones are scaled. 0 keeps none.
+        picture_bytes: Bytes of all pictures that this process records, at most.
 
     Raises:
         RecordError: There is a record already and ``append`` is false, or none can be written there.
@@ -83,6 +86,8 @@ class Recorder:
         purpose: str = "run",
         about: Mapping[str, Any] | None = None,
         env: Mapping[str, str] | None = None,
+        picture_side: int = 1024,
+        picture_bytes: int = 1_000_000_000,
     ) -> None:
         self.path = place_of_record(run)
         self.rank = rank
@@ -110,9 +115,11 @@ class Recorder:
                 (self._last_before,) = connection.execute("SELECT coalesce(max(id), 0) FROM batch").fetchone()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="rewardkit-record-zlib")
         self._writer = Writer(self.path.write_target(self._open), self.path, self._own.give_sign)
+        put_picture = functools.partial(_put_picture, self._writer)
+        self._pictures = PictureKeeper(picture_side, picture_bytes, put_picture)
         self.left_out = 0
         """Completions whose text was not recorded, because the disk was slower than the run."""
-        self._finalizer = weakref.finalize(self, _end, self._writer, self._pool, self._own)
+        self._finalizer = weakref.finalize(self, _end, self._writer, self._pool, self._pictures, self._own)
         _MADE.add(self)
 
     @property
@@ -147,7 +154,7 @@ class Recorder:
         """
         with self._counting_losses(len(batch.rollouts)):
             versions = {name: reward.version for name, reward in (rewards or {}).items()}
-            rows = rows_of(batch, versions=versions, **layout)
+            rows = rows_of(batch, versions=versions, known_pictures=self._pictures.handled, **layout)
             for name, reward in (rewards or {}).items():
                 if (name, versions[name]) not in self._described:
                     self._described[name, versions[name]] = describe(reward)
@@ -162,6 +169,7 @@ class Recorder:
             moment = _Moment(_whole(step), None if epoch is None else float(epoch), split, time.time())
             job = functools.partial(self._write, rows=rows, moment=moment, texts=texts)
             self._writer.put(job, text_bytes, number_bytes, count)
+            self._pictures.take(rows.pictures)
 
     @contextlib.contextmanager
     def _counting_losses(self, completions: int = 0) -> Iterator[None]:
@@ -252,16 +260,20 @@ class Recorder:
 
     def flush(self, timeout_s: float = 60.0) -> bool:
         """Wait until all that was handed over is in the file; ``False`` where something is not."""
-        return self._writer.flush(timeout_s)
+        deadline = time.monotonic() + timeout_s
+        scaled = self._pictures.wait(timeout_s)
+        return self._writer.flush(max(0.0, deadline - time.monotonic())) and scaled
 
     def close(self, timeout_s: float = 60.0) -> bool:
         """Write the jobs handed over and end; return ``False`` if one was not written. A second call does nothing."""
+        deadline = time.monotonic() + timeout_s
+        self._pictures.close(timeout_s / 2)
         if self._finalizer.alive and not self._waits:
             if self.lost:
                 self.event("lost", {"completions": self.lost})
             self._writer.put(_with_lock(self._own.write_end))
         self._own.is_over = True
-        written = self._writer.close(timeout_s)
+        written = self._writer.close(max(0.0, deadline - time.monotonic()))
         self._finalizer()
         return written
 
@@ -447,6 +459,10 @@ def _with_lock(job: Job) -> Job:
     return run
 
 
+def _put_picture(writer: Writer, job: Job, size: int) -> None:
+    writer.put(_with_lock(job), number_bytes=size)
+
+
 def _detail_rows(
     calls: Sequence[CallDetails],
     details: Sequence[tuple[Any, ...]],
@@ -482,8 +498,9 @@ def _open_here() -> set[float]:
     return {recorder._began for recorder in _MADE if recorder._finalizer.alive}
 
 
-def _end(writer: Writer, pool: ThreadPoolExecutor, own: OwnSession) -> None:
+def _end(writer: Writer, pool: ThreadPoolExecutor, pictures: PictureKeeper, own: OwnSession) -> None:
     """End a recorder that nobody has closed, because it is not used any more or its program ends."""
+    pictures.close()
     for job in own.last_jobs():
         writer.put(_with_lock(job))
     writer.close()

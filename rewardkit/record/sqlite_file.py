@@ -60,6 +60,13 @@ class Connection(sqlite3.Connection):
     def alone(self) -> None:
         """Do nothing: a transaction is alone from its beginning."""
 
+    def make(self, script: str) -> None:
+        _run(self, script)
+
+    def has_table(self, name: str) -> bool:
+        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+        return self.execute(query, (name,)).fetchone() is not None
+
     def reserve(self, table: str, count: int) -> range:
         if table == "completion":  # the numbers of completions that were taken away are not given again
             last = self.execute("SELECT seq FROM sqlite_sequence WHERE name = 'completion'").fetchone()

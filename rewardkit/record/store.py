@@ -69,6 +69,12 @@ class RecordConnection(Protocol):
     def rollback(self) -> None:
         """End a transaction, and take back what it wrote."""
 
+    def make(self, script: str) -> None:
+        """Make the tables of a script that are not there yet, in a transaction that is alone."""
+
+    def has_table(self, name: str) -> bool:
+        """Return whether the record has a table."""
+
     def reserve(self, table: str, count: int) -> Sequence[int]:
         """Return numbers for further rows, greater than all before.
 

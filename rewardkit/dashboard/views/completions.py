@@ -14,6 +14,7 @@ from rewardkit.dashboard.as_json import attributes, call_fields, output_fields, 
 from rewardkit.dashboard.prompt_index import PromptIndex, value_text
 from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import NotThere, OpenRun
+from rewardkit.dashboard.views.pictures import column_pictures, with_pictures
 from rewardkit.record.batch_rows import LETTERS
 from rewardkit.record.table import CompletionTable, Floats, Whole
 from rewardkit.record.values import Completion, RecordedPrompt
@@ -145,12 +146,13 @@ def prompt(opened: OpenRun, query: Query) -> dict[str, Any]:
     best, other = _pair_to_compare(table, epochs)
     return {
         "index": number,
-        "prompt": text_json(recorded.prompt, full=query.integer("rest", 0) == 1),
+        "prompt": with_pictures(run, text_json(recorded.prompt, full=query.integer("rest", 0) == 1)),
         "columns": {
             name: value_text(value)[:TEXT_CHARS]
             for name, value in itertools.islice(recorded.columns.items(), MOST_OF_PROMPT)
         },
         "columns_left": max(0, len(recorded.columns) - MOST_OF_PROMPT),
+        "pictures": column_pictures(run, dict(itertools.islice(recorded.columns.items(), MOST_OF_PROMPT))),
         "completions": len(table),
         "epochs": _epochs(table, epochs),
         "left": other,
@@ -248,7 +250,7 @@ def completion(opened: OpenRun, query: Query) -> dict[str, Any]:
             "advantage",
         ),
         "prompt": row.prompt_index,
-        "completion": text_json(row.completion, full=query.integer("rest", 0) == 1),
+        "completion": with_pictures(opened.run, text_json(row.completion, full=query.integer("rest", 0) == 1)),
         "scores": [
             _score(name, row.versions[name], outcome) | {"weight": weights.get(name)}
             for name, outcome in row.outcomes.items()

@@ -3,6 +3,7 @@ import { count, number, seconds, signed, visible } from "../lib/format.js";
 import { loadKatex, rendered } from "../lib/mathematics.js";
 import { html, useEffect, useMemo, useState } from "../lib/view.js";
 import { Name, Status, VersionChip } from "./chip.js";
+import { Picture, pictureWords } from "./pictures.js";
 
 const REASON_CHARS = 600;
 const BLOCK_CHARS = 20_000;
@@ -34,7 +35,9 @@ function messageText({ role, name, parts }) {
   return visible([head, ...parts.map(partText)].join("\n"));
 }
 
-function partText({ kind, text, name }) {
+function partText(part) {
+  const { kind, text, name } = part;
+  if (kind === "picture") return pictureWords(part);
   if (kind === "text" || kind === "result") return text;
   return `<${[kind, name].filter(Boolean).join(" ")}> ${text}`;
 }
@@ -157,7 +160,8 @@ function thinkingApart(part) {
     .filter(({ text }) => text);
 }
 
-function Part({ kind, text, name }) {
+function Part({ kind, text, name, about }) {
+  if (kind === "picture") return html`<${Picture} about=${about} text=${text} />`;
   if (kind === "thinking") {
     return html`
       <details class="thinking">

@@ -7,6 +7,7 @@ import { useKeys } from "../../lib/keys.js";
 import { html, useMemo, useRef, useState } from "../../lib/view.js";
 import { CompletionText, Scores, plainOf, talks } from "../../parts/completion.js";
 import { Toggle, Turn } from "../../parts/fields.js";
+import { Pictures, PicturesOf } from "../../parts/pictures.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { scoreColumn } from "./all.js";
@@ -36,6 +37,7 @@ export function Compare({ run, overview, query }) {
   const shown = before.current;
   const whole = shown && shown.index === Number(query.prompt);
   return html`
+    <${PicturesOf.Provider} value=${run}>
     <div class="stack completions compare">
       <${Head} query=${query} prompts=${overview.prompts} />
       ${problem && !whole && html`<${ProblemNote} problem=${problem} retry=${reload} />`}
@@ -45,6 +47,7 @@ export function Compare({ run, overview, query }) {
       ${whole && shown.completions > 0 && html`<${Panes} run=${run} data=${shown} query=${query} />`}
       ${whole && shown.completions > 0 && html`<${AllOf} data=${shown} query=${query} sort=${sort} rewards=${overview.rewards} />`}
     </div>
+    <//>
   `;
 }
 
@@ -93,12 +96,29 @@ function PromptBox({ run, data }) {
         columns.length > 0 &&
         html`
           <dl class="prompt-columns">
-            ${columns.map(([name, value]) => html`<div key=${name}><dt>${visible(name)}</dt><dd>${value ? html`<${CompletionText} text=${value} />` : html`<span class="faint">empty</span>`}</dd></div>`)}
+            ${columns.map(([name, value]) => html`<${ColumnBox} key=${name} name=${name} value=${value} pictures=${data.pictures?.[name] || []} />`)}
           </dl>
           ${data.columns_left > 0 && html`<p class="faint">${count(data.columns_left)} more columns are not shown</p>`}
         `
       }
     </section>
+  `;
+}
+
+const REFERENCE = /picture:[0-9a-f]{32}/g;
+
+/** One column of the row: its pictures, and its text unless it is nothing beside them. */
+function ColumnBox({ name, value, pictures }) {
+  const text = pictures.length ? value.replace(REFERENCE, "[picture]") : value;
+  return html`
+    <div>
+      <dt>${visible(name)}</dt>
+      <dd>
+        ${pictures.length > 0 && html`<${Pictures} pictures=${pictures} name=${name} />`}
+        ${!value && html`<span class="faint">empty</span>`}
+        ${text && text !== "[picture]" && html`<${CompletionText} text=${text} />`}
+      </dd>
+    </div>
   `;
 }
 

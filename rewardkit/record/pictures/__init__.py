@@ -1,0 +1,1 @@
+"""Pictures in a record: where they are in a row, how they are scaled, and how each is stored once."""
