@@ -26,6 +26,7 @@ from rewardkit.dashboard.page_files import PageFiles
 from rewardkit.dashboard.panels import PANELS, VIEWS, Action
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Missing, NotThere, OpenRun, Readers, RunCaches, Unreadable
+from rewardkit.dashboard.views import pairs
 from rewardkit.dashboard.views.pictures import picture
 from rewardkit.dashboard.views.runs import Listing
 from rewardkit.dashboard.workers import BusyError, Workers
@@ -97,6 +98,7 @@ def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names
     endpoints = _Endpoints(dashboard)
     routes = [
         Route("/api/runs", endpoints.runs),
+        Route("/api/compare", endpoints.compare),
         Route("/api/write", endpoints.write, methods=["POST"]),
         Route("/api/runs/{run:path}/live", endpoints.live),  # before {view}, which would match it
         Route("/api/runs/{run:path}/state", endpoints.state),
@@ -131,6 +133,17 @@ class _Endpoints:
     async def picture(self, request: Request) -> Response:
         key = request.path_params["key"]
         task = partial(_of_run, request.path_params["run"], lambda opened: _picture_file(picture(opened, key)))
+        return await _answer(self._dashboard.workers.ask(task, VIEW_S))
+
+    async def compare(self, request: Request) -> Response:
+        """Answer how the run ``other`` differs from the run ``first`` on the rows that both have."""
+        query = Query(dict(request.query_params))
+
+        def task(readers: Readers) -> bytes:
+            first, other = query.text("first", ""), query.text("other", "")
+            opposite = _of_run(other, lambda opened: pairs.part(opened, query), readers)
+            return _view_bytes(first, lambda opened: pairs.compare(opened, opposite, query), readers)
+
         return await _answer(self._dashboard.workers.ask(task, VIEW_S))
 
     async def action(self, request: Request) -> Response:

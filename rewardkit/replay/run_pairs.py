@@ -41,7 +41,7 @@ class RunPart(NamedTuple):
     table: CompletionTable
     identities: Identities
     column: Callable[[str], Whole | None]  # Digests of a column of the data; `None` where the run has no such column
-    id_columns: Sequence[str]  # Columns whose names say that they tell rows apart, in the data's order
+    columns: Sequence[str]  # The names of the data's columns, in its order
 
 
 class ChangedRow(NamedTuple):
@@ -119,7 +119,7 @@ def _part(run: RunReader, table: CompletionTable, what: str) -> RunPart:
         missing = digest_of(f"\x00no {name}")
         return np.array([digests.get(index, missing) for index in table.prompts.tolist()], np.int64)
 
-    return RunPart(run.name, what, table, identities, column, [name for name in columns if _names_rows(name)])
+    return RunPart(run.name, what, table, identities, column, list(columns))
 
 
 def _text_of(value: object) -> str:
@@ -190,6 +190,16 @@ def _labels(first: str, other: str) -> tuple[str, str]:
 
 def _keys(first: RunPart, other: RunPart, by: str | None) -> tuple[str, tuple[Whole, Whole]]:
     """Return what makes rows the same, and each completion's key in both runs."""
+    chosen, keys = _chosen_keys(first, other, by)
+    if not np.isin(*keys).any():
+        raise RecordError(
+            f"{first.name} and {other.name}: no row in common by {chosen};"
+            " name a column that tells rows apart with --by"
+        )
+    return chosen, keys
+
+
+def _chosen_keys(first: RunPart, other: RunPart, by: str | None) -> tuple[str, tuple[Whole, Whole]]:
     if by is not None and by not in LEVELS:
         columns = first.column(by), other.column(by)
         if columns[0] is None or columns[1] is None:
@@ -199,18 +209,10 @@ def _keys(first: RunPart, other: RunPart, by: str | None) -> tuple[str, tuple[Wh
             )
         return by, (columns[0], columns[1])
     levels = {level: (_level(first.identities, level), _level(other.identities, level)) for level in LEVELS}
-    chosen = by or _best_level(levels)
-    if chosen is None:
-        matched = _id_column(first, other, _common(*levels["prompt"]))
-        if matched is not None:
-            return matched
-        chosen = "prompt"
-    if not np.isin(*levels[chosen]).any():
-        raise RecordError(
-            f"{first.name} and {other.name}: no row in common by {chosen};"
-            " name a column that tells rows apart with --by"
-        )
-    return chosen, levels[chosen]
+    best = by or _best_level(levels)
+    if best is not None:
+        return best, levels[best]
+    return _id_column(first, other, _common(*levels["prompt"])) or ("prompt", levels["prompt"])
 
 
 def _level(identities: Identities, level: str) -> Whole:
@@ -232,7 +234,7 @@ def _best_level(levels: Mapping[str, tuple[Whole, Whole]]) -> str | None:
 
 def _id_column(first: RunPart, other: RunPart, prompts: int) -> tuple[str, tuple[Whole, Whole]] | None:
     """Return the first column that is named like an id and tells as many rows apart as the prompts do."""
-    for name in (name for name in first.id_columns if name in other.id_columns):
+    for name in filter(_names_rows, first.columns):
         own, theirs = first.column(name), other.column(name)
         if own is None or theirs is None:
             continue

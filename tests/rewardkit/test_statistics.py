@@ -9,7 +9,14 @@ import random
 import numpy as np
 import pytest
 
-from rewardkit.statistics import best_of_n_kl, best_of_n_weights, mean_interval, wilson, within_share
+from rewardkit.statistics import (
+    best_of_n_kl,
+    best_of_n_weights,
+    mean_interval,
+    paired_interval,
+    wilson,
+    within_share,
+)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
@@ -113,3 +120,29 @@ def test_variance_within_groups_is_that_of_the_draw(noise: float, expected: floa
     answers = [draw.gauss(0, 1) for _ in range(4_000)]
     samples = [[answer + draw.gauss(0, noise) for _ in range(2 + number % 3)] for number, answer in enumerate(answers)]
     assert expected == pytest.approx(within_share(samples), abs=0.03)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 7, 12, 30, 31, 32, 33, 200])
+def test_a_paired_interval_without_clusters_is_that_of_scipy(count: int) -> None:
+    """``ttest_1samp`` of the differences, of few pairs and of many."""
+    stats = pytest.importorskip("scipy.stats", reason="scipy is not installed")
+    differences = np.random.default_rng(count).normal(size=count).tolist()
+    theirs = stats.ttest_1samp(differences, 0.0).confidence_interval(0.95)
+    assert pytest.approx((np.mean(differences), *theirs, count), rel=1e-6) == paired_interval(differences)
+
+
+def test_rows_of_a_question_that_are_copies_of_each_other_say_no_more_than_one() -> None:
+    """The interval of four copies of each difference, clustered, is that of the differences."""
+    differences = [0.5, -1.0, 2.0, 0.0, 0.25]
+    copies = [value for value in differences for _ in range(4)]
+    clusters = [number for number in range(5) for _ in range(4)]
+    assert pytest.approx(paired_interval(differences)[:3]) == paired_interval(copies, clusters)[:3]
+    assert paired_interval(copies)[1] > paired_interval(differences)[1]
+
+
+def test_a_single_question_has_no_interval_and_the_largest_numbers_have_one() -> None:
+    """Nothing is known of the spread of one; no sum of squares overflows."""
+    assert (2.0, -math.inf, math.inf, 2) == paired_interval([1.0, 3.0], [7, 7])
+    assert (None, 0) == paired_interval([])[::3]
+    middle, low, _, _ = paired_interval([1e308, 1e308, 0.9e308])
+    assert (True, True) == (math.isfinite(middle or math.inf), math.isfinite(low))

@@ -48,7 +48,7 @@ def test_curves_of_chosen_runs_stand_in_one_graph(window: Any) -> None:
     total, other = (page.locator(".runs-compared").nth(place) for place in range(2))
     lines = total.locator(".chart-legend button")
     expect(lines).to_have_count(2)
-    page.get_by_label("Show two in the graph").uncheck()
+    page.get_by_label("Compare two").uncheck()
     expect(lines).to_have_count(1)
     expect(lines).to_contain_text("one")
     assert "?pick=one" == window.query()
@@ -141,7 +141,7 @@ def test_everything_is_reached_by_keys(window: Any) -> None:
     page.keyboard.press("j")
     expect(page.locator("tr[data-row=one]")).to_be_focused()
     page.keyboard.press("x")
-    expect(page.get_by_label("Show one in the graph")).not_to_be_checked()
+    expect(page.get_by_label("Compare one")).not_to_be_checked()
     page.keyboard.press("Enter")
     page.wait_for_url("**/runs/one/graphs")
     for key, tab in (("g l", "logs"), ("3", "completions"), ("g h", "health"), ("g u", "change"), ("1", "graphs")):

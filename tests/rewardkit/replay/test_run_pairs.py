@@ -75,7 +75,7 @@ def test_a_paired_difference_is_that_of_the_paired_t_test(compared: Any) -> None
     expected = stats.ttest_1samp(changes, 0.0).confidence_interval(0.95)
     assert ("row", 60, 0, 0) == (comparison.by, comparison.rows, comparison.first_alone, comparison.other_alone)
     assert pytest.approx(np.mean(changes)) == measure.difference
-    assert pytest.approx((expected.low, expected.high), rel=1e-3) == (measure.low, measure.high)
+    assert pytest.approx((expected.low, expected.high)) == (measure.low, measure.high)
     wins, losses = changes.count(1.0), changes.count(-1.0)
     assert (wins, losses, changes.count(0.0)) == (measure.wins, measure.losses, measure.ties)
     assert (0.5, wins, losses) == (measure.right, measure.gained, measure.lost)
@@ -129,7 +129,7 @@ def test_solutions_of_a_question_are_one_cluster_whatever_their_columns_say(comp
     sums = (changes - changes.mean()).reshape(6, 4).sum(axis=1)
     half = stats.t.ppf(0.975, 5) * math.sqrt(6 / 5 * (sums**2).sum()) / 24
     assert (24, 6) == (measure.pairs, measure.questions)
-    assert pytest.approx((changes.mean() - half, changes.mean() + half), rel=1e-3) == (measure.low, measure.high)
+    assert pytest.approx((changes.mean() - half, changes.mean() + half)) == (measure.low, measure.high)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import { Sparkline } from "../parts/spark.js";
 import { Empty, Loading, ProblemNote } from "../parts/states.js";
 import { Table } from "../parts/table.js";
 import { Compare } from "./runs/compare.js";
+import { Pairs } from "./runs/pairs.js";
 
 const SHOWN_REWARDS = 2;
 const PICKED_AT_FIRST = 4;
@@ -41,7 +42,8 @@ function Listed({ runs, folder, whole, query }) {
   const shown = sorted.filter((one) => one.name.toLowerCase().includes(sought));
   const picked = pickedOf(runs, query.pick);
   const toggle = (name) => go({ query: { pick: toggled(picked, name) } }, { replace: true });
-  useKeys([["x", "Put the run into the graph, or take it out", () => toggleFocused(toggle)]]);
+  const chosen = picked.map((name) => runs.find((one) => one.name === name));
+  useKeys([["x", "Compare the run with others, or no more", () => toggleFocused(toggle)]]);
   return html`
     <div class="stack">
       <div class="bar">
@@ -50,11 +52,9 @@ function Listed({ runs, folder, whole, query }) {
         <span class="push"></span>
         <${Search} label="Search runs" value=${query.q} onChange=${(q) => go({ query: { q } }, { replace: true })} />
       </div>
-      ${runs.some(hasCurve) && html`<${Compare}
-        runs=${picked.map((name) => runs.find((one) => one.name === name))}
-        asked=${query.metric}
-        onDrop=${(name) => go({ query: { pick: toggled(picked, name) } }, { replace: true })}
-      />`}
+      ${chosen.some(hasCurve) && html`<${Compare} runs=${chosen.filter(hasCurve)} asked=${query.metric} onDrop=${toggle} />`}
+      ${runs.some(isComparable) && !chosen.length && html`<p class="panel runs-none faint">Choose runs below to compare them here.</p>`}
+      <${Pairs} runs=${chosen} query=${query} />
       <${Table}
         label="Runs"
         columns=${columnsFor(picked, toggle)}
@@ -62,7 +62,7 @@ function Listed({ runs, folder, whole, query }) {
         rowKey=${(one) => one.name}
         sort=${sort}
         onSort=${(next) => go({ query: { sort: next === "-began" ? null : next } })}
-        onRow=${(one) => go({ run: one.name, tab: "graphs" })}
+        onRow=${(one) => go({ run: one.name, tab: tabOf(one) })}
       />
       ${!whole && html`<p class="faint">Only a part of the folder's subfolders was looked at: there are too many. rewardkit ui with one of them as its RUNS_DIR shows its runs.</p>`}
       ${!shown.length && html`<${Empty} title="No run has this in its name" hint="The search looks at names of runs." />`}
@@ -80,18 +80,32 @@ function toggled(picked, name) {
   return next.map(encodeURIComponent).join(",") || NOTHING;
 }
 
-/** The runs of the graph: those of the address, or the newest and what shares its first reward. */
+/** The runs that are compared: those of the address, or the newest and what shares its first reward, scored files apart. */
 function pickedOf(runs, asked) {
   const names = new Set(runs.map((one) => one.name));
   if (asked) return asked.split(",").map(decoded).filter((one) => names.has(one));
-  const withCurves = inOrder(runs, "-began").filter(hasCurve);
-  const first = withCurves[0]?.rewards.find(({ series }) => series.length)?.name;
-  const sharing = withCurves.filter((one) => one.rewards.some(({ name, series }) => name === first && series.length));
-  return sharing.slice(0, PICKED_AT_FIRST).map((one) => one.name);
+  const newest = inOrder(runs, "-began").filter(isComparable);
+  const first = newest[0]?.rewards.find(isMeasured)?.name;
+  const isAlike = (one) => hasCurve(one) === hasCurve(newest[0]) && one.rewards.some((reward) => reward.name === first && isMeasured(reward));
+  const alike = newest.filter(isAlike).slice(0, PICKED_AT_FIRST).map((one) => one.name);
+  return newest.length && hasCurve(newest[0]) ? alike : alike.reverse(); // of scored files the oldest is the reference
 }
 
 function hasCurve(one) {
   return one.rewards.some(({ series }) => series.length);
+}
+
+function isMeasured({ last, series }) {
+  return series.length > 0 || last !== null;
+}
+
+function isComparable(one) {
+  return one.rewards.some(isMeasured);
+}
+
+/** Where a run opens: a scored file has no steps, and so no graphs. */
+function tabOf(one) {
+  return one.steps === 0 && one.completions ? "completions" : "graphs";
 }
 
 function inOrder(runs, sort) {
@@ -108,7 +122,7 @@ function inOrder(runs, sort) {
 
 function columnsFor(picked, toggle) {
   return [
-    { key: "pick", title: "", label: "In the graph", sortable: false, className: "runs-pick", render: (one) => html`<${Pick} one=${one} picked=${picked} toggle=${toggle} />` },
+    { key: "pick", title: "", label: "Compared", sortable: false, className: "runs-pick", render: (one) => html`<${Pick} one=${one} picked=${picked} toggle=${toggle} />` },
     { key: "name", title: "Run", first: "up", className: "runs-name", render: (one) => html`<${Name} one=${one} />` },
     { key: "total", title: "Reward", hint: TOTAL, className: "runs-total", render: (one) => html`<${Total} one=${one} />` },
     { key: "rewards", title: "Scores", hint: "Mean score of each reward at each step, and at the last; of a scored file over all rows", sortable: false, className: "runs-rewards", render: (one) => html`<${Rewards} one=${one} />` },
@@ -122,14 +136,14 @@ function columnsFor(picked, toggle) {
 
 function Pick({ one, picked, toggle }) {
   const at = picked.indexOf(one.name);
-  if (!hasCurve(one)) return null;
+  if (!isComparable(one)) return null;
   return html`
     <label class="runs-check">
       <input
         type="checkbox"
         checked=${at >= 0}
         style=${at >= 0 ? { accentColor: `var(${seriesColour(at)})` } : null}
-        aria-label=${`Show ${visible(one.name)} in the graph`}
+        aria-label=${`Compare ${visible(one.name)}`}
         onChange=${() => toggle(one.name)}
       />
     </label>
@@ -140,7 +154,7 @@ function Name({ one }) {
   const step = one.last_step === null || one.last_step === undefined ? null : `step ${count(one.last_step)}`;
   const when = one.seen && one.state !== "running" ? ago(one.seen) : null;
   return html`
-    <a class="runs-link" href=${href({ run: one.name, tab: "graphs" })}>${visible(one.name)}</a>
+    <a class="runs-link" href=${href({ run: one.name, tab: tabOf(one) })}>${visible(one.name)}</a>
     <span class="runs-state">
       <span class=${`dot is-${one.state}`} aria-hidden="true"></span>
       <span>${[one.state === "stopped" ? "stopped by an error" : one.state, step, when].filter(Boolean).join(" · ")}</span>
