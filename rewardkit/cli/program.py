@@ -29,6 +29,7 @@ _OWN = {
     "runs": "rewardkit.cli.runs:runs_command",
     "compare": "rewardkit.cli.compare:compare_command",
     "show": "rewardkit.cli.show:show_command",
+    "profile": "rewardkit.cli.profile:profile_command",
     "logs": "rewardkit.cli.logs:logs_command",
     "export": "rewardkit.cli.export:export_command",
     "list": "rewardkit.cli.listing:list_command",

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, RunPlace, option
 from rewardkit.cli.exits import finish
+from rewardkit.cli.group_by import GroupSearch, show_groups
 from rewardkit.cli.output import check_new, replacing
 from rewardkit.cli.render import (
     ENDLESS,
@@ -65,7 +66,9 @@ def show_command(
     grep: Annotated[str | None, option("List completions with a match of this regular expression.", "TEXT")] = None,
     where: Annotated[list[str] | None, option("List completions that fit; may be repeated.", "judge<0.2")] = None,
     sort: Annotated[str | None, option("List completions by this, -NAME the highest first.", "NAME")] = None,
-    limit: Annotated[int | None, option("List at most so many completions.", "N", min=1)] = None,
+    limit: Annotated[int | None, option("List at most so many completions, or groups.", "N", min=1)] = None,
+    group_by: Annotated[str | None, option("Show the mean of each group by this column of the data.", "COLUMN")] = None,
+    reward: Annotated[str | None, option("Of --group-by: this reward's own scores.", "NAME")] = None,
     to: Annotated[Path | None, option("Write the run's report to this file instead.", "FILE", "--html")] = None,
     force: Annotated[bool, option("Replace the file of --html if it is there.", None, "--force")] = False,
     as_json: AsJson = False,
@@ -80,6 +83,10 @@ def show_command(
     --grep, --where and --sort list completions of the whole run. --where takes a number of each (reward, plain_sum,
     advantage, tokens, step, prompt, id), a reward's own score, status or cause, or a column of the data.
 
+    --group-by shows the mean reward of each group of the data, such as each level, with a 95 % interval and a curve;
+    --reward takes one reward's scores instead, --where a part of the completions, --limit sets the number of groups.
+    Completions that were skipped or failed are in no mean. Many numbers become ranges, many values a rest.
+
     Examples:
 
     [bold]rewardkit show one
@@ -87,6 +94,7 @@ def show_command(
     rewardkit show one --prompt 0 --json
     rewardkit show one --grep 'or 363' --where 'judge<0.2' --where step=40 --sort=-reward
     rewardkit show one --where judge=timeout --where level=hard
+    rewardkit show one --group-by level --reward correct --where 'step>=100'
     rewardkit show one --html report.html[/]
     """
     if step is not None and prompt is not None:
@@ -96,7 +104,7 @@ def show_command(
     for name, value in (("--step", step), ("--prompt", prompt)):
         if to is not None and value is not None:
             raise ConfigError(f"--html and {name}: a report is of the whole run; give one of them")
-    searches = {"--grep": grep, "--where": where or None, "--sort": sort, "--limit": limit}
+    searches = {"--grep": grep, "--where": where or None, "--sort": sort, "--limit": limit, "--group-by": group_by}
     used = [name for name, value in searches.items() if value is not None]
     if used and (step is not None or prompt is not None or to is not None):
         raise ConfigError(
@@ -104,8 +112,14 @@ def show_command(
         )
     if force and to is None:
         raise ConfigError("--force: replaces the file of --html; name it")
+    if reward is not None and group_by is None:
+        raise ConfigError(f"--reward {reward}: goes with --group-by COLUMN; list completions with --where")
+    if group_by is not None and (grep is not None or sort is not None):
+        raise ConfigError(f"--group-by and {'--grep' if sort is None else '--sort'}: groups have no text and no order")
     with Run.open(run_path(run)) as opened:
-        if used:
+        if group_by is not None:
+            show_groups(opened, GroupSearch(group_by, split, reward, where or [], limit), as_json=as_json)
+        elif used:
             search = Search(split, grep, where or [], sort, limit or _LISTED)
             _show_matches(opened, search, as_json=as_json)
         elif to is not None:

@@ -14,6 +14,8 @@ from rewardkit.types import Cause
 Floats: TypeAlias = NDArray[np.float64]
 Whole: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = NDArray[np.str_]
+Bytes: TypeAlias = NDArray[np.uint8]
+Mask: TypeAlias = NDArray[np.bool_]
 CAUSE_TYPE = f"<U{max(map(len, Cause))}"  # numpy's type of a column of causes
 
 

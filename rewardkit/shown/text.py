@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import reprlib
+from collections.abc import Sequence
 
 MAX_LINE_CHARS = 1_000  # Characters of a line in a log that others wrote
 
@@ -68,3 +70,12 @@ def _bounded_repr(chars: int) -> reprlib.Repr:
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun: ``1 run``, ``1,000 runs``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def near_names(name: str, names: Sequence[str], most: int = 40) -> str:
+    """Return the end of a message about an unknown name: the names near it, and those that there are."""
+    near = difflib.get_close_matches(name, names, n=2)
+    advice = f"near it: {' or '.join(shortened(choice, 60) for choice in near)}; " if near else ""
+    listed = ", ".join(shortened(choice, 60) for choice in names[:most])
+    rest = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"; {advice}there are {listed}{rest}" if names else "; there are no names at all"

@@ -1,0 +1,1 @@
+"""How the rewards of a run spread: over groups of the data, over steps, and over the prompts."""

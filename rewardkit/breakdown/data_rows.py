@@ -1,0 +1,76 @@
+"""Prompts of a run as the rows of a data set: what a trainer read, to be read again."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rewardkit.record.reader import RunReader
+from rewardkit.record.values import RecordedPrompt
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class DataForm(NamedTuple):
+    """What the rows of a data set have in common, which every reader asks for, and what it takes to make them so."""
+
+    prompts: Sequence[int]  # The prompts that are rows, in order
+    columns: Sequence[str]  # The columns of all of them, in the order in which they were first seen
+    are_messages: bool  # Whether prompts are messages; text becomes one, where some are
+    texts_as_messages: int  # Prompts that are text, where others are messages
+    filled: int  # Rows that lack a column which others have, and get null in it
+    empty: int  # Prompts that are empty, which no trainer takes: they are no rows
+
+
+def data_form(run: RunReader, prompts: Collection[int]) -> DataForm:
+    """Return the form of the data set that has these prompts as rows."""
+    columns: dict[str, None] = {}
+    widths: dict[int, int] = {}
+    texts = empty = 0
+    for prompt in _chosen(run, prompts):
+        if not prompt.prompt:
+            empty += 1
+            continue
+        columns |= dict.fromkeys(name for name in prompt.columns if name != "prompt")
+        texts += isinstance(prompt.prompt, str)
+        widths[prompt.index] = len(prompt.columns)
+    are_messages = texts < len(widths)
+    filled = sum(width < len(columns) for width in widths.values())
+    return DataForm(list(widths), list(columns), are_messages, texts if are_messages else 0, filled, empty)
+
+
+def data_rows(run: RunReader, form: DataForm) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of a data set: ``prompt`` and the columns of the data as the record has them.
+
+    Every row has the same columns, ``null`` where its own lacks one, and prompts are all text or all messages, because
+    readers of data sets ask for that. A number that is not finite is ``null``, and half of a surrogate pair is U+FFFD:
+    JSON and UTF-8 have neither.
+    """
+    for prompt in _chosen(run, form.prompts):
+        yield _row(prompt, form)
+
+
+def _chosen(run: RunReader, prompts: Collection[int]) -> Iterator[RecordedPrompt]:
+    chosen = frozenset(prompts)
+    return (prompt for prompt in run.prompts() if prompt.index in chosen)
+
+
+def _row(prompt: RecordedPrompt, form: DataForm) -> dict[str, Any]:
+    text = prompt.prompt
+    if form.are_messages and isinstance(text, str):
+        text = [{"role": "user", "content": text}]
+    values = {"prompt": text, **{name: prompt.columns.get(name) for name in form.columns}}
+    return {str(_plain(name)): _plain(value) for name, value in values.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as every reader of JSON takes it."""
+    if isinstance(value, str):
+        return value if value.isascii() else _SURROGATES.sub("\ufffd", value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {_plain(name): _plain(part) for name, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list) else value

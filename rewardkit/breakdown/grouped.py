@@ -1,0 +1,112 @@
+"""Means of the reward, or of one reward's scores, by group: over all completions, and by step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rewardkit.breakdown.data_column import Grouping
+from rewardkit.breakdown.run_scores import Measured, Scores
+from rewardkit.record.table import Floats, Mask, Whole
+from rewardkit.statistics import Z_95
+
+
+class GroupMean(NamedTuple):
+    """The completions of one group.
+
+    Attributes:
+        low: The lower end of the mean's 95 % interval, see :func:`group_means`; ``None`` with one value alone.
+    """
+
+    label: str  # What the group is called
+    prompts: int  # How many prompts it has
+    completions: int  # How many completions of them
+    scored: int  # How many of these have a value: the mean is of them
+    skipped: int  # How many have none because nothing applied
+    failed: int  # How many have none because a call failed: whatever stood in
+    mean: float | None
+    std: float | None  # The standard deviation of the values (`ddof=1`); `None` with fewer than two
+    low: float | None
+    high: float | None  # Its upper end
+
+
+class GroupCurves(NamedTuple):
+    """The mean of each group at each step; ``None`` where the group has no value there."""
+
+    steps: Sequence[int]
+    means: Sequence[Sequence[float | None]]  # One a group, in the order of the labels
+
+
+def completions_by_prompt(scores: Scores, measured: Measured, prompts: int) -> Whole:
+    """Return how many completions each of so many prompts has of which something was asked."""
+    return np.bincount(scores.prompts[measured.has_call], minlength=prompts)
+
+
+def group_means(scores: Scores, measured: Measured, grouping: Grouping) -> list[GroupMean]:
+    """Return the groups with their means, in the order of the grouping.
+
+    The interval is that of a mean over clusters, mean ± 1.96·√v, because the completions of a prompt are alike: with
+    the sum u_g of (value - mean) over each of G prompts and n values, v = G/(G - 1) · Σ u_g² / n². Where each prompt
+    has one value it is the usual s²/n. Source: Liang and Zeger, Biometrika 73 (1986), 13-22; for evaluations of
+    language models: Miller, arXiv 2411.00640, section 2.2. A group of one prompt has the interval of that prompt's
+    values, mean ± 1.96·s/√n.
+    """
+    codes = grouping.codes[scores.prompts]
+    is_inside = measured.has_call & (codes >= 0)
+    has_value = is_inside & ~np.isnan(measured.values)
+    size = len(grouping.labels)
+
+    def count(mask: Mask) -> Whole:
+        return np.bincount(codes[mask & is_inside], minlength=size)
+
+    pairs = np.unique(np.column_stack([codes[is_inside], scores.prompts[is_inside]]), axis=0)
+    prompts = np.bincount(pairs[:, 0], minlength=size)
+    columns = zip(
+        grouping.labels, prompts.tolist(), count(is_inside), count(has_value), count(measured.skipped),
+        count(measured.failed), strict=True,
+    )  # fmt: skip
+    order = np.argsort(codes[has_value], kind="stable")
+    values, of_prompt = measured.values[has_value][order], scores.prompts[has_value][order]
+    starts = np.searchsorted(codes[has_value][order], np.arange(size + 1))
+    return [
+        GroupMean(
+            label, prompt_count, int(completions), int(scored), int(skipped), int(failed),
+            *_mean(values[starts[code] : starts[code + 1]], of_prompt[starts[code] : starts[code + 1]]),
+        )
+        for code, (label, prompt_count, completions, scored, skipped, failed) in enumerate(columns)
+    ]  # fmt: skip
+
+
+def _mean(values: Floats, clusters: Whole) -> tuple[float | None, float | None, float | None, float | None]:
+    """Return mean, standard deviation and the ends of the interval of values, of which those of a cluster are alike."""
+    size = len(values)
+    if not size:
+        return None, None, None, None
+    mean = float(values.mean())
+    if size == 1:
+        return mean, None, None, None
+    std = float(values.std(ddof=1))
+    _, places = np.unique(clusters, return_inverse=True)
+    sums = np.bincount(places, values - mean)
+    count = len(sums)
+    error = math.sqrt(count / (count - 1) * float((sums**2).sum())) / size if count > 1 else std / math.sqrt(size)
+    return mean, std, mean - Z_95 * error, mean + Z_95 * error
+
+
+def group_curves(scores: Scores, measured: Measured, grouping: Grouping) -> GroupCurves:
+    """Return the mean of each group at each step at which something was asked, without completions of no step."""
+    codes = grouping.codes[scores.prompts]
+    is_inside = measured.has_call & (codes >= 0) & (scores.steps >= 0)
+    steps, places = np.unique(scores.steps[is_inside], return_inverse=True)
+    values = measured.values[is_inside]
+    cells = places.reshape(-1) + len(steps) * codes[is_inside]
+    has_value = ~np.isnan(values)
+    size = len(steps) * len(grouping.labels)
+    counts = np.bincount(cells[has_value], minlength=size)
+    sums = np.bincount(cells[has_value], values[has_value], minlength=size)
+    means = np.divide(sums, counts, out=np.full(size, np.nan), where=counts > 0)
+    lines = means.reshape(len(grouping.labels), len(steps)).tolist()
+    return GroupCurves(steps.tolist(), [[value if math.isfinite(value) else None for value in line] for line in lines])

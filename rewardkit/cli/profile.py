@@ -1,0 +1,251 @@
+"""``rewardkit profile``: how often each prompt of a run is answered rightly, and the prompts to go on with."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from rewardkit.breakdown.data_rows import DataForm, data_form, data_rows
+from rewardkit.breakdown.prompt_profile import LAST_GROUPS, PromptProfile, Rates, prompt_profile
+from rewardkit.breakdown.run_scores import measure
+from rewardkit.cli.arguments import AsJson, RunPlace, Split, option
+from rewardkit.cli.exits import finish
+from rewardkit.cli.group_by import read_scores
+from rewardkit.cli.output import check_new, write_rows
+from rewardkit.cli.render import ENDLESS, Screen, align, number, one_line, screen
+from rewardkit.errors import ConfigError, RecordError
+from rewardkit.record.places import run_path
+from rewardkit.record.table import Mask, Whole
+from rewardkit.replay.recorded_run import Run
+from rewardkit.shown.text import counted
+
+_LISTED = 20  # Prompts that are listed off --json unless told
+_BAR = 30
+_KINDS = {
+    "never_right": "never right", "in_between": "in between", "always_right": "always right",
+    "unknown": "no pass rate",
+}  # fmt: skip
+_BINS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+
+
+def profile_command(
+    run: RunPlace,
+    keep: Annotated[str | None, option("Choose the prompts with a pass rate in this range.", "0.1..0.9")] = None,
+    drop: Annotated[str | None, option("Choose the prompts without a pass rate in this range.", "1..1")] = None,
+    out: Annotated[Path | None, option("Write the chosen prompts to this file, as a data set.", "FILE.jsonl")] = None,
+    force: Annotated[bool, option("Replace the file of --out if it is there.", None, "--force")] = False,
+    reward: Annotated[
+        str | None, option("The reward that says what is right, instead of the weighted sum.", "NAME")
+    ] = None,
+    pass_at: Annotated[
+        float | None, option("A completion is right with at least this; by default above half.", "SCORE")
+    ] = None,
+    last: Annotated[int, option("The groups of each prompt that count, the last ones.", "K", min=1)] = LAST_GROUPS,
+    where: Annotated[list[str] | None, option("Only completions that fit, as in show.", "step>=100")] = None,
+    split: Split = "train",
+    limit: Annotated[int | None, option("List at most so many prompts.", "N", min=0)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how often each prompt of a recorded RUN is answered rightly, and write the prompts to go on with.
+
+    Each prompt's pass rate is of its last groups, with a 95 % Wilson interval. A completion passes by the reward, the
+    weighted sum, above half of the weights above 0; name the reward that verifies with --reward, and the score that is
+    right with --pass-at. What was skipped or failed counts neither as right nor as wrong, and is counted by itself.
+
+    A prompt that is always or never right teaches GRPO nothing. --keep 0.1..0.9 chooses those in between, --drop 1..1
+    all but those that are always right; a prompt without a pass rate is in no range. --out writes them with their
+    columns of the data, one JSON object a line, which rewardkit, datasets and trainers read as a data set.
+
+    Examples:
+
+    [bold]rewardkit profile one --reward correct
+    rewardkit profile one --keep 0.1..0.9 --out keep.jsonl
+    rewardkit profile one --drop 1..1 --last 8 --where 'step>=100' --out harder.jsonl --force[/]
+    """
+    choice = _Choice.of(keep, drop)
+    if out is not None and choice is None:
+        raise ConfigError(f"--out {out}: which prompts? Name their pass rates: --keep 0.1..0.9")
+    if out is not None and out.suffix.lower() != ".jsonl":
+        raise ConfigError(f"--out {out}: expected a name that ends with .jsonl")
+    if force and out is None:
+        raise ConfigError("--force: replaces the file of --out; name it")
+    if pass_at is not None and not np.isfinite(pass_at):
+        raise ConfigError(f"--pass-at {pass_at}: expected a number")
+    with Run.open(run_path(run)) as opened:
+        if out is not None:
+            check_new(out, opened.path.files, "--out", force=force)
+        scores = read_scores(opened, split, where or [])
+        profile = prompt_profile(scores, measure(scores, opened.rewards, reward), last=last, pass_at=pass_at)
+        chosen = np.ones(len(profile.prompts), np.bool_) if choice is None else choice.mask(profile)
+        form = None if out is None else _write(opened, out, profile, chosen, choice)
+        finish(
+            _as_json(opened, profile, chosen, split, choice, out, form, limit),
+            lambda: _print(opened, profile, chosen, split, choice, out, form, _LISTED if limit is None else limit),
+            as_json=as_json,
+        )
+
+
+class _Choice(NamedTuple):
+    """Which prompts are chosen by their pass rates: those in a range, or those that are not."""
+
+    rates: Rates
+    keeps: bool
+
+    @classmethod
+    def of(cls, keep: str | None, drop: str | None) -> _Choice | None:
+        if keep is not None and drop is not None:
+            raise ConfigError(f"--keep {keep} and --drop {drop}: give one of them")
+        if keep is not None:
+            return cls(Rates.of(keep, "--keep"), keeps=True)
+        return None if drop is None else cls(Rates.of(drop, "--drop"), keeps=False)
+
+    @property
+    def label(self) -> str:
+        return f"{'from' if self.keeps else 'not from'} {self.rates.low:g} to {self.rates.high:g}"
+
+    def mask(self, profile: PromptProfile) -> Mask:
+        covered = self.rates.covers(profile.rates)
+        return covered if self.keeps else ~covered
+
+
+def _write(run: Run, out: Path, profile: PromptProfile, chosen: Mask, choice: _Choice | None) -> DataForm:
+    """Write the chosen prompts; RecordError without any, because an empty file is no data set."""
+    form = data_form(run, profile.prompts[chosen].tolist())
+    if not form.prompts:
+        label = "" if choice is None else f" {choice.label}"
+        raise RecordError(f"{run.name}: no prompt has a pass rate{label}; nothing is written to {out}")
+    write_rows(out, data_rows(run, form))
+    return form
+
+
+def _notes(profile: PromptProfile, form: DataForm | None) -> list[str]:
+    """Return what has to be known of a profile, and of the file, beside their numbers."""
+    notes = []
+    changed = int((profile.versions > 1).sum())
+    if changed:
+        notes.append(
+            f"{counted(changed, 'prompt')} with scores of several versions of a reward; --where takes versions"
+        )
+    if profile.exceeds_scale:
+        notes.append("scores go beyond 1: say with --pass-at from where on they are right")
+    if form is not None:
+        facts = {
+            "with null in columns that only other rows have": form.filled,
+            "as messages, because others are: their text is the user's": form.texts_as_messages,
+            "left out: their text is empty, which no trainer takes": form.empty,
+        }
+        notes += [f"{counted(count, 'prompt')} {fact}" for fact, count in facts.items() if count]
+    return notes
+
+
+def _as_json(
+    run: Run, profile: PromptProfile, chosen: Mask, split: str, choice: _Choice | None, out: Path | None,
+    form: DataForm | None, limit: int | None,
+) -> dict[str, Any]:  # fmt: skip
+    indices = np.flatnonzero(chosen)
+    return {
+        "name": run.name,
+        "split": split,
+        "passes": profile.rule,
+        "last": profile.last,
+        "prompts": len(profile.prompts),
+        **profile.counts(),
+        "chosen": None if choice is None else len(indices),
+        "out": None if out is None else str(out),
+        "written": None if form is None else len(form.prompts),
+        "notes": _notes(profile, form),
+        "profile": [_row(profile, index) for index in indices[:limit].tolist()],
+    }
+
+
+def _row(profile: PromptProfile, index: int) -> dict[str, Any]:
+    interval = profile.interval(index)
+    mean = profile.means[index]
+    return {
+        "prompt_index": int(profile.prompts[index]),
+        "groups": int(profile.groups[index]),
+        "groups_of_all": int(profile.groups_of_all[index]),
+        "counted": int(profile.counted[index]),
+        "passed": int(profile.passed[index]),
+        "skipped": int(profile.skipped[index]),
+        "failed": int(profile.failed[index]),
+        "rate": interval.rate,
+        "low": None if interval.rate is None else interval.low,
+        "high": None if interval.rate is None else interval.high,
+        "mean": None if np.isnan(mean) else float(mean),
+        "versions": int(profile.versions[index]),
+    }
+
+
+def _print(
+    run: Run, profile: PromptProfile, chosen: Mask, split: str, choice: _Choice | None, out: Path | None,
+    form: DataForm | None, limit: int,
+) -> None:  # fmt: skip
+    """Print the kinds of prompts, their pass rates, and the first of the chosen prompts."""
+    console = screen(ENDLESS)
+    size = counted(len(profile.prompts), "prompt")
+    console.say((run.name, "bold"), f": {size} of {split}, each over its last {counted(profile.last or 0, 'group')}")
+    if not len(profile.prompts):
+        console.say(f"nothing is recorded of {split} that fits", fit="cut")
+        return
+    console.say((f"right: {profile.rule}", "dim"), fit="cut")
+    console.print()
+    _print_kinds(profile, console)
+    for note in _notes(profile, form):
+        console.say(("note: ", "yellow"), note, fit="cut")
+    if choice is not None:
+        target = "" if form is None else f"; wrote {counted(len(form.prompts), 'prompt')} to {out}"
+        console.say(f"{counted(int(chosen.sum()), 'prompt')} {choice.label}{target}", fit="cut")
+    _print_prompts(run, profile, np.flatnonzero(chosen), limit, console)
+
+
+def _print_kinds(profile: PromptProfile, console: Screen) -> None:
+    counts = profile.counts()
+    total = len(profile.prompts)
+    edges = list(itertools.pairwise(_BINS))
+    between = profile.rates[profile.are_between]
+    rows = [("never right", counts["never_right"])]
+    rows += [(f"  up to {high:.0%}", int(((between > low) & (between <= high)).sum())) for low, high in edges]
+    rows += [("always right", counts["always_right"])]
+    rows += [("no pass rate: all skipped or failed", counts["unknown"])] if counts["unknown"] else []
+    top = max(count for _, count in rows) or 1
+    for line in align(
+        (label, f"{count:>7,}", f"{count / total:>4.0%}", "█" * round(_BAR * count / top)) for label, count in rows
+    ):
+        console.say(line, fit="cut")
+
+
+def _print_prompts(run: Run, profile: PromptProfile, indices: Whole, limit: int, console: Screen) -> None:
+    order = indices[np.argsort(np.nan_to_num(profile.rates[indices], nan=2.0), kind="stable")][:limit]
+    if not len(order):
+        return
+    texts = {prompt.index: prompt for prompt in run.prompts_by_index(profile.prompts[order].tolist())}
+    head = ["prompt", "rate", "95 % interval", "right", "groups", "skipped", "failed", "mean", "text"]
+    rows: list[Sequence[str]] = [head]
+    for index in order.tolist():
+        interval, row = profile.interval(index), _row(profile, index)
+        is_known = interval.rate is not None
+        rows.append(
+            [
+                str(row["prompt_index"]),
+                f"{interval.rate:.2f}" if is_known else "-",
+                f"{interval.low:.2f} to {interval.high:.2f}" if is_known else "-",
+                f"{row['passed']} of {row['counted']}",
+                f"{row['groups']} of {row['groups_of_all']}",
+                str(row["skipped"]),
+                str(row["failed"]),
+                number(row["mean"]),
+                one_line(texts[row["prompt_index"]].prompt),
+            ]
+        )
+    console.heading(
+        f"{len(order):,} of {len(indices):,}, the lowest pass rates first" if len(order) < len(indices) else "prompts"
+    )
+    first, *others = align(rows)
+    console.say((first, "bold"), fit="cut")
+    for line in others:
+        console.say(line, fit="cut")

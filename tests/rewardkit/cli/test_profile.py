@@ -1,0 +1,163 @@
+"""``rewardkit profile`` and ``rewardkit show --group-by``: what they print, write and refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from rewardkit.cli.program import app
+from rewardkit.record.recorder import Recorder
+from rewardkit.rows import read_rows
+from rewardkit.score_batch import ScoreBatch
+from rewardkit.types import Cause, Outcome, Rollout, Status
+
+RIGHT = [0, 1, 2, 4, 0]
+"""How many of four completions of each prompt are right; of the last one every call fails."""
+FAILED = Outcome(Status.FAILED, 0.0, cause=Cause.TIMEOUT, error="late", version="1" * 12)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with a run of five prompts, one of no completions, and one without texts."""
+    folder = tmp_path_factory.mktemp("profile")
+    rollouts, outcomes = [], []
+    for number, right in enumerate(RIGHT):
+        row = {"level": "hard" if right < 2 else "easy", "answer": str(number), "text": "\x1b[31m<b>"}
+        for place in range(4):
+            rollouts.append(Rollout(f"prompt {number}", f"text {place}", row))
+            score = Outcome(Status.SCORED, float(place < right), version="1" * 12)
+            outcomes.append(FAILED if number == 4 else score)
+    batch = ScoreBatch(rollouts, {"good": outcomes}, {"good": 1.0})
+    with Recorder(folder / "one") as one:
+        one.record(batch, step=3, num_generations=4)
+    with Recorder(folder / "empty") as empty:
+        empty.metrics(1, {"loss": 1.0})
+    return folder
+
+
+def run(*arguments: object) -> Any:
+    """Run the command line."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=True)
+
+
+def test_a_profile_says_how_many_prompts_are_always_never_and_sometimes_right(folder: Path) -> None:
+    """With the rule, the interval of each, and failures by themselves."""
+    result = run("profile", folder / "one")
+    assert 0 == result.exit_code
+    assert "5 prompts of train" in result.output
+    assert "right: reward above 0.5, half of the weights above 0" in result.output
+    for line in ("never right  ", "always right  ", "no pass rate: all skipped or failed  "):
+        assert line in result.output
+    assert "0.25  0.05 to 0.70   1 of 4" in result.output
+
+
+def test_a_profile_as_json_has_every_prompt(folder: Path) -> None:
+    """Also the one without a pass rate."""
+    result = json.loads(run("profile", folder / "one", "--json").stdout)
+    kinds = [result[name] for name in ("never_right", "in_between", "always_right", "unknown")]
+    assert (5, [1, 2, 1, 1], None) == (result["prompts"], kinds, result["chosen"])
+    assert [0.0, 0.25, 0.5, 1.0, None] == [row["rate"] for row in result["profile"]]
+    assert (0, 4) == (result["profile"][4]["counted"], result["profile"][4]["failed"])
+
+
+@pytest.mark.parametrize(
+    ("choice", "answers"),
+    [
+        (["--keep", "0.1..0.9"], ["1", "2"]),
+        (["--keep", "0..0"], ["0"]),
+        (["--keep", "0..1"], ["0", "1", "2", "3"]),
+        (["--drop", "1..1"], ["0", "1", "2", "4"]),
+        (["--keep", "0.25..0.5", "--where", "level=easy"], ["2"]),
+        (["--keep", "1..1", "--reward", "good", "--pass-at", "0"], ["0", "1", "2", "3"]),
+    ],
+)
+def test_the_chosen_prompts_are_written_as_a_data_set(
+    folder: Path, tmp_path: Path, choice: list[str], answers: list[str]
+) -> None:
+    """One without a pass rate is in no range: it is not kept, and not dropped."""
+    out = tmp_path / "keep.jsonl"
+    result = run("profile", folder / "one", *choice, "--out", out)
+    assert 0 == result.exit_code, result.output
+    rows = [row.values for row in read_rows(out)]
+    assert answers == [row["answer"] for row in rows]
+    assert {"prompt": f"prompt {answers[0]}", "answer": answers[0], "text": "\x1b[31m<b>"}.items() <= rows[0].items()
+    assert "\x1b" not in result.output
+
+
+def test_a_file_is_replaced_with_force_alone(folder: Path, tmp_path: Path) -> None:
+    """And it stays as it was where nothing is written."""
+    out = tmp_path / "keep.jsonl"
+    out.write_text("mine\n")
+    refused = run("profile", folder / "one", "--keep", "0.1..0.9", "--out", out)
+    assert (2, "mine\n") == (refused.exit_code, out.read_text())
+    nothing = run("profile", folder / "one", "--keep", "0.9..0.95", "--out", out, "--force")
+    assert (2, "mine\n") == (nothing.exit_code, out.read_text())
+    assert 0 == run("profile", folder / "one", "--keep", "0.1..0.9", "--out", out, "--force").exit_code
+    assert (2, ["keep.jsonl"]) == (len(read_rows(out)), [path.name for path in tmp_path.iterdir()])
+
+
+REFUSED = {
+    "a range that goes down": (["--keep", "0.9..0.1"], "the first rate is above the second; write 0.1..0.9"),
+    "no range": (["--keep", "abc"], "expected two rates with .. between them"),
+    "half a range": (["--drop", "..0.5"], "--drop ..0.5: expected two rates"),
+    "rates above 1": (["--keep", "1.5..2"], "expected rates from 0 to 1"),
+    "two choices": (["--keep", "0..1", "--drop", "1..1"], "give one of them"),
+    "a file without a choice": (["--out", "keep.jsonl"], "which prompts? Name their pass rates"),
+    "a file of another kind": (["--keep", "0..1", "--out", "keep.csv"], "a name that ends with .jsonl"),
+    "force without a file": (["--force"], "--force: replaces the file of --out"),
+    "no reward of this name": (["--reward", "goood"], "no reward 'goood'; near it: good"),
+    "no number": (["--pass-at", "nan"], "--pass-at nan: expected a number"),
+    "nothing in the range": (["--keep", "0.9..0.95", "--out", "keep.jsonl"], "no prompt has a pass rate from 0.9"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_mistake_is_said_in_a_line(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    """With the exit code of a mistake, and nothing written."""
+    monkeypatch.chdir(tmp_path)
+    result = run("profile", folder / "one", *arguments)
+    assert 2 == result.exit_code
+    assert message in result.output
+    assert 1 == len(result.output.strip().splitlines())
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_an_empty_run_has_no_profile_and_no_groups(folder: Path) -> None:
+    """It is said, and is no error; a file of it is."""
+    for arguments in (["profile", folder / "empty"], ["show", folder / "empty", "--group-by", "level"]):
+        result = run(*arguments)
+        assert 0 == result.exit_code, result.output
+        assert "nothing is recorded of train" in result.output
+    assert 2 == run("profile", folder / "empty", "--keep", "0..1", "--out", folder / "none.jsonl").exit_code
+
+
+def test_groups_are_shown_with_means_and_intervals(folder: Path) -> None:
+    """In words and as JSON, with what failed beside them."""
+    result = run("show", folder / "one", "--group-by", "level")
+    assert "one: reward by level, 20 completions of train" in result.output
+    rows = json.loads(run("show", folder / "one", "--group-by", "level", "--json").stdout)
+    assert {"hard": (3, 8, 4, 0.125), "easy": (2, 8, 0, 0.75)} == {
+        row["label"]: (row["prompts"], row["scored"], row["failed"], row["mean"]) for row in rows["groups"]
+    }
+    assert [3] == rows["steps"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--group-by", "levle"], "no column 'levle' in the data; near it: level"),
+        (["--group-by", "level", "--grep", "x"], "--group-by and --grep"),
+        (["--group-by", "level", "--step", "3"], "lists completions of the run"),
+        (["--reward", "good"], "goes with --group-by"),
+    ],
+)
+def test_groups_of_what_is_not_there_are_refused(folder: Path, arguments: list[str], message: str) -> None:
+    """In a line with what to write instead."""
+    result = run("show", folder / "one", *arguments)
+    assert (2, True) == (result.exit_code, message in result.output)
