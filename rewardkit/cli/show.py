@@ -399,14 +399,21 @@ def _print_step(summaries: Sequence[StepSummary], console: Screen) -> None:
 
 
 def _show_prompt(run: Run, index: int, *, as_json: bool) -> None:
-    """Print a prompt with its columns, and all of its completions."""
+    """Print a prompt with its columns, and all of its completions; of a scored file those of all rows of its text."""
     prompt = run.prompt(index)
-    completions = list(run.completions(prompt=index))
+    is_file = not run.steps() and not run.steps("eval")
+    completions = (
+        run.by_id(run.table(split=None, question=index).ids.tolist())
+        if is_file
+        else list(run.completions(prompt=index))
+    )
+    rows = len({row.prompt_index for row in completions})
 
     def show() -> None:
         console = screen(ENDLESS)
         count = counted(len(completions), "completion")
-        console.say((f"{run.name}, prompt {index}", "bold"), f": {count}", fit="cut")
+        several = f" of {rows:,} rows with its text" if rows > 1 else ""
+        console.say((f"{run.name}, prompt {index}", "bold"), f": {count}{several}", fit="cut")
         console.block(prompt.prompt if isinstance(prompt.prompt, str) else one_line(prompt.prompt), "  ")
         for name, value in prompt.columns.items():
             text = one_line(value if isinstance(value, str) else json.dumps(value))

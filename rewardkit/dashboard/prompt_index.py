@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import threading
@@ -48,23 +49,31 @@ class Progress(NamedTuple):
 class PromptIndex:
     """The prompts of a run in numbers, for several threads; the ``lock`` also guards what :meth:`of` returns."""
 
-    def __init__(self, reward: str | None = None, beside: PromptIndex | None = None) -> None:
-        """Make an index of the totals, or of a reward's scores beside one of the totals, with which it shares texts."""
+    def __init__(
+        self, reward: str | None = None, beside: PromptIndex | None = None, *, per_question: bool = False
+    ) -> None:
+        """Make an index of the totals, or of a reward's scores beside one of the totals, with which it shares texts.
+
+        With ``per_question`` the first prompt of each text stands for all prompts with it, and the others for nothing.
+        """
         self.lock: AbstractContextManager[bool] = threading.RLock() if beside is None else beside.lock
         self._texts: _Texts = _Texts() if beside is None else beside._texts
         self._searches: dict[str, _Search] = {} if beside is None else beside._searches
         self._reward = reward
-        self._by_reward: dict[str, PromptIndex] = {}
+        self._is_per_question = per_question
+        self._by_kind: dict[tuple[str | None, bool], PromptIndex] = {}
         self._forget()
 
-    def of(self, reward: str | None) -> PromptIndex:
-        """Return the index of a reward's scores; ``None`` for this one, of the totals."""
-        if reward is None:
+    def of(self, reward: str | None, *, per_question: bool = False) -> PromptIndex:
+        """Return the index of a reward's scores, of the totals for ``None``, by prompt or by question."""
+        if reward is None and per_question == self._is_per_question:
             return self
-        return _get_or_compute(self._by_reward, reward, lambda: PromptIndex(reward, self), REWARDS)
+        make = functools.partial(PromptIndex, reward, self, per_question=per_question)
+        return _get_or_compute(self._by_kind, (reward, per_question), make, REWARDS)
 
     def _forget(self) -> None:
         self._last = self._count = 0
+        self.questions = np.zeros(0, np.int64)  # The prompt that stands for each: itself, or the first with its text
         self._batches = (0, 0)
         self.completions = np.zeros(0, np.int64)
         self._scored = np.zeros(0, np.int64)
@@ -79,7 +88,7 @@ class PromptIndex:
         self._orders: dict[tuple[str, bool, int], Whole] = {}
 
     def __len__(self) -> int:
-        return self._count
+        return int((self.questions == np.arange(self._count)).sum())
 
     @property
     def mean(self) -> Floats:
@@ -120,7 +129,7 @@ class PromptIndex:
         last = run.last_id
         if self._batches != run.batches_until(self._last):
             self._forget()
-        self._grow(run.prompt_count)
+        self._grow(run.prompt_count, run)
         until = time.monotonic() + budget_s
         while self._last < last:
             stretch = min(self._last + STRETCH, last)
@@ -131,7 +140,7 @@ class PromptIndex:
         self._batches = run.batches_until(self._last)
         return Progress("completions", self._last, last)
 
-    def _grow(self, count: int) -> None:
+    def _grow(self, count: int, run: RunReader) -> None:
         """Make room for prompts up to ``count``, without completions."""
         more = count - self._count
         if more <= 0:
@@ -143,6 +152,7 @@ class PromptIndex:
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.full(more, fill, old.dtype)]))
         self._count = count
+        self.questions = run.questions[:count] if self._is_per_question else np.arange(count)
         self._orders.clear()
 
     def _add(self, rows: list[PromptSums]) -> None:
@@ -150,7 +160,7 @@ class PromptIndex:
         if not rows:
             return
         prompts, epochs, counts, scored, best, sums = zip(*rows, strict=True)
-        where = np.array(prompts, np.int64)
+        where = self.questions[np.array(prompts, np.int64)]
         np.add.at(self.completions, where, np.array(counts, np.int64))  # += counts a repeated prompt once
         np.add.at(self._scored, where, np.array(scored, np.int64))
         totals = np.array([total or 0.0 for total in sums])
@@ -200,7 +210,7 @@ class PromptIndex:
         if (values := self._texts.columns.get(column)) is not None:
             has_text = np.array([text.casefold() in value.casefold() for value in values.values] + [False])
             codes = np.array(values.codes, np.int64)
-            mask[: len(codes)] = has_text[codes]
+            mask[self.questions[: len(codes)][has_text[codes]]] = True
         return mask
 
     def order(self, by: str, *, descending: bool) -> Whole:
@@ -208,7 +218,9 @@ class PromptIndex:
 
         def sort() -> Whole:
             values = self._values(by)
-            return np.argsort(-values if descending else values, kind="stable")
+            order = np.argsort(-values if descending else values, kind="stable")
+            firsts: Whole = order[self.questions[order] == order]
+            return firsts
 
         return _get_or_compute(self._orders, (by, descending, self._texts.done), sort, ORDERS)
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardkit.record.outcomes import weights_in
+from rewardkit.record.questions import OF_QUESTION
 from rewardkit.record.table import CAUSE_TYPE, Bytes, CompletionTable, Floats, Whole, Words
 from rewardkit.record.values import PromptSums
 
@@ -47,14 +48,24 @@ class _Layout(NamedTuple):
 
 
 def read_table(
-    tuples_of: Tuples, named: Named, low: int | None, high: int | None, split: str | None, prompt: int | None
+    tuples_of: Tuples,
+    named: Named,
+    low: int | None,
+    high: int | None,
+    split: str | None,
+    prompt: int | None,
+    question: int | None = None,
 ) -> CompletionTable:
-    """Return completions as columns: from step ``low`` to ``high``, of a split and a prompt; ``None`` for all."""
+    """Return completions as columns: from step ``low`` to ``high``, of a split and a prompt; ``None`` for all.
+
+    ``question`` is a prompt whose text those of all its rows share, whatever their other columns say.
+    """
     bounds = {
         "batch.step >= ?": low,
         "batch.step <= ?": high,
         "batch.split = ?": split,
         "completion.prompt = ?": prompt,
+        f"completion.prompt IN ({OF_QUESTION})": question,
     }
     conditions = {bound: value for bound, value in bounds.items() if value is not None}  # what is None stops no index
     where, values = " AND ".join(conditions) or "TRUE", list(conditions.values())

@@ -105,10 +105,12 @@ PROMPT_SUMS = (
     "SELECT prompt, CAST(epoch AS INTEGER) AS passed, count(*), count(weighted), max(weighted), sum(weighted)"
     " FROM completion WHERE id > ? AND id <= ? GROUP BY prompt, passed"
 )
+OF_QUESTION = "SELECT id FROM prompt WHERE prompt = (SELECT prompt FROM prompt WHERE id = ?)"
 MOMENTS = (
     "SELECT completion.id, completion.epoch, batch.split FROM completion"
     " CROSS JOIN batch ON batch.id = completion.batch WHERE completion.prompt = ? ORDER BY completion.id"
 )
+MOMENTS_OF_QUESTION = MOMENTS.replace("completion.prompt = ?", f"completion.prompt IN ({OF_QUESTION})")
 STARTS = "SELECT batch, min(id) AS first FROM completion GROUP BY batch ORDER BY first"
 FAILED = (
     "SELECT version.reward, said.cause, count(*) AS calls, min(said.completion), max(said.completion) FROM said"

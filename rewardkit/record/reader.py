@@ -18,7 +18,7 @@ from rewardkit.record import questions
 from rewardkit.record.batch_rows import text_back
 from rewardkit.record.columns import ScorePart, read_table, score_part, score_sums
 from rewardkit.record.fits import Fits, check_split, status_of
-from rewardkit.record.identities import Identities, read_identities
+from rewardkit.record.identities import Identities, read_identities, read_questions
 from rewardkit.record.log_pages import LogPage, LogPlace, Wanted, entry_of, read_page
 from rewardkit.record.opened_record import PAGE
 from rewardkit.record.outcomes import object_of, outcome_of, weights_in
@@ -29,7 +29,7 @@ from rewardkit.record.run_end import RunEnd, run_end
 from rewardkit.record.sessions import is_alive
 from rewardkit.record.store import RecordRow
 from rewardkit.record.sums import RecordedSums
-from rewardkit.record.table import CompletionTable, Floats
+from rewardkit.record.table import CompletionTable, Floats, Whole
 from rewardkit.record.texts import unpacked
 from rewardkit.record.values import Completion, LogEntry, PromptSums, RecordedPrompt, Version
 from rewardkit.types import Outcome, Rollout, Status
@@ -263,6 +263,11 @@ class RunReader(RecordedSums, RecordedPictures):
         with self._decoding():
             return [_prompt(row) for row in rows]
 
+    @property
+    def questions(self) -> Whole:
+        """The index of the first prompt with the same text as each prompt, in the order of the prompts."""
+        return read_questions(self._tuples)
+
     def prompt(self, index: int) -> RecordedPrompt:
         """Return a prompt by its index.
 
@@ -295,7 +300,12 @@ class RunReader(RecordedSums, RecordedPictures):
         return [texts.get(number) for number in numbers]
 
     def table(
-        self, steps: tuple[int, int] | None = None, split: str | None = "train", *, prompt: int | None = None
+        self,
+        steps: tuple[int, int] | None = None,
+        split: str | None = "train",
+        *,
+        prompt: int | None = None,
+        question: int | None = None,
     ) -> CompletionTable:
         """Return completions as columns.
 
@@ -303,10 +313,11 @@ class RunReader(RecordedSums, RecordedPictures):
             steps: From this step to that one, both included; all unless given.
             split: ``"train"``, ``"eval"``, or ``None`` for both.
             prompt: Of the prompt with this index.
+            question: Of all prompts with the same text as this one, whatever the other columns of their rows say.
         """
         low, high = steps or (None, None)
         with self._decoding():
-            return read_table(self._tuples, self._named, low, high, split, prompt)
+            return read_table(self._tuples, self._named, low, high, split, prompt, question)
 
     def identities(self, table: CompletionTable) -> Identities:
         """Return digests of the texts of a table's completions, equal for equal texts in every record."""
@@ -331,9 +342,12 @@ class RunReader(RecordedSums, RecordedPictures):
         with self._decoding():
             return score_part(self._tuples, self._named, after, until)
 
-    def moments(self, prompt: int) -> list[tuple[int, float | None, str]]:
-        """Return the number, the epoch and the split of each of a prompt's completions, in the order of recording."""
-        return self._tuples(questions.MOMENTS, prompt)
+    def moments(self, prompt: int, *, whole_question: bool = False) -> list[tuple[int, float | None, str]]:
+        """Return the number, the epoch and the split of each of a prompt's completions, in the order of recording.
+
+        With ``whole_question`` those of all prompts with the same text.
+        """
+        return self._tuples(questions.MOMENTS_OF_QUESTION if whole_question else questions.MOMENTS, prompt)
 
     def logs(
         self,

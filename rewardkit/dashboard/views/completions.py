@@ -15,6 +15,7 @@ from rewardkit.dashboard.prompt_index import PromptIndex, value_text
 from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import NotThere, OpenRun
 from rewardkit.dashboard.views.pictures import column_pictures, with_pictures
+from rewardkit.dashboard.views.questions import is_per_question, question_columns
 from rewardkit.record.batch_rows import LETTERS
 from rewardkit.record.table import CompletionTable, Floats, Whole
 from rewardkit.record.values import Completion, RecordedPrompt
@@ -31,6 +32,7 @@ MOST_COLUMNS, MOST_OF_PROMPT = 40, 200
 TEXT_CHARS = 20_000  # Characters of a column's value, a reason, an error or an output that stand beside a completion
 SORTS = ("index", "text", "length", "epochs", "completions", "best", "mean", "first_mean", "last_mean", "change")
 ORDERS = ("up", "down")
+SEVERAL = "several"  # What stands in a column that differs between the rows of a question
 _STATUS = {letter: status for status, letter in LETTERS.items()}
 
 Mask = NDArray[np.bool_]
@@ -40,7 +42,8 @@ def prompts(opened: OpenRun, query: Query) -> dict[str, Any]:
     """Return a page of the table of prompts.
 
     Query: ``sort`` (a name of ``SORTS``, or ``column:`` and a column), ``order``, ``search`` in the text, ``column``
-    and ``value`` to filter by, ``reward`` whose scores are meant instead of the totals, ``offset``, ``limit``.
+    and ``value`` to filter by, ``reward`` whose scores are meant instead of the totals, ``per`` (``prompt``, or
+    ``question``: all rows with one prompt, as in a scored file unless asked otherwise), ``offset``, ``limit``.
     ``reading`` says what is not read yet: ask again.
     """
     run, prompt_index = opened.run, opened.cache.get("prompts", 0, PromptIndex)
@@ -49,10 +52,11 @@ def prompts(opened: OpenRun, query: Query) -> dict[str, Any]:
     sort, down = query.text("sort", "index"), query.choice("order", ORDERS, "up") == "down"
     search, column, value = query.text("search"), query.text("column"), query.text("value")
     offset, limit = query.integer("offset", 0, low=0), query.integer("limit", PAGE, low=1, high=MOST)
+    per_question = is_per_question(opened, query)
     if sort not in SORTS and not sort.startswith("column:"):
         query.choice("sort", SORTS, "index")  # says what is expected
     with prompt_index.lock:
-        index = prompt_index.of(reward)
+        index = prompt_index.of(reward, per_question=per_question)
         reading = [index.update(run)]
         if sort in ("text", "length") or sort.startswith("column:") or (column and value):
             reading.append(index.read_texts(run))
@@ -69,6 +73,8 @@ def prompts(opened: OpenRun, query: Query) -> dict[str, Any]:
         several = bool((index.epochs > 1).any())
         names = dict.fromkeys(index.column_names)
     texts = _prompts(opened, page)
+    if per_question:
+        texts = {number: _without_differing(opened, prompt, index.questions) for number, prompt in texts.items()}
     names |= dict.fromkeys(itertools.chain.from_iterable(text.columns for text in texts.values()))
     columns = list(names)[:MOST_COLUMNS]
     rows = [
@@ -81,6 +87,7 @@ def prompts(opened: OpenRun, query: Query) -> dict[str, Any]:
         "offset": offset,
         "limit": limit,
         "several_epochs": several,
+        "per": "question" if per_question else "prompt",
         "rewards": rewards,
         "reward": reward,
         "columns": columns,
@@ -88,6 +95,12 @@ def prompts(opened: OpenRun, query: Query) -> dict[str, Any]:
         "reading": next((progress._asdict() for progress in reading if progress.unfinished), None),
         "rows": rows,
     }
+
+
+def _without_differing(opened: OpenRun, prompt: RecordedPrompt, questions: Whole) -> RecordedPrompt:
+    """Return a prompt with ``several`` in the columns that differ between the rows of its question."""
+    columns = question_columns(opened, np.flatnonzero(questions == prompt.index).tolist())
+    return RecordedPrompt(prompt.index, prompt.prompt, columns.shared | dict.fromkeys(columns.differing, SEVERAL))
 
 
 def _prompt_numbers(index: PromptIndex, page: Whole) -> list[dict[str, Any]]:
@@ -128,13 +141,18 @@ def prompt(opened: OpenRun, query: Query) -> dict[str, Any]:
     """Return one prompt: its row, its epochs, the two completions to compare first, and a page of all completions.
 
     Query: ``prompt``, ``sort`` (``id``, ``step``, ``epoch``, ``total`` or ``reward``, ``plain_sum``, ``advantage``,
-    ``tokens``, or a key of ``rewards``), ``order``, the filters of :func:`completions`, ``offset``, ``limit``, ``rest``
-    for the whole text.
+    ``tokens``, or a key of ``rewards``), ``order``, the filters of :func:`completions`, ``per`` as in :func:`prompts`,
+    ``offset``, ``limit``, ``rest`` for the whole text.
     """
     run = opened.run
-    number = query.integer("prompt", 0, low=0)
+    number, per_question = query.integer("prompt", 0, low=0), is_per_question(opened, query)
     recorded = run.prompt(number)
-    table, epochs, splits = opened.cache.get(("prompt", number), opened.version, lambda: _of_prompt(opened, number))
+    table, epochs, splits = opened.cache.get(
+        ("prompt", number, per_question), opened.version, lambda: _of_prompt(opened, number, per_question=per_question)
+    )
+    columns = question_columns(opened, [number, *table.prompts.tolist()])
+    shared = dict(itertools.islice(columns.shared.items(), MOST_OF_PROMPT))
+    differing = columns.differing[:MOST_COLUMNS]
     rewards = _rewards(opened, table)
     down = query.choice("order", ORDERS, "down") == "down"
     sort = query.choice("sort", (*_COLUMNS, *(key.key for key in rewards)), "id")
@@ -147,12 +165,13 @@ def prompt(opened: OpenRun, query: Query) -> dict[str, Any]:
     return {
         "index": number,
         "prompt": with_pictures(run, text_json(recorded.prompt, full=query.integer("rest", 0) == 1)),
-        "columns": {
-            name: value_text(value)[:TEXT_CHARS]
-            for name, value in itertools.islice(recorded.columns.items(), MOST_OF_PROMPT)
-        },
-        "columns_left": max(0, len(recorded.columns) - MOST_OF_PROMPT),
-        "pictures": column_pictures(run, dict(itertools.islice(recorded.columns.items(), MOST_OF_PROMPT))),
+        "columns": {name: value_text(value)[:TEXT_CHARS] for name, value in shared.items()},
+        "columns_left": max(0, len(columns.shared) + len(columns.differing) - len(shared) - len(differing)),
+        "pictures": column_pictures(run, shared),
+        "per": "question" if per_question else "prompt",
+        "prompts": list(columns.rows),
+        **_neighbours(opened, number, per_question=per_question),
+        "differing": differing,
         "completions": len(table),
         "epochs": _epochs(table, epochs),
         "left": other,
@@ -161,7 +180,23 @@ def prompt(opened: OpenRun, query: Query) -> dict[str, Any]:
         "matched": len(ordered),
         "offset": offset,
         "limit": limit,
-        "rows": _rows(opened, table, page, rewards, epochs, splits),
+        "rows": [
+            row | {"columns": _row_columns(columns.rows.get(row["prompt"]), differing)}
+            for row in _rows(opened, table, page, rewards, epochs, splits)
+        ],
+    }
+
+
+def _neighbours(opened: OpenRun, number: int, *, per_question: bool) -> dict[str, int | None]:
+    """Return the prompt or question before one and the next, and its place among all of them, from 0."""
+    questions = opened.run.questions if per_question else np.arange(opened.run.prompt_count)
+    firsts = np.unique(questions)
+    index = int(np.searchsorted(firsts, questions[number]))
+    return {
+        "before": int(firsts[index - 1]) if index > 0 else None,
+        "next": int(firsts[index + 1]) if index + 1 < len(firsts) else None,
+        "place": index,
+        "of": len(firsts),
     }
 
 
@@ -250,6 +285,7 @@ def completion(opened: OpenRun, query: Query) -> dict[str, Any]:
             "advantage",
         ),
         "prompt": row.prompt_index,
+        "columns": _row_columns(RecordedPrompt(row.prompt_index, "", row.columns), [*row.columns][:MOST_OF_PROMPT]),
         "completion": with_pictures(opened.run, text_json(row.completion, full=query.integer("rest", 0) == 1)),
         "scores": [
             _score(name, row.versions[name], outcome) | {"weight": weights.get(name)}
@@ -315,10 +351,12 @@ def _rewards(opened: OpenRun, table: CompletionTable) -> list[_Key]:
     return [key for key in _all_versions(opened) if (key.reward, key.version) in pairs]
 
 
-def _of_prompt(opened: OpenRun, number: int) -> tuple[CompletionTable, Floats, list[str]]:
-    """Return a prompt's completions, their epochs (``nan`` where that is not known) and their splits."""
-    table = opened.run.table(split=None, prompt=number)
-    moments = {completion_id: (epoch, split) for completion_id, epoch, split in opened.run.moments(number)}
+def _of_prompt(opened: OpenRun, number: int, *, per_question: bool) -> tuple[CompletionTable, Floats, list[str]]:
+    """Return the completions of a prompt, or of its question, their epochs (``nan`` where unknown) and their splits."""
+    run = opened.run
+    table = run.table(split=None, question=number) if per_question else run.table(split=None, prompt=number)
+    recorded = run.moments(number, whole_question=per_question)
+    moments = {completion_id: (epoch, split) for completion_id, epoch, split in recorded}
     pairs = [moments.get(int(completion_id), (None, "train")) for completion_id in table.ids]
     return table, np.array([np.nan if epoch is None else epoch for epoch, _ in pairs]), [split for _, split in pairs]
 

@@ -29,6 +29,7 @@ export function Compare({ run, overview, query }) {
     order: sort.startsWith("-") ? "down" : "up",
     offset: query.from,
     limit: PAGE,
+    per: query.per,
     ...filterOf(query),
   };
   const { data, problem, reload } = useApi(of(run, "prompt"), asked);
@@ -39,7 +40,7 @@ export function Compare({ run, overview, query }) {
   return html`
     <${PicturesOf.Provider} value=${run}>
     <div class="stack completions compare">
-      <${Head} query=${query} prompts=${overview.prompts} />
+      <${Head} query=${query} prompts=${overview.prompts} data=${whole ? shown : null} />
       ${problem && !whole && html`<${ProblemNote} problem=${problem} retry=${reload} />`}
       ${!problem && !whole && html`<${Loading} rows=${8} label="Loading the prompt" />`}
       ${whole && html`<${PromptBox} run=${run} data=${shown} />`}
@@ -54,16 +55,15 @@ export function Compare({ run, overview, query }) {
 const CLOSED = { prompt: null, left: null, right: null, epoch: null, from: null, sort: null };
 
 /** The way back, and the prompts before and after. */
-function Head({ query, prompts }) {
+function Head({ query, prompts, data }) {
   const at = Number(query.prompt);
-  const turn = (by) => {
-    if (at + by >= 0 && at + by < prompts) go({ query: { ...CLOSED, prompt: at + by, sort: query.sort } });
-  };
+  const { before, next, place, of: all } = data || { before: at > 0 ? at - 1 : null, next: at + 1 < prompts ? at + 1 : null, place: at, of: prompts };
+  const turn = (to) => to !== null && go({ query: { ...CLOSED, prompt: to, sort: query.sort } });
   const back = () => go({ query: CLOSED });
   useKeys([
     ["u", "Back to the list", back],
-    ["n", "Next prompt", () => turn(1)],
-    ["p", "Prompt before", () => turn(-1)],
+    ["n", "Next prompt", () => turn(next)],
+    ["p", "Prompt before", () => turn(before)],
   ]);
   const where = query.step !== undefined ? `Step ${query.step}` : query.list === "steps" ? "Steps" : query.list === "all" ? "All completions" : "Prompts";
   return html`
@@ -72,11 +72,12 @@ function Head({ query, prompts }) {
         <svg viewBox="0 0 16 16" aria-hidden="true"><path d="m9.5 4-4 4 4 4" /></svg>${where}
       </button>
       <div class="stepper">
-        <${Turn} to="before" label="Prompt before" disabled=${at <= 0} onClick=${() => turn(-1)} />
-        <h2>Prompt ${query.prompt}</h2>
-        <${Turn} to="next" label="Next prompt" disabled=${at + 1 >= prompts} onClick=${() => turn(1)} />
-        <span class="faint">of ${count(prompts)}</span>
+        <${Turn} to="before" label="Prompt before" disabled=${before === null} onClick=${() => turn(before)} />
+        <h2>${data?.per === "question" ? `Question ${count(place + 1)}` : `Prompt ${query.prompt}`}</h2>
+        <${Turn} to="next" label="Next prompt" disabled=${next === null} onClick=${() => turn(next)} />
+        <span class="faint">of ${count(all)}</span>
       </div>
+      ${data?.per === "question" && data.prompts.length > 1 && html`<span class="faint">${counted(data.completions, "solution")} in ${counted(data.prompts.length, "row")}${data.differing.length ? ` that differ in ${data.differing.map(visible).join(", ")}` : ""}</span>`}
     </div>
   `;
 }
@@ -175,7 +176,8 @@ function Panes({ run, data, query }) {
     <${Pane}
       side=${side}
       id=${ids[side]}
-      prompt=${data.index}
+      prompts=${data.prompts}
+      differing=${data.differing}
       heard=${heard}
       epochs=${data.epochs}
       mode=${mode}
@@ -228,7 +230,7 @@ function diffWords({ way, changed }, whole) {
 const NAMES = { left: "Left", right: "Right" };
 
 /** One of the two completions, and the ways to another one. */
-function Pane({ side, id, prompt, heard, epochs, mode, marks, onStep, onEpoch, onShow }) {
+function Pane({ side, id, prompts, differing, heard, epochs, mode, marks, onStep, onEpoch, onShow }) {
   const { data, problem, reload, onRest } = heard;
   const at = placeOf(epochs, id);
   const epoch = at && epochs[at.at];
@@ -237,7 +239,7 @@ function Pane({ side, id, prompt, heard, epochs, mode, marks, onStep, onEpoch, o
       <div class="pane-ways">
         <span class="pane-side">${NAMES[side]}</span>
         ${epochs.length > 1 && at && html`<${EpochSlider} side=${side} epochs=${epochs} at=${at.at} onEpoch=${onEpoch} />`}
-        ${data && data.prompt !== prompt && html`<a class="chip is-warn" href=${href({ query: { ...CLOSED, prompt: data.prompt, right: id } })}>of prompt ${data.prompt}</a>`}
+        ${data && !prompts.includes(data.prompt) && html`<a class="chip is-warn" href=${href({ query: { ...CLOSED, prompt: data.prompt, right: id } })}>of prompt ${data.prompt}</a>`}
         ${
           epoch &&
           html`
@@ -255,7 +257,7 @@ function Pane({ side, id, prompt, heard, epochs, mode, marks, onStep, onEpoch, o
             : epoch && html`<button type="button" class="button is-bare" onClick=${() => onShow(epoch.best)}>Best of the epoch</button>`
         }
       </div>
-      ${data && html`<p class="pane-facts">${factsOf(data)}</p>`}
+      ${data && html`<p class="pane-facts">${[...differing.filter((name) => name in data.columns).map((name) => `${visible(name)} ${visible(data.columns[name])}`), factsOf(data)].join(" · ")}</p>`}
       <div class="pane-text" tabindex="0" role="region" aria-label=${`Text of the ${side} completion`}>
         ${problem && !data && html`<${ProblemNote} problem=${problem} retry=${reload} />`}
         ${!problem && !data && html`<${Loading} rows=${3} label="Loading the completion" />`}
@@ -351,6 +353,7 @@ function columnsOf(data, ids, view, query) {
     { key: "epoch", title: "Epoch", align: "right", first: "up", render: (row) => epochsPassed(row.epoch) },
     { key: "step", title: "Step", align: "right", first: "up", render: (row) => html`${count(row.step)}${row.split === "eval" && html` <span class="chip">eval</span>`}` },
     { key: "text", title: "Completion", sortable: false, className: "text-cell", render: (row) => html`<${Line} text=${row.text} />` },
+    ...data.differing.map((name) => ({ key: `column:${name}`, title: visible(name), sortable: false, className: "column-cell", render: (row) => html`<span class="line-of-text">${visible(row.columns[name] ?? "–")}</span>` })),
     ...data.rewards.map(({ key }) => scoreColumn(key)),
     ...totalColumns(query),
     { key: "advantage", title: "Advantage", align: "right", render: (row) => number(row.advantage) },

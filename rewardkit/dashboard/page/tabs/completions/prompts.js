@@ -9,6 +9,10 @@ import { Table } from "../../parts/table.js";
 import { Line, Pager, Reading, TOTAL } from "./fields.js";
 
 const PAGE = 50;
+const PER = [
+  ["prompt", "a row of the data"],
+  ["question", "all rows of a text"],
+];
 
 /** All prompts of the run: sort, search, filter by a column, open one. */
 export function Prompts({ run, query }) {
@@ -21,6 +25,7 @@ export function Prompts({ run, query }) {
     column: query.val ? column : null,
     value: query.val,
     reward: query.pby,
+    per: query.per,
     offset: query.pfrom,
     limit: PAGE,
   };
@@ -35,6 +40,7 @@ export function Prompts({ run, query }) {
       ${data.columns.length > 0 && html`<${ColumnFilter} columns=${data.columns} column=${column} value=${query.val || ""} onChange=${set} />`}
       ${data.columns_left > 0 && html`<span class="faint">${count(data.columns_left)} more columns are not shown</span>`}
       ${data.rewards.length > 1 && html`<${Choice} label="Scores of" value=${data.reward || ""} options=${[["", "the reward"], ...data.rewards.map((name) => [name, visible(name)])]} onChange=${(pby) => set({ pby: pby || null })} />`}
+      <${Choice} label="A line is" value=${data.per} options=${PER} onChange=${(per) => set({ per })} />
       <span class="push"></span>
       <${Pager} offset=${data.offset} shown=${data.rows.length} limit=${data.limit} of=${data.matched} things="prompts" onOffset=${(from) => go({ query: { pfrom: from || null } })} />
     </div>
