@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from rewardkit import Composable, Recorder, Rollout, ScoreBatch
 from rewardkit.advantages import gdpo_advantages, group_advantages, leave_one_out_advantages, weighted_rewards
-from rewardkit.health import LiveHealth, OnFlag
+from rewardkit.health import Alert, FlagTarget, LiveHealth
 from trainer_adapter.run_identity import own_rank
 from trainer_adapter.splitting import TrlTrainer, generations_of, is_trainer, split_of
 from trainer_adapter.trainer_versions import counts_unknown_as_zero
@@ -120,9 +120,17 @@ def _harmless(function: Callable[_P, None]) -> Callable[_P, None]:
     return guarded
 
 
-def recorder_of(record: str | os.PathLike[str] | Recorder, env: Mapping[str, str]) -> Recorder:
-    """Return what records in a run's folder, as this process of a training; ``env`` is that of the rewards' workers."""
-    return record if isinstance(record, Recorder) else Recorder(record, rank=own_rank(), env=env)
+def recorder_of(
+    record: str | os.PathLike[str] | Recorder, env: Mapping[str, str], on_flag: FlagTarget | None = None
+) -> Recorder:
+    """Return what records in a run's folder, as this process of a training.
+
+    The values of ``env``, which is that of the rewards' workers, and the target of ``on_flag`` reach no record.
+    """
+    if isinstance(record, Recorder):
+        return record
+    hidden = on_flag.secrets if isinstance(on_flag, Alert) else {}
+    return Recorder(record, rank=own_rank(), env={**env, **hidden})
 
 
 class Capture:
@@ -141,7 +149,7 @@ class Capture:
         self._split = "train"
         recorder.add_about(about)
 
-    def check_health(self, every: int, on_flag: OnFlag | None) -> None:
+    def check_health(self, every: int, on_flag: FlagTarget | None) -> None:
         """Start health checks of the record, one every ``every`` steps in the first process alone; 0 is never."""
         if every and self.recorder.rank == 0:
             self._health = LiveHealth(self.recorder, every=every, on_flag=on_flag)

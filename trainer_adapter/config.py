@@ -160,6 +160,9 @@ class GRPOConfig(TrainingConfig):
     its address in a database, as `postgresql://user@host/database?run=NAME`."""
     health_every: Count = Field(default=10, ge=0)
     """Steps from one look of the health checks at the record to the next; 0 for no checks."""
+    on_flag: str | None = Field(default=None, repr=False, exclude=True)
+    """A URL that gets each flag of the health checks as JSON, or a command that gets it on its standard input; `$NAME`
+    takes it from the environment. It stands in no record and no identity of the run."""
     workers: Count | None = Field(default=None, ge=1)
     """Processes that score one training process's rewards; null is its share of the cores, at most 4."""
     load_timeout_s: Number = Field(default=60.0, gt=0)

@@ -37,7 +37,7 @@ from trainer_adapter import trainer_scores
 from trainer_adapter.columns import FrozenBatch
 from trainer_adapter.environment_values import EnvironmentColumns, check_workspaces, take_over
 from trainer_adapter.functions import AdaptedFunction, Copies, Scorings
-from trainer_adapter.handover import check_handover, check_listed_weights
+from trainer_adapter.handover import check_handover, check_health_settings, check_listed_weights
 from trainer_adapter.models import needing_extra
 from trainer_adapter.ranks import Ranks, owners, score_together
 from trainer_adapter.splitting import TrlTrainer, check_groups, generations_of, is_trainer, split_of
@@ -45,7 +45,7 @@ from trainer_adapter.trainer_scores import MAX_SCORE, Partial, Scores, WaitingMe
 
 if TYPE_CHECKING:
     from rewardkit import Recorder
-    from rewardkit.health import OnFlag
+    from rewardkit.health import FlagTarget
     from trainer_adapter.callback import RewardCallback
     from trainer_adapter.capture import Capture
     from trainer_adapter.updating import AdapterUpdates
@@ -129,7 +129,8 @@ class RewardAdapter:
         record: A run's folder, such as ``"runs/one"``, or a :class:`rewardkit.Recorder`: every scored batch is recorded
             in it, with TRL's metrics and advantages.
         health_every: Steps from one look of the health checks at the record to the next; 0 for no checks.
-        on_flag: Called with each flag that they raise, a :class:`rewardkit.health.Flag`, in a thread of theirs.
+        on_flag: What is told of each flag that they raise, once in a run: a URL, a command, or an object of
+            :class:`rewardkit.health.Alert`; or a function of a :class:`rewardkit.health.Flag`, in a thread of theirs.
         options: The other options of :class:`rewardkit.Runtime`. ``workers`` is by default this process's share of the
             cores: those at hand, divided by the training's processes on this host, at most 4.
 
@@ -137,11 +138,12 @@ class RewardAdapter:
         RewardDefinitionError: Two rewards have one name, weights do not match, or an option's value is wrong.
         RewardLoadError: A reference names nothing.
         RewardTransportError: A reward cannot travel to a worker process.
+        ConfigError: ``on_flag`` is no function, address or command.
         RecordError: ``record`` names a run that has a record, or a place that cannot be written.
     """
 
     _runtime: Scorer | None
-    _health: tuple[int, OnFlag | None]
+    _health: tuple[int, FlagTarget | None]
     _env: Mapping[str, str]
 
     def __init__(
@@ -152,15 +154,13 @@ class RewardAdapter:
         partial: Partial = "leave_out",
         record: str | os.PathLike[str] | Recorder | None = None,
         health_every: int = 10,
-        on_flag: OnFlag | None = None,
+        on_flag: FlagTarget | None = None,
         **options: Unpack[RuntimeOptions],
     ) -> None:
         if partial not in get_args(Partial):
             raise RewardDefinitionError(f"partial={partial!r}: expected 'leave_out' or 'sum'")
-        if isinstance(health_every, bool) or not isinstance(health_every, int) or health_every < 0:
-            raise RewardDefinitionError(f"health_every={health_every!r}: expected a number of steps, or 0")
         self._prepare(partial)
-        self._health = health_every, on_flag
+        self._health = check_health_settings(health_every, on_flag)
         if isinstance(rewards, RewardFunctionsConfig):
             self._env = rewards.runtime.env
         if options.get("workers") is None:
@@ -313,7 +313,7 @@ class RewardAdapter:
         from trainer_adapter.capture import Capture, recorder_of  # it brings numpy along
 
         about = {"rewards": self.runtime.weights, "partial": self._partial}
-        self.capture = Capture(recorder_of(record, self._env), self.runtime.rewards, about)
+        self.capture = Capture(recorder_of(record, self._env, *self._health[1:]), self.runtime.rewards, about)
         self.capture.check_health(*self._health)
         if self.runtime.changeable is None:
             return

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from rewardkit import ConfigError, DataError, MissingColumnError, Reward
+from rewardkit import ConfigError, DataError, MissingColumnError, Reward, RewardDefinitionError
 from rewardkit.extending import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, hint_at
 from trainer_adapter.environment_values import WORKSPACE_COLUMN, LeafRewards, check_workspaces
 from trainer_adapter.splitting import TrlTrainer
+
+if TYPE_CHECKING:
+    from rewardkit.health import FlagTarget
 
 _OF_ENVIRONMENTS = frozenset({ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, WORKSPACE_COLUMN})
 _ENVIRONMENTS = ("environments", "environment_factories")  # What a trainer with environments has, by TRL's version
@@ -27,6 +30,22 @@ class _Rows(Protocol):
 
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> object: ...
+
+
+def check_health_settings(every: object, on_flag: FlagTarget | None) -> tuple[int, FlagTarget | None]:
+    """Return the steps between two health checks and what is told of flags, a URL or a command as an ``Alert``.
+
+    Raises:
+        RewardDefinitionError: The steps are no whole number, 0 or more.
+        ConfigError: ``on_flag`` is no function, address or command.
+    """
+    if isinstance(every, bool) or not isinstance(every, int) or every < 0:
+        raise RewardDefinitionError(f"health_every={every!r}: expected a number of steps, or 0")
+    if on_flag is None or callable(on_flag):
+        return every, on_flag
+    from rewardkit.health import Alert  # it brings numpy along
+
+    return every, on_flag if isinstance(on_flag, Alert) else Alert(on_flag)
 
 
 def check_handover(trainer: TrlTrainer, rewards: Mapping[str, LeafRewards], weights: Mapping[str, float]) -> None:

@@ -125,7 +125,7 @@ def train(
 
 
 def _adapter(config: GRPOConfig) -> RewardAdapter:
-    same = ("workers", "load_timeout_s", "lane", "ray_address", "partial", "health_every")
+    same = ("workers", "load_timeout_s", "lane", "ray_address", "partial", "health_every", "on_flag")
     options = {name: getattr(config, name) for name in same}
     return RewardAdapter(config.reward_fns, weights=config.reward_weights, **options)
 

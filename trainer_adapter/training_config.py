@@ -195,6 +195,9 @@ def _complaint(model: type[CheckedModel], details: ErrorDetails) -> str:
         return f"unknown field {where!r}; " + (f"did you mean {' or '.join(map(repr, near))}?" if near else fields)
     if details["type"] == "missing":
         return f"field {where!r} is missing"
+    field = model.model_fields.get(str(details["loc"][0])) if details["loc"] else None
+    if field is not None and not field.repr:  # its value may be a secret
+        return f"{where}: {details['msg'][0].lower()}{details['msg'][1:]}"
     message = details["msg"].removeprefix("Value error, ")
     message = re.sub(r"^Input should be (?=greater|less)", "expected a number ", message)
     message = re.sub(r"^(Input should be|(String|Tuple) should have)", "expected", message)

@@ -16,6 +16,7 @@ from rewardkit.cli.progress import collect
 from rewardkit.cli.render import NONE, Cells, Screen, fold, screen, table
 from rewardkit.cli.rewards import load_rewards
 from rewardkit.errors import ConfigError
+from rewardkit.health.alerts import alert_of, tell
 from rewardkit.health.examine import MOST_COMPLETIONS, Diagnosis, diagnose_rows, diagnose_run
 from rewardkit.health.flag import Flag
 from rewardkit.health.noise import Noise
@@ -28,7 +29,7 @@ from rewardkit.rows.reader import read_rollouts
 from rewardkit.rows.tables import is_saved
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.choice import scorer_of
-from rewardkit.shown.text import plain
+from rewardkit.shown.text import counted, plain
 from sandbox import LOAD_TIMEOUT_S
 
 _NAME_CHARS = 20
@@ -43,6 +44,10 @@ def diagnose_command(
     steps: Steps = None,
     every: Annotated[int, option("The steps of a run that are looked at together.", "N", min=1)] = WINDOW_STEPS,
     whole: Annotated[bool, option("Look at all of a long run; by default at its newest steps.", None, "--all")] = False,
+    on_flag: Annotated[
+        str | None,
+        option("A URL, a command, or $NAME of a variable that has it: told once of each flag of a run.", "TARGET"),
+    ] = None,
     workers: Workers = None,
     timeout: Timeout = None,
     load_timeout: LoadTimeout = LOAD_TIMEOUT_S,
@@ -64,10 +69,13 @@ def diagnose_command(
 
     [bold]rewardkit diagnose runs/one
     rewardkit diagnose runs/one --steps 100-200 --json
+    rewardkit diagnose runs/one --on-flag '$SLACK_HOOK'
     rewardkit diagnose rollouts.jsonl --rewards my_rewards.py[/]
     """
-    path = Path(target)
+    path, alert, alerts = Path(target), alert_of(on_flag), None
     if path.suffix in _ROWS or target == "-" or is_saved(path):
+        if alert is not None:
+            raise ConfigError("--on-flag: goes with a recorded run, whose record says which flags were told before")
         diagnosis = _diagnose_file(path, rewards, steps, timeout, {"workers": workers, "load_timeout_s": load_timeout})
     elif rewards is not None:
         reason = "a run's completions are scored; --rewards goes with a file of rollouts"
@@ -77,7 +85,18 @@ def diagnose_command(
             diagnosis = diagnose_run(
                 run, steps=_span(steps, run), every=every, most=None if whole else MOST_COMPLETIONS
             )
-    finish(diagnosis.as_row(), lambda: print_diagnosis(diagnosis, target, screen()), as_json=as_json)
+            alerts = None if alert is None else tell(alert, run, diagnosis.flags)
+
+    def show() -> None:
+        console = screen()
+        print_diagnosis(diagnosis, target, console)
+        if alert is not None and alerts is not None:
+            console.say(f"told {alert.label} of {counted(alerts.sent, 'flag')}; {alerts.before} were told before")
+            if alerts.reason is not None:
+                console.say((f"{alert.label}: {alerts.reason}", "yellow"))
+
+    row = diagnosis.as_row() | ({} if alerts is None else {"alerts": alerts._asdict()})
+    finish(row, show, as_json=as_json)
 
 
 def _diagnose_file(
@@ -154,7 +173,7 @@ def _flags(flags: Sequence[Flag]) -> Table:
 def _print_flag(flag: Flag, console: Screen, rows: str) -> None:
     steps = f"steps {flag.steps}" if flag.steps else ""
     console.heading(plain(", ".join(filter(None, (flag.detector, flag.reward, steps)))))
-    console.say(f"  {plain(flag.words)}")
+    console.say(f"  {plain(flag.words)}{f': {plain(flag.quote)}' if flag.quote else ''}")
     if flag.rows:
         console.say(f"  {rows}: {', '.join(map(str, flag.rows))}")
     console.say(f"  next: {plain(flag.action)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -154,7 +154,8 @@ def _flag(name: str, window: Evidence, detection: Detection) -> Flag:
     first, last = window.span
     rows = tuple(int(row_id) for row_id in window.table.ids[detection.rows][:SHOWN_ROWS])
     numbers = float(detection.value), detection.threshold, detection.baseline
-    return Flag(name, detection.reward, first, last, *numbers, detection.message, detection.action, rows)
+    flag = Flag(name, detection.reward, first, last, *numbers, detection.message, detection.action, rows)
+    return replace(flag, quote=detection.quote)
 
 
 _PART = re.compile(r"^(Formula|Source|Limits): ", re.MULTILINE)

@@ -252,13 +252,13 @@ def prefilled(window: Evidence, baseline: Evidence | None, reward: str) -> Detec
             continue
         row = window.prompts(sample.table.ids[lacking].tolist()[:1])[0]
         opened = _OPENED.search(row.prompt[-200:]) if row is not None else None
-        where = f"the prompt ends with <{tag}>" if opened and opened[1] == tag else f"they never open <{tag}>"
-        message = f"{int(lacking.sum())} of {int(closing.sum())} sampled completions with </{tag}>"
+        where = "the prompt ends with the opening tag" if opened and opened[1] == tag else "they never open it"
+        message = f"{int(lacking.sum())} of {int(closing.sum())} sampled completions that close a tag"
         message += f" get {scores_of_tag[0]:g}: {where}"
-        action = f"Let {reward} take the opening tag from the prompt, or a template that does not write <{tag}>."
+        action = f"Let {reward} take the opening tag from the prompt, or a template that does not write it."
         share = float(lacking.sum() / closing.sum())
         rows = np.isin(window.table.ids, sample.table.ids[lacking])
-        return Detection(share, 0.9, message, action, rows=rows)
+        return Detection(share, 0.9, message, action, rows=rows, quote=f"</{tag}>")
     return None
 
 

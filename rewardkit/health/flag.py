@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 SHOWN_ROWS = 8  # Completions that a flag names as evidence, at most
 MOST_SPANS = 3  # Times that a flag names with their steps, at most
@@ -25,6 +26,7 @@ class Flag:
         action: The next thing to do, in a sentence.
         rows: Ids of completions that show it, at most 8.
         spans: The first and last step of each time that it held, oldest first; of a flag that comes and goes several.
+        quote: What completions say, where the finding is about such a text; ``words`` and ``action`` have none of it.
     """
 
     detector: str
@@ -38,6 +40,7 @@ class Flag:
     action: str
     rows: tuple[int, ...] = ()
     spans: tuple[tuple[int, int], ...] = ()
+    quote: str = ""
 
     def __post_init__(self) -> None:
         if not self.spans and self.first_step is not None and self.last_step is not None:
@@ -67,6 +70,9 @@ class Flag:
         return {name: getattr(self, name) for name in self.__slots__} | lists
 
 
+OnFlag: TypeAlias = Callable[[Flag], None]
+
+
 class Detection(NamedTuple):
     """What a detector found in a window.
 
@@ -81,3 +87,4 @@ class Detection(NamedTuple):
     baseline: float | None = None  # The same number in the baseline; `None` where it needed none
     rows: Any = slice(None)
     reward: str | None = None  # The reward that it is about, of a detector that does not look at each reward by itself
+    quote: str = ""  # What completions say, where it is about such a text; the sentences have none of it

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 
+from rewardkit.health.alerts import (
+    ALERT,
+    Alerts,
+    FlagKey,
+    FlagTarget,
+    alert_of,
+    noted_flags,
+    payload_of,
+)
 from rewardkit.health.coverage import blind_spots_of, summary_of
+from rewardkit.health.evidence import TextsOf, nothing
 from rewardkit.health.examine import metrics_of, prompts_of
 from rewardkit.health.flag import Flag
-from rewardkit.health.watch import WINDOW_STEPS, OnFlag, Watch
+from rewardkit.health.watch import WINDOW_STEPS, Watch
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
 
@@ -29,24 +40,31 @@ class LiveHealth:
     Args:
         recorder: The run's recorder.
         every: Steps from one look to the next, 1 or more.
-        on_flag: Called with each flag as it comes up, in the thread.
+        on_flag: A function, called with each flag as it comes up, in the thread; or a URL or a command that is told,
+            see :class:`~rewardkit.health.Alert`. Each flag of a run is told once, also where the run goes on later.
 
     Raises:
         RewardDefinitionError: ``every`` is below 1.
+        ConfigError: ``on_flag`` is no function, address or command.
     """
 
-    def __init__(self, recorder: Recorder, *, every: int = WINDOW_STEPS, on_flag: OnFlag | None = None) -> None:
+    def __init__(self, recorder: Recorder, *, every: int = WINDOW_STEPS, on_flag: FlagTarget | None = None) -> None:
         Watch(every=every)  # refuse a wrong number here, not in the thread
         self._recorder = recorder
         self._every = every
-        self._on_flag = on_flag
+        self._alert = alert_of(on_flag)
+        self._on_flag = on_flag if self._alert is None and callable(on_flag) else None
+        self._alerts: Alerts | None = None
+        self._texts: TextsOf = nothing
+        self._reported: set[FlagKey] = set()
+        self._alerted: set[FlagKey] = set()
         self._changed = threading.Condition()
-        self._first: int | None = None
         self._begun = -1
         self._closed = False
         self._metrics: Mapping[str, float] = {}
         self._thread = threading.Thread(target=self._run, name="rewardkit-health", daemon=True)
-        self._thread.start()
+        if recorder.rank == 0:  # one process looks at what all of them record
+            self._thread.start()
 
     @property
     def metrics(self) -> Mapping[str, float]:
@@ -54,21 +72,21 @@ class LiveHealth:
         return self._metrics
 
     def begins(self, step: int) -> None:
-        """Note that a step begins, so that those before it are recorded. Never waits.
-
-        What was recorded before the first such step, of a run that goes on, is history: nothing of it is told again.
-        """
+        """Note that a step begins, so that those before it are recorded. Never waits."""
         with self._changed:
-            self._first = step if self._first is None else self._first
             self._begun = step
             self._changed.notify_all()
 
     def close(self, timeout_s: float = 10.0) -> None:
-        """Look at the steps that no window had yet, and end the thread; give up after ``timeout_s``."""
+        """Look at the steps that no window had yet, send the alerts, and end; give up after ``timeout_s``."""
+        end = time.monotonic() + timeout_s
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        self._thread.join(timeout_s)
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
+        if self._alerts is not None:
+            self._alerts.close(max(0.0, end - time.monotonic()))
 
     def _run(self) -> None:
         try:
@@ -81,6 +99,8 @@ class LiveHealth:
         last, closed = self._window(-1)
         self._recorder.flush()
         with RunReader(self._recorder.path) as reader:
+            self._reported, self._alerted = (noted_flags(reader, kind) for kind in ("flag", ALERT))
+            self._texts = reader.texts
             watch = Watch(
                 texts=reader.texts,
                 prompts=prompts_of(reader),
@@ -107,14 +127,28 @@ class LiveHealth:
             return (self._begun, True) if self._closed else (last_look + self._every, False)
 
     def _report(self, flag: Flag) -> None:
-        """Record, log and hand on a flag, unless it is about steps before the first that begins here."""
-        if flag.last_step is not None and self._first is not None and flag.last_step < self._first:
-            return
-        self._recorder.event("flag", flag.as_row(), flag.last_step)
-        whose = "" if flag.reward is None else f" {flag.reward}:"
-        _log.warning("health/%s, steps %s:%s %s %s", flag.detector, flag.steps, whose, flag.words, flag.action)
+        """Record and log a flag, and hand it on, unless the run's record says that this was done before."""
+        key = flag.detector, flag.reward
+        if key not in self._reported:
+            self._reported.add(key)
+            self._recorder.event("flag", flag.as_row(), flag.last_step)
+            whose = "" if flag.reward is None else f" {flag.reward}:"
+            _log.warning("health/%s, steps %s:%s %s %s", flag.detector, flag.steps, whose, flag.words, flag.action)
+        if key not in self._alerted and (self._alert is not None or self._on_flag is not None):
+            self._alerted.add(key)
+            # noted first, so that no crash makes it go out twice
+            self._recorder.event(ALERT, {"detector": flag.detector, "reward": flag.reward}, flag.last_step)
+            self._hand_on(flag)
+
+    def _hand_on(self, flag: Flag) -> None:
         if self._on_flag is not None:
             self._on_flag(flag)
+        if self._alert is None:
+            return
+        texts = dict(zip(flag.rows, self._texts(flag.rows), strict=True)) if self._alert.texts else None
+        if self._alerts is None:
+            self._alerts = Alerts(self._alert)
+        self._alerts.put(payload_of(flag, self._recorder.path.label, texts))
 
 
 def _log_coverage(watch: Watch, reader: RunReader) -> None:

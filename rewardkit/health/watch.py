@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 import numpy as np
 
@@ -16,15 +15,13 @@ from rewardkit.errors import RewardDefinitionError
 from rewardkit.health.coverage import Coverage
 from rewardkit.health.detectors import DETECTORS, flags_of, missing_need
 from rewardkit.health.evidence import Evidence, PromptsOf, Sampled, TextsOf, by_step, join_tables, nothing
-from rewardkit.health.flag import Flag
+from rewardkit.health.flag import Flag, OnFlag
 from rewardkit.record.table import CompletionTable, Floats
 
 WINDOW_STEPS = 10  # Steps of a window, and from one look to the next
 BASELINE_STEPS = 20  # Steps of a baseline; half of them are enough to begin with
 HISTORY_STEPS = 10_000  # Steps whose means trends look at, at most
 _MOST_PROMPTS = 100_000  # Prompts that are remembered to see whether one comes again
-
-OnFlag: TypeAlias = Callable[[Flag], None]
 
 
 class Watch:

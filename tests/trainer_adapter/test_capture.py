@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pytest
 from tiny_grpo import G, third_party_warnings, train
@@ -28,6 +29,7 @@ from rewardkit import (
     Runtime,
     reward,
 )
+from rewardkit.health import Alert
 from rewardkit.record.reader import RunReader
 from trainer_adapter import RewardAdapter
 
@@ -37,6 +39,7 @@ from trl_rows import PROMPTS, Watch, hashed, rare, read, same, unsure
 
 from trainer_adapter.capture import AdvantageRule, Capture
 
+HOOK = "".join(("https://hooks.example.com/S3c", "retPart"))  # a record has the source of rewards
 HELPERS = Path(__file__).parents[1] / "helpers"
 WEIGHTS = {"hashed": 0.7, "unsure": 0.3, "rare": 1.0}
 
@@ -110,7 +113,7 @@ def test_a_flag_of_the_health_checks_goes_to_the_log_and_to_the_caller(tmp_path:
     assert [flag.detector for flag in flags].count("zero_variance") == 1
     assert logged["health/zero_variance"] == 1.0
     with RunReader(tmp_path) as run:
-        assert {"flag"} == {event["kind"] for event in run.events}
+        assert {"flag", "alert"} == {event["kind"] for event in run.events}
 
 
 def test_health_checks_can_be_turned_off(tmp_path: Path) -> None:
@@ -120,6 +123,26 @@ def test_health_checks_can_be_turned_off(tmp_path: Path) -> None:
         assert "rewardkit-health" not in {thread.name for thread in threading.enumerate()}
     with pytest.raises(RewardDefinitionError, match="health_every=-1"):
         RewardAdapter([constant], health_every=-1)
+
+
+@pytest.mark.parametrize("target", [HOOK, Alert(HOOK)], ids=["address", "alert"])
+def test_a_webhook_stays_in_its_process(target: Any, tmp_path: Path) -> None:
+    """It does not travel with the adapter, stands in no record where a reward prints it, and is checked at once."""
+
+    @reward
+    def prints(completion: str) -> float:
+        print("".join(["https://hooks.example.com/S3c", "retPart"]))
+        return 1.0
+
+    with RewardAdapter([prints], record=tmp_path, lane="inline", on_flag=target) as adapter:
+        ask(adapter, ["a", "b"])
+        assert HOOK[-10:].encode() not in cloudpickle.dumps(adapter)
+    assert all(HOOK[-10:].encode() not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    with RunReader(tmp_path) as run:
+        assert {"<on_flag 1>\n"} == {outcome.logs for row in run.completions() for outcome in row.outcomes.values()}
+    with pytest.raises(ConfigError, match="on_flag: expected") as refused:
+        RewardAdapter([constant], on_flag=HOOK.removeprefix("https://"))
+    assert "S3cret" not in str(refused.value)
 
 
 def test_each_batch_is_recorded_once(tmp_path: Path) -> None:

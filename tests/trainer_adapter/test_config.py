@@ -266,6 +266,16 @@ def test_settings_of_trl_go_to_trl() -> None:
     assert extra.items() <= config(trl=extra).to_trl("x").items()
 
 
+def test_a_webhook_of_the_configuration_stands_nowhere() -> None:
+    """Not in its text, not in what is dumped of it, which the identity of a run is made of, nor in an error."""
+    secret = config(on_flag="https://hooks.example.com/S3cret")
+    assert "https://hooks.example.com/S3cret" == secret.on_flag
+    assert "S3cret" not in repr(secret) + str(secret) + str(secret.model_dump())
+    with pytest.raises(ConfigError, match="on_flag: ") as refused:
+        config(on_flag=["https://hooks.example.com/S3cret"])
+    assert "S3cret" not in str(refused.value)
+
+
 def test_saving_and_evaluating() -> None:
     """Evaluation follows the checkpoints, and without checkpoints the end."""
     given = config(save_steps=5).to_trl("x", evaluate=True)

@@ -286,8 +286,9 @@ def test_what_badly_paid_completions_say_does_not_matter() -> None:
 def test_a_template_that_opens_a_tag_is_named() -> None:
     """Where the recorded prompt ends with the tag, the flag says so."""
     run = run_of(PLANTED["prefilled"][0], seed=5, steps=20, words=10, prompt="What is 2+2?<think>\n")
-    words = {flag.detector: flag.words for flag in run.watched().flags}
-    assert "the prompt ends with <think>" in words["prefilled"]
+    (flag,) = [flag for flag in run.watched().flags if flag.detector == "prefilled"]
+    assert "the prompt ends with the opening tag" in flag.words
+    assert "</think>" == flag.quote
 
 
 def _flags_of_texts(texts: list[str]) -> set[str]:

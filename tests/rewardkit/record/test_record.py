@@ -15,6 +15,7 @@ from recorded import batch
 
 from rewardkit import Rollout, Runtime, Score, ScoreBatch, Status, reward
 from rewardkit.errors import RecordError
+from rewardkit.record.notes import add_notes
 from rewardkit.record.places import place_of_record
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
@@ -154,6 +155,19 @@ def test_a_row_with_an_image_is_one_prompt_in_all_epochs(place: Any) -> None:
             runtime.score([Rollout(prompt, "yes", {"image": picture, "answer": "yes"})])
     with RunReader(place / "one") as run:
         assert [0, 0, 1] == [one.prompt_index for one in run.completions()]
+
+
+def test_a_note_is_added_while_the_run_goes_on(place: Any) -> None:
+    """By another process, without a session of its own, and without the secrets of the environment."""
+    with Recorder(place) as recorder:
+        recorder.record(batch(2, "a"))
+        recorder.flush()
+        add_notes(recorder.path, "alert", [{"detector": "ceiling", "reward": None}, {"bad": "\ud800"}], step=3)
+        recorder.record(batch(2, "b"))
+    with RunReader(place) as run:
+        assert [("alert", 3), ("alert", 3)] == [(event["kind"], event["step"]) for event in run.events]
+        assert {"detector": "ceiling", "reward": None} == run.events[0]["body"]
+        assert (1, 4) == (len(run.sessions), run.count())
 
 
 def test_runtimes_share_a_recorder(place: Any) -> None:

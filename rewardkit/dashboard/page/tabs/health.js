@@ -305,7 +305,7 @@ function Flag({ run, flag, about, open, toggle }) {
         <svg class="flag-fold" viewBox="0 0 12 12" aria-hidden="true"><path d="m4.5 3 3 3-3 3" /></svg>
         <span class="flag-name">${nameOf(flag.detector)}</span>
         ${flag.reward && html`<span class="chip mono">${visible(flag.reward)}</span>`}
-        <span class="flag-words">${visible(capital(flag.words))}</span>
+        <span class="flag-words">${visible(capital(flag.words))}${flag.quote && html`: <code>${visible(flag.quote)}</code>`}</span>
         <span class="faint flag-steps">${times.length > 1 ? `${times.length} times, ` : ""}${stepsOf(flag)}</span>
       </button>
       <p class="flag-next"><strong>Next</strong> ${visible(flag.action)}</p>
