@@ -13,7 +13,8 @@ from rewardkit.breakdown.run_scores import RunScores, Scores, measure
 from rewardkit.cli.exits import finish
 from rewardkit.cli.progress import told_progress
 from rewardkit.cli.render import ENDLESS, NONE, Cells, Screen, count_or_none, number, screen, table
-from rewardkit.record.selection import Condition, Selection
+from rewardkit.record.conditions import all_conditions
+from rewardkit.record.selection import Selection
 from rewardkit.replay.recorded_run import Run
 from rewardkit.shown.sparkline import sparkline
 from rewardkit.shown.text import counted
@@ -34,7 +35,7 @@ class GroupSearch(NamedTuple):
 
 def read_scores(run: Run, split: str, where: Sequence[str]) -> Scores:
     """Return a run's completions that fit all conditions, with progress."""
-    selection = None if not where else Selection(run, split, [Condition.of(text) for text in where])
+    selection = None if not where else Selection(run, split, all_conditions(where))
     run_scores = RunScores()
     with told_progress("reading scores") as tick:
         run_scores.read(run, tick=tick)

@@ -38,6 +38,27 @@ def told_progress(name: str) -> Iterator[Callable[..., None]]:
         yield tick
 
 
+class SearchLine:
+    """The state of a search on stderr, as one line that is written over; nothing where stderr is no terminal."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._is_shown, self._shown_at = name, sys.stderr.isatty(), time.monotonic()
+
+    def say(self, done: int, total: int, matches: int) -> None:
+        """Say how far the search is, at most each tenth of a second."""
+        now = time.monotonic()
+        if self._is_shown and now - self._shown_at >= _REFRESH_S:
+            self._shown_at = now
+            share = f"{done / total:.0%}" if total else "all"
+            text = f"{self._name}: searched {done:,} of {total:,} ({share}), {matches:,} with a match; Ctrl-C stops"
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Take the line away, before something else is printed."""
+        if self._is_shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
 def collect(title: str, stream: Iterable[Finished], names: Iterable[str], rows: int) -> dict[str, list[Outcome]]:
     """Read a stream to its end, with progress; return the outcomes of the named rewards, by reward and row.
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, RunPlace, option
+from rewardkit.cli.completion_lines import completion_json, print_completions
 from rewardkit.cli.exits import finish
 from rewardkit.cli.group_by import GroupSearch, show_groups
+from rewardkit.cli.matches import Search, show_matches
 from rewardkit.cli.output import check_new, replacing
 from rewardkit.cli.render import (
     ENDLESS,
@@ -41,20 +42,16 @@ from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.overview import RewardOverview, overviews
 from rewardkit.record.places import run_path
 from rewardkit.record.run_end import RunEnd, RunState
-from rewardkit.record.selection import Condition, Selection
 from rewardkit.record.values import Completion, StepSummary
 from rewardkit.replay.glance import CANARY, METRICS, head_of, metric_points
 from rewardkit.replay.recorded_run import Run
 from rewardkit.shown.sparkline import sparkline
 from rewardkit.shown.text import counted, plain, shortened
-from rewardkit.types import Outcome, Status
 
 _ENDS = 3
 _FLAGS = 5
 _NAME_CHARS = 20
 _SPARK = 20
-_COLUMN_CHARS = 12
-_LEAST_TEXT = 30
 _LISTED = 20  # Completions that a search lists unless told
 
 
@@ -121,7 +118,7 @@ def show_command(
             show_groups(opened, GroupSearch(group_by, split, reward, where or [], limit), as_json=as_json)
         elif used:
             search = Search(split, grep, where or [], sort, limit or _LISTED)
-            _show_matches(opened, search, as_json=as_json)
+            show_matches(opened, search, as_json=as_json)
         elif to is not None:
             _write_report(opened, to, split, force=force, as_json=as_json)
         elif prompt is not None:
@@ -130,42 +127,6 @@ def show_command(
             _show_step(opened, step, split, as_json=as_json)
         else:
             _show_run(opened, split, as_json=as_json)
-
-
-class Search(NamedTuple):
-    """Which completions are listed, and in which order."""
-
-    split: str
-    grep: str | None
-    where: Sequence[str]
-    sort: str | None
-    limit: int
-
-
-def _show_matches(run: Run, search: Search, *, as_json: bool) -> None:
-    """Print the completions that a search finds, as many as it lists."""
-    conditions = [Condition.of(text) for text in search.where]
-    selection = Selection(run, search.split, conditions, search.sort)
-    rows = list(itertools.islice(selection.completions(search.grep), search.limit))
-    fitting = len(selection.ids)
-
-    def show() -> None:
-        console = screen(ENDLESS)
-        of_all = counted(fitting, "completion")
-        more = f" that fit; those listed have a match of {search.grep!r}" if search.grep is not None else ""
-        count = f"{len(rows):,} of {of_all}{more}"
-        console.say((run.name, "bold"), f": {count}", fit="cut")
-        if rows:
-            console.print()
-            _print_completions(rows, console, when=True)
-
-    result = {
-        "name": run.name,
-        "split": search.split,
-        "fitting": fitting,
-        "completions": [_as_json(row) for row in rows],
-    }
-    finish(result, show, as_json=as_json)
 
 
 def _write_report(run: Run, to: Path, split: str, *, force: bool, as_json: bool) -> None:
@@ -214,7 +175,7 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
         "totals": totals,
         "rewards": [asdict(overview) for overview in rewards],
         "metrics": metrics,
-        **{end: [_as_json(row) for row in completions] for end, completions in ends.items()},
+        **{end: [completion_json(row) for row in completions] for end, completions in ends.items()},
         "versions": versions,
         "flags": flags,
     }
@@ -361,7 +322,7 @@ def _show_step(run: Run, step: int, split: str, *, as_json: bool) -> None:
         for index, group in group_by_key((row.prompt_index, row) for row in completions).items():
             console.heading(f"prompt {index}")
             console.say((one_line(group[0].prompt), "dim"), fit="cut")
-            _print_completions(group, console, when=False)
+            print_completions(group, console, when=False)
         general = {name: value for name, value in metrics.items() if not _is_of_a_reward(name, run.rewards)}
         if general:
             _print_lines("the trainer's", [(name, number(value)) for name, value in sorted(general.items())], console)
@@ -372,7 +333,7 @@ def _show_step(run: Run, step: int, split: str, *, as_json: bool) -> None:
         "split": split,
         "rewards": [summary._asdict() for summary in summaries],
         "metrics": metrics,
-        "completions": [_as_json(row) for row in completions],
+        "completions": [completion_json(row) for row in completions],
     }
     finish(result, show, as_json=as_json)
 
@@ -419,70 +380,13 @@ def _show_prompt(run: Run, index: int, *, as_json: bool) -> None:
             text = one_line(value if isinstance(value, str) else json.dumps(value))
             console.say((f"  {name}: ", "dim"), text, fit="cut")
         console.print()
-        _print_completions(completions, console, when=True)
+        print_completions(completions, console, when=True)
 
     result = {
         "name": run.name,
         "index": index,
         "prompt": prompt.prompt,
         "columns": dict(prompt.columns),
-        "completions": [_as_json(row) for row in completions],
+        "completions": [completion_json(row) for row in completions],
     }
     finish(result, show, as_json=as_json)
-
-
-def _print_completions(completions: Sequence[Completion], console: Screen, *, when: bool) -> None:
-    """Print completions in columns, the text last; on a line of its own where the terminal has no room beside them."""
-    names = list(dict.fromkeys(name for row in completions for name in row.outcomes))
-    chars = _COLUMN_CHARS if console.is_terminal else ENDLESS
-    times = ["step", "epoch"] if when else []
-    rows = [[*times, *(shortened(name, chars) for name in names), "reward", "advantage", "completion"]]
-    rows += [[*_when(row)[: len(times)], *_scores(row, names), one_line(row.completion)] for row in completions]
-    lines = align(row[:-1] for row in rows)
-    width = max(map(len, lines))
-    room = min(_LEAST_TEXT, max(len(row[-1]) for row in rows))
-    beside = not console.is_terminal or width + len("  ") + room <= console.width
-    for index, (line, row) in enumerate(zip(lines, rows, strict=True)):
-        style = "" if index else "bold"
-        if beside:
-            console.say((f"{line:{width}}  {row[-1]}", style), fit="cut")
-        else:
-            console.say((line, style or "dim"), fit="cut")
-            console.say((f"  {row[-1]}", style), fit="cut")
-
-
-def _when(row: Completion) -> tuple[str, str]:
-    """Return a completion's step, with its split if that is not train, and its epoch."""
-    step = NONE if row.step is None else str(row.step)
-    return f"{step} {row.split}" if row.split != "train" else step, NONE if row.epoch is None else f"{row.epoch:.2f}"
-
-
-def _scores(row: Completion, names: Sequence[str]) -> list[str]:
-    """Return each reward's score, or the call's cause or status; then the weighted sum and the advantage."""
-    scores = [_score(row.outcomes.get(name)) for name in names]
-    return [*scores, _short(row.reward), _short(row.advantage)]
-
-
-def _score(outcome: Outcome | None) -> str:
-    if outcome is None:
-        return NONE
-    return _short(outcome.score) if outcome.status is Status.SCORED else str(outcome.cause or outcome.status)
-
-
-def _short(value: float | None) -> str:
-    return NONE if value is None else f"{value:.3g}"
-
-
-def _as_json(row: Completion) -> dict[str, Any]:
-    """Return a completion ready for JSON."""
-    return {
-        **{name: getattr(row, name) for name in (
-            "id", "step", "epoch", "split", "rank", "prompt_index", "group", "completion", "tokens", "truncated",
-            "total", "reward", "plain_sum", "advantage",
-        )},
-        "rewards": {
-            name: {"score": outcome.score, "status": outcome.status, "reason": outcome.reason, "cause": outcome.cause,
-                   "error": outcome.error, "version": row.versions[name]}
-            for name, outcome in row.outcomes.items()
-        },
-    }  # fmt: skip

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rewardkit.dashboard.as_json import plain
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import Floats, Whole
-from rewardkit.record.values import PromptSums, RecordedPrompt
+from rewardkit.record.values import Progress, PromptSums, RecordedPrompt
 
 SLICE_S = 0.1  # Seconds of reading after which an answer says how far it came; the next one goes on from there
 STRETCH = 20_000  # Completions that are summed in one query
@@ -31,19 +31,6 @@ _EPOCHS = 1 << 20  # a prompt and an epoch in one number
 Mask = NDArray[np.bool_]
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-
-
-class Progress(NamedTuple):
-    """How far a reading came that takes several answers."""
-
-    what: str  # The noun for what is read, for people
-    done: int  # How many of them were read
-    of: int  # How many there are
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether the next answer knows more."""
-        return self.done < self.of
 
 
 class PromptIndex:

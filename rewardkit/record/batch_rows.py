@@ -19,6 +19,7 @@ import numpy as np
 from rewardkit.advantages import group_advantages
 from rewardkit.errors import DataError
 from rewardkit.groups import content_bytes, group_numbers
+from rewardkit.messages import completion_text
 from rewardkit.own_columns import is_own
 from rewardkit.record.pictures.sources import PictureFinder, PictureSource, is_image, may_have_pictures
 from rewardkit.record.table import Floats, Whole
@@ -119,6 +120,7 @@ class BatchRows:
     prompts: Sequence[str]  # The prompts as text, see `text_of`
     columns: Sequence[str]  # The rows' columns as JSON
     completions: Sequence[str]  # The completions as text
+    characters: Sequence[int]  # Lengths of the completions in characters, of conversations that of the last message
     tokens: Sequence[int | None]  # Lengths of the completions in tokens
     truncated: Sequence[bool | None]  # Whether each was cut at the token limit
     groups: Sequence[int]
@@ -193,6 +195,7 @@ def rows_of(
         prompts=prompts,
         columns=row_columns,
         completions=[text_of(rollout.completion, finder) for rollout in rollouts],
+        characters=[len(completion_text(rollout.completion)) for rollout in rollouts],
         tokens=[None if rollout.completion_ids is None else len(rollout.completion_ids) for rollout in rollouts],
         truncated=list(truncated) if truncated is not None else [None] * len(rollouts),
         groups=groups,

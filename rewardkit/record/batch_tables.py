@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rewardkit.record.batch_rows import BatchRows
+from rewardkit.record.number_blocks import NumberBlock, with_advantages
 from rewardkit.record.store import RecordConnection
 from rewardkit.record.texts import Packed, Texts, digest_of, pack_all
 
@@ -56,6 +57,13 @@ def prompt_ids(connection: RecordConnection, prompts: BatchPrompts) -> list[int]
     return [numbers[digest] for digest in prompts.of_rows]
 
 
+def change_advantages(connection: RecordConnection, batch: int, advantages: Sequence[float | None]) -> None:
+    """Write other advantages into the block of a batch's numbers, where it has one; the rows have them already."""
+    for (body,) in connection.tuples("SELECT body FROM numbers WHERE batch = ?", (batch,)):
+        block = with_advantages(NumberBlock.of(bytes(body)), advantages)
+        connection.change_all("UPDATE numbers SET body = ? WHERE batch = ?", [(block, batch)])
+
+
 def rewind(connection: RecordConnection, step: int, before: float, last: int) -> None:
     """Delete what a resumed run will do again: all from ``step`` on that was scored ``before`` (seconds since 1970).
 
@@ -69,6 +77,7 @@ def rewind(connection: RecordConnection, step: int, before: float, last: int) ->
         ("rescored", "completion", completions),
         ("completion", "batch", batches),
         ("summary", "batch", batches),
+        ("numbers", "batch", batches),
         ("batch", "id", batches),
     ):
         statement = f"DELETE FROM {table} WHERE {column} IN ({ids})"  # noqa: S608 - words of ours

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rewardkit.errors import RecordError
 from rewardkit.record.address import LONGEST_NAME, RunAddress
-from rewardkit.record.dialect import tables
+from rewardkit.record.dialect import later_tables, tables
 from rewardkit.record.place import Opening, Stamp
 from rewardkit.record.postgres_connection import (
     BLOCKS,
@@ -31,7 +31,7 @@ from rewardkit.record.postgres_connection import (
     quoted,
     server_errors,
 )
-from rewardkit.record.schema import MIGRATIONS, TABLES, VERSION
+from rewardkit.record.schema import LATER_TABLES, MIGRATIONS, TABLES, VERSION
 from rewardkit.record.server_target import ServerTarget
 from rewardkit.record.sqlite_file import BUSY_S
 from rewardkit.record.store import RecordConnection
@@ -213,7 +213,8 @@ class DatabasePlace:
 
     def _make(self, session: Session) -> None:
         """Make the tables of a new run or bring them up to this version; a lock lets one of several processes do it."""
-        if self._version(session) == VERSION:
+        missing = self._missing(session)
+        if self._version(session) == VERSION and not missing:
             return
         schema = quoted(self.name)
         with session.transaction():
@@ -228,7 +229,15 @@ class DatabasePlace:
                 return
             for number in range(version, VERSION):
                 _run(session, tables(MIGRATIONS[number]))
+            for table in self._missing(session):
+                _run(session, tables(later_tables()[table]))
             session.execute("UPDATE rewardkit SET version = %s", (VERSION,))
+
+    def _missing(self, session: Session) -> list[str]:
+        """Return the tables that a run of this version may lack, and that this one lacks."""
+        names = {table: f"{quoted(self.name)}.{quoted(table)}" for table in LATER_TABLES}
+        query = "SELECT to_regclass(%s) IS NULL"
+        return [table for table, name in names.items() if (session.execute(query, (name,)).fetchone() or (True,))[0]]
 
 
 class RunInDatabase(NamedTuple):

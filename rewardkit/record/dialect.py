@@ -13,7 +13,7 @@ import re
 import sqlite3
 from typing import NamedTuple
 
-from rewardkit.record.schema import TABLES
+from rewardkit.record.schema import LATER_TABLES, TABLES
 
 _TYPES = {"INTEGER": "BIGINT", "REAL": "DOUBLE PRECISION", "TEXT": 'TEXT COLLATE "C"', "BLOB": "BYTEA"}
 """PostgreSQL's types. Its own order of letters depends on the server; ``"C"`` is SQLite's."""
@@ -71,6 +71,13 @@ def statements(script: str) -> list[str]:
             complete.append(statement.strip())
             statement = ""
     return complete
+
+
+@functools.cache
+def later_tables() -> dict[str, str]:
+    """Return the statements that make the tables which a record of this version may lack, by the table."""
+    made = {statement.split()[2]: statement for statement in statements(TABLES)}
+    return {table: made[table] for table in LATER_TABLES}
 
 
 def tables(script: str) -> list[str]:

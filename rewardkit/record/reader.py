@@ -6,8 +6,6 @@ import functools
 import itertools
 import json
 import math
-import os
-import re
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -24,18 +22,18 @@ from rewardkit.record.opened_record import PAGE
 from rewardkit.record.outcomes import object_of, outcome_of, weights_in
 from rewardkit.record.passes import Pass, PassColumns, columns_of, second_scores
 from rewardkit.record.pictures.storing import RecordedPictures
-from rewardkit.record.place import RecordPlace
+from rewardkit.record.recorded_numbers import RecordedNumbers
 from rewardkit.record.run_end import RunEnd, run_end
+from rewardkit.record.search_pattern import SearchPattern
 from rewardkit.record.sessions import is_alive
 from rewardkit.record.store import RecordRow
-from rewardkit.record.sums import RecordedSums
 from rewardkit.record.table import CompletionTable, Floats, Whole
 from rewardkit.record.texts import unpacked
 from rewardkit.record.values import Completion, LogEntry, PromptSums, RecordedPrompt, Version
 from rewardkit.types import Outcome, Rollout, Status
 
 
-class RunReader(RecordedSums, RecordedPictures):
+class RunReader(RecordedNumbers, RecordedPictures):
     """The record of a run, read lazily. Reading does not disturb a process that is writing.
 
     A reader belongs to the thread that opened it. Steps count the optimizer steps done when a completion was scored:
@@ -48,10 +46,6 @@ class RunReader(RecordedSums, RecordedPictures):
     Raises:
         RecordError: It is missing, empty, not a record, or of a newer release; or its server cannot be had.
     """
-
-    def __init__(self, run: str | os.PathLike[str] | RecordPlace) -> None:
-        super().__init__(run)
-        self._versions: dict[int, tuple[str, int, str]] = {}
 
     def __repr__(self) -> str:
         try:
@@ -370,15 +364,13 @@ class RunReader(RecordedSums, RecordedPictures):
             after: Only of completions with a greater ``id``.
 
         Raises:
-            RecordError: There is no such reward, status or split, or ``grep`` is not a regular expression.
+            RecordError: There is no such reward, status or split, or ``grep`` is not a regular expression, or takes too
+                long on a text.
         """
         check_split(split)
         self._fits(reward, None, None, None)
         wanted_status = None if status is None else status_of(status)
-        try:
-            pattern = None if grep is None else re.compile(grep)
-        except re.error as wrong:
-            raise RecordError(f"grep={grep!r}: not a regular expression: {wrong}") from None
+        pattern = None if grep is None else SearchPattern(grep)
         while True:
             rows = self._rows(questions.LOGS, after=after, reward=reward, step=step, split=split, most=PAGE)
             is_last = len(rows) < PAGE
@@ -392,7 +384,8 @@ class RunReader(RecordedSums, RecordedPictures):
                 if wanted_status not in (None, outcome.status):
                     continue
                 texts = (outcome.logs, outcome.error, outcome.traceback, outcome.reason)
-                if pattern is None or any(pattern.search(text) for text in texts if text):
+                owner = f"what {entry.reward} said of completion {entry.completion}"
+                if pattern is None or any(pattern.find(text, owner) for text in texts if text):
                     yield entry
             if is_last:
                 return
@@ -472,13 +465,6 @@ class RunReader(RecordedSums, RecordedPictures):
 
     def _names(self, versions: str) -> list[str]:
         return [name for name, _, _ in self._named(json.loads(versions))]
-
-    def _named(self, versions: Sequence[int]) -> list[tuple[str, int, str]]:
-        """Return the reward's name, the number and the digits of each version."""
-        if any(version not in self._versions for version in versions):
-            rows = self._rows("SELECT id, reward, number, digits FROM version")
-            self._versions = {row["id"]: (row["reward"], row["number"], row["digits"]) for row in rows}
-        return [self._versions[version] for version in versions]
 
     def _completion(
         self, row: RecordRow, details: Mapping[tuple[int, int], RecordRow], unpack: Callable[[bytes], str]

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import RecordError
 from rewardkit.record.batch_rows import DETAILS, BatchRows, CallDetails, rows_of, storable
-from rewardkit.record.batch_tables import prompt_ids, prompt_texts, rewind
+from rewardkit.record.batch_tables import change_advantages, prompt_ids, prompt_texts, rewind
 from rewardkit.record.description import Description, describe, plain
+from rewardkit.record.number_blocks import block_of
 from rewardkit.record.old_sums import OWN_SCORES
 from rewardkit.record.pictures.keeping import PictureKeeper
 from rewardkit.record.place import ConnectionT, RecordPlace
@@ -218,6 +219,7 @@ class Recorder:
                     for value, row in zip(values, completions, strict=True)
                 ]
                 connection.change_all("UPDATE completion SET advantage = ? WHERE id = ?", rows)
+                change_advantages(connection, batch, [value for value, _ in rows])
 
         with self._counting_losses():
             self._writer.put(_with_lock(write), number_bytes=256 + 16 * len(values))
@@ -361,6 +363,8 @@ class Recorder:
         connection.insert_all("said", _detail_rows(rows.details, details, ids, versions, 0))
         summaries = [(batch, version, *summary) for version, summary in zip(versions, rows.summaries, strict=True)]
         connection.insert_all("summary", summaries)
+        if count:
+            connection.insert_all("numbers", [(batch, ids[0], block_of(rows, prompts))])
 
     def write_details(
         self,

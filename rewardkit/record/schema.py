@@ -12,7 +12,9 @@ of all releases read alike, and no reader hands it on under this name. A pass of
 those that the training saw: one row a completion, and ``said.pass`` is its number there, 0 for the training's own.
 Numbers of batches and completions only grow, also after some were taken away; those of a batch's completions follow
 each other. A change that a running training is asked for, the processes that train, and their votes on it have tables
-of their own: :mod:`rewardkit.record.changes` says how they agree. Times are seconds since 1970.
+of their own: :mod:`rewardkit.record.changes` says how they agree. Times are seconds since 1970. ``numbers`` repeats the
+numbers of a batch's completions by column, for sorts and filters over the whole run, see
+:mod:`rewardkit.record.number_blocks`; a batch of an older release has none there, and its rows are read instead.
 """
 
 from __future__ import annotations
@@ -184,6 +186,11 @@ CREATE TABLE vote (
 ) WITHOUT ROWID;
 
 CREATE TABLE event (id INTEGER PRIMARY KEY, time REAL NOT NULL, step INTEGER, kind TEXT NOT NULL, body TEXT NOT NULL);
+
+CREATE TABLE numbers (batch INTEGER PRIMARY KEY REFERENCES batch, first INTEGER NOT NULL, body BLOB NOT NULL);
 """
+
+LATER_TABLES = ("numbers",)
+"""Tables that records of version 1 may lack; whoever opens one for writing adds them, and readers do without."""
 
 MIGRATIONS: dict[int, str] = {}  # SQL that makes a file of one version a file of the next, by the version before

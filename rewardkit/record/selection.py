@@ -1,188 +1,234 @@
-"""Which completions of a run are wanted, by conditions such as ``judge<0.2``, in an order, with a text in them."""
+"""Which completions of a run are wanted, by conditions such as ``judge<0.2``, and in which order."""
 
 from __future__ import annotations
 
-import itertools
-import json
-import operator
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rewardkit.errors import RecordError
-from rewardkit.record.batch_rows import LETTERS
+from rewardkit.record.conditions import NONE, Condition, Mask, unknown_name
+from rewardkit.record.number_blocks import FAILED, STATES
+from rewardkit.record.prompt_columns import PromptColumns, of_completions
 from rewardkit.record.reader import RunReader
-from rewardkit.record.table import CompletionTable, Floats, Whole
-from rewardkit.record.values import Completion
-from rewardkit.types import Cause, Status, Text
+from rewardkit.record.run_numbers import RunNumbers
+from rewardkit.record.table import Floats, Whole
+from rewardkit.record.values import Progress
+from rewardkit.types import Status
 
-Mask = NDArray[np.bool_]
-
-_CONDITION = re.compile(r"\s*(?P<name>.+?)\s*(?P<sign><=|>=|!=|==|=|<|>)\s*(?P<value>.*?)\s*")
-_SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "<=": operator.le, ">=": operator.ge, "!=": operator.ne, "==": operator.eq, "=": operator.eq, "<": operator.lt,
-    ">": operator.gt,
+NUMBERS: Final[Mapping[str, str]] = {
+    "reward": "total", "total": "total", "plain_sum": "plain_sum", "advantage": "advantage", "tokens": "tokens",
+    "characters": "characters", "step": "step", "prompt": "prompt", "id": "id", "truncated": "truncated",
 }  # fmt: skip
-_NUMBERS: Mapping[str, Callable[[CompletionTable], Any]] = {
-    "reward": lambda table: table.rewards,
-    "total": lambda table: table.rewards,
-    "plain_sum": lambda table: table.plain_sums,
-    "advantage": lambda table: table.advantages,
-    "tokens": lambda table: table.tokens,
-    "step": lambda table: np.where(table.steps < 0, np.nan, table.steps),
-    "prompt": lambda table: table.prompts,
-    "id": lambda table: table.ids,
-}
-"""What every completion has, by the name that a condition gives it."""
-_AT_ONCE = 200  # Completions whose texts are read at once
+"""What every completion has, by the name that a condition gives it: the columns of the run's numbers."""
+OF_ANY = ("outcome", "cause")  # What became of any call of a completion
+_PARTS = ("version", "status", "cause", "seconds")
 
 
-class Condition(NamedTuple):
-    """A condition on completions: a name, a sign and a value, as text."""
+class Name(NamedTuple):
+    """What a name in a condition or an order stands for."""
 
-    name: str
-    sign: str
-    value: str
+    kind: str  # `"number"`, `"score"`, `"version"`, `"seconds"`, `"state"`, `"any"` or `"data"`
+    name: str  # The column, or the reward
+    version: int | None = None  # The version of the reward whose scores are meant; all unless given
 
-    @classmethod
-    def of(cls, text: str) -> Condition:
-        """Return the condition in a text such as ``judge<0.2``; RecordError for another text."""
-        match = _CONDITION.fullmatch(text)
-        if match is None:
-            raise RecordError(f"condition {text!r}: expected a name, a sign and a value, such as judge<0.2")
-        return cls(match["name"], match["sign"], match["value"])
+
+class RunTable:
+    """What selections of a run are made of, as far as it was read: numbers, and columns of the data."""
+
+    def __init__(self) -> None:
+        self.numbers = RunNumbers()
+        self.columns = PromptColumns()
+
+    def update(self, run: RunReader, names: Iterable[str] = (), budget_s: float | None = None) -> Progress:
+        """Read on for a limited time: the numbers, and then the columns of the data that some names stand for.
+
+        Raises:
+            RecordError: A name stands for nothing in the run.
+        """
+        progress = self.numbers.update(run, budget_s)
+        wanted = list(dict.fromkeys(name for name in names if not self._is_of_completions(name)))
+        if progress.unfinished or not wanted:
+            return progress
+        data = [name.removeprefix("column.") for name in wanted]
+        reading = self.columns.update(run, sorted({*data, *wanted}), budget_s)
+        if not reading.unfinished:
+            for name in wanted:
+                self.meaning(name)
+            return progress
+        return reading
+
+    def meaning(self, name: str) -> Name:
+        """Return what a name stands for; RecordError, which names what is near, where it is nothing.
+
+        A reward goes first, then what every completion has, then ``NAME@2`` and ``NAME.version``, and last a column of
+        the data; ``reward.NAME`` and ``column.NAME`` say which of them is meant.
+        """
+        meaning = self._of_completions(name)
+        if meaning is not None:
+            return meaning
+        column = next((part for part in (name, name.removeprefix("column.")) if part in self.columns.names), None)
+        if column is not None:
+            return Name("data", column)
+        raise unknown_name(name, self.names)
+
+    @property
+    def names(self) -> list[str]:
+        """All names that can be compared and sorted by."""
+        rewards = self.numbers.rewards
+        versions = [f"{name}@{version}" for name, numbers in rewards.items() if len(numbers) > 1 for version in numbers]
+        parts = [f"{name}.{part}" for name in rewards for part in _PARTS]
+        return [*rewards, *NUMBERS, *OF_ANY, *versions, *self.columns.names, *parts]
+
+    def _is_of_completions(self, name: str) -> bool:
+        return self._of_completions(name) is not None
+
+    def _of_completions(self, name: str) -> Name | None:
+        rewards = self.numbers.rewards
+        if name in rewards:
+            return Name("score", name)
+        if name in NUMBERS:
+            return Name("number", NUMBERS[name])
+        if name in OF_ANY:
+            return Name("any", name)
+        reward, _, version = name.rpartition("@")
+        if reward in rewards and version.isdecimal():
+            return Name("score", reward, int(version))
+        reward, _, part = name.rpartition(".")
+        if reward in rewards and part in _PARTS:
+            return Name("state" if part in ("status", "cause") else part, reward)
+        prefix, _, own = name.partition(".")
+        return self._of_completions(own) if prefix == "reward" and own and own not in NUMBERS else None
 
 
 class Selection:
     """The completions of a split that fit all conditions, in an order.
 
     Args:
-        run: The run.
-        split: ``"train"`` or ``"eval"``.
-        conditions: Each on a number (``reward``, ``plain_sum``, ``advantage``, ``tokens``, ``step``, ``prompt``,
-            ``id``), on a reward (its own score, a status or a cause; ``NAME.version`` and ``NAME.seconds``), or on a
-            column of the data. One of a reward that did not score a completion fits no number.
-        sort: Such a number or a reward, the lowest first, or with ``-`` before it the highest; the order of recording
-            unless given. What has no value stands last.
+        table: What was read of the run.
+        run: The run, for what is not in the table.
+        split: ``"train"`` or ``"eval"``; ``None`` for both.
+        conditions: Each on a name of :meth:`RunTable.meaning`. A reward that did not score a completion fits no number.
+        sort: A name, the lowest first, or with ``-`` before it the highest; the order of recording unless given. What
+            has no value stands last.
+        until: Only completions up to this number in the record, so that pages stay as they are while the run grows.
 
     Raises:
         RecordError: There is no such name, or the value is of another kind.
     """
 
-    def __init__(self, run: RunReader, split: str, conditions: Sequence[Condition], sort: str | None = None) -> None:
+    def __init__(
+        self,
+        run: RunReader,
+        split: str | None,
+        conditions: Sequence[Condition],
+        sort: str | None = None,
+        *,
+        table: RunTable | None = None,
+        until: int | None = None,
+    ) -> None:
         self._run = run
-        self._table = run.table(split=split)
-        mask = np.ones(len(self._table), np.bool_)
+        if table is None:
+            table = RunTable()
+            table.update(run, names_of(conditions, sort))
+        self._table = table
+        mask = np.ones(table.numbers.count, np.bool_)
+        if split is not None:
+            mask &= table.numbers.column("train") == (split == "train")
+        if until is not None:
+            mask &= table.numbers.column("id") <= until
         for condition in conditions:
             mask &= self._mask(condition)
-        matches = np.flatnonzero(mask)
+        self._matches = np.flatnonzero(mask)
+        self._keys: Floats | None = None
+        self._order = np.zeros(0, np.int64)
         if sort is not None:
-            values = self._numbers(sort.removeprefix("-"))[matches]
-            matches = matches[np.argsort(-values if sort.startswith("-") else values, kind="stable")]
-        self.ids: Whole = self._table.ids[matches]
+            values = self._values(sort.removeprefix("-"))[self._matches]
+            self._keys = -values if sort.startswith("-") else values
+
+    def __len__(self) -> int:
+        return len(self._matches)
+
+    @property
+    def ids(self) -> Whole:
         """Their numbers in the record, in the order."""
+        return self.page(0, len(self))
 
-    def completions(self, grep: str | None = None) -> Iterator[Completion]:
-        """Yield them, or of them those with a match of this regular expression, as they are read.
+    def page(self, start: int, count: int) -> Whole:
+        """Return the numbers of some of them, from a place in the order on."""
+        stop = min(start + count, len(self))
+        places = self._first(stop)[start:stop]
+        return self._table.numbers.column("id")[self._matches[places]].astype(np.int64)
 
-        It is looked for in completion, prompt, columns, reasons, errors and output.
-
-        Raises:
-            RecordError: It is not a regular expression.
-        """
-        try:
-            pattern = None if grep is None else re.compile(grep)
-        except re.error as wrong:
-            raise RecordError(f"grep={grep!r}: not a regular expression: {wrong}") from None
-        ids = iter(self.ids.tolist())
-        while chunk := list(itertools.islice(ids, _AT_ONCE)):
-            for row in self._run.by_id(chunk):
-                if pattern is None or any(pattern.search(text) for text in _texts(row)):
-                    yield row
+    def _first(self, count: int) -> Whole:
+        """Return the places of the first ``count`` matches in the order, equal ones in the order of recording."""
+        if self._keys is None:
+            return np.arange(count)
+        if len(self._order) < count:
+            self._order = _first_places(self._keys, count)
+        return self._order[:count]
 
     def _mask(self, condition: Condition) -> Mask:
-        name, sign, value = condition
-        compare = _SIGNS[sign]
-        kind = next((part for part in (*Status, *Cause) if part == value), None)
-        if kind is not None and name in self._table.status:
-            column, wanted = (
-                (self._table.status[name], LETTERS[kind]) if isinstance(kind, Status)
-                else (self._table.causes[name], kind.value)
-            )  # fmt: skip
-            if compare not in (operator.eq, operator.ne):
-                raise RecordError(f"condition {name}{sign}{value}: a status or a cause is = or != another")
-            has_call = self._table.status[name] != ""
-            return np.asarray(has_call & compare(column, wanted))
-        if not self._has_numbers(name):
-            return self._data_mask(condition)
-        try:
-            number = float(value)
-        except ValueError:
-            states = ", ".join((*Status, *Cause))
-            more = f", or of a reward one of {states}" if name in self._table.scores else ""
-            raise RecordError(f"condition {name}{sign}{value}: expected a number{more}") from None
-        values = self._numbers(name)
-        return np.asarray(~np.isnan(values) & compare(values, number))
+        meaning, numbers = self._table.meaning(condition.name), self._table.numbers
+        if meaning.kind == "data":
+            by_prompt = self._table.columns.mask(condition._replace(name=meaning.name))
+            return np.asarray(of_completions(numbers.column("prompt"), by_prompt) == 1)
+        if meaning.kind in ("state", "any") or (meaning.kind == "score" and condition.value in STATES):
+            return self._state_mask(condition, meaning)
+        also = f", or of a reward one of {', '.join(STATES)}, {NONE}" if meaning.kind == "score" else ""
+        return condition.mask(self._values(condition.name), also)
 
-    def _has_numbers(self, name: str) -> bool:
-        return name in _NUMBERS or name in self._table.scores or self._part(name) is not None
+    def _state_mask(self, condition: Condition, meaning: Name) -> Mask:
+        """Return where what became of a reward's call, or of any reward's, is a status or a cause."""
+        condition.check_equality("a status or a cause")
+        value, numbers = condition.value, self._table.numbers
+        if value not in STATES and value != NONE:
+            raise RecordError(f"condition {condition.text}: expected {', '.join(STATES)} or {NONE}")
+        rewards = list(numbers.rewards) if meaning.kind == "any" else [meaning.name]
+        fits = np.zeros(numbers.count, np.bool_)
+        has_call = np.zeros(numbers.count, np.bool_)
+        for reward in rewards:
+            state = self._states(reward, meaning.version)
+            has_call |= state > 0
+            fits |= state >= FAILED if value == Status.FAILED else state == STATES.get(value, 0.0)
+        if value == NONE:
+            return has_call if condition.negates else ~has_call
+        return has_call & ~fits if condition.negates else fits
 
-    def _part(self, name: str) -> Any:
-        """Return the column of ``NAME.version`` or ``NAME.seconds``; ``None`` where no reward has this name."""
-        reward, _, part = name.rpartition(".")
-        columns = {"version": self._table.versions, "seconds": self._table.seconds}.get(part, {})
-        return columns.get(reward)
+    def _states(self, reward: str, version: int | None) -> Floats:
+        state = self._table.numbers.column("state", reward)
+        if version is None:
+            return state
+        return np.where(self._table.numbers.column("version", reward) == version, state, 0.0)
 
-    def _numbers(self, name: str) -> Floats:
-        """Return what a name stands for, ``nan`` where there is no value; a reward's own score before all else."""
-        if name in self._table.scores:
-            return np.where(self._table.status[name] == "s", self._table.scores[name], np.nan)
-        if name in _NUMBERS:
-            return np.asarray(_NUMBERS[name](self._table), np.float64)
-        if (part := self._part(name)) is not None:
-            return np.where(self._table.status[name.rpartition(".")[0]] == "", np.nan, part)
-        raise RecordError(f"no number {name!r}; there are {', '.join(self._names())}")
-
-    def _names(self) -> list[str]:
-        return [*self._table.scores, *(name for name in _NUMBERS if name not in self._table.scores)]
-
-    def _data_mask(self, condition: Condition) -> Mask:
-        """Return where the row's column fits: as a number where both are, else as text."""
-        compare = _SIGNS[condition.sign]
-        names: dict[str, None] = {}
-        fitting = []
-        for prompt in self._run.prompts():
-            names |= dict.fromkeys(prompt.columns)
-            if condition.name in prompt.columns and _fits(prompt.columns[condition.name], condition.value, compare):
-                fitting.append(prompt.index)
-        if condition.name not in names:
-            choices = ", ".join([*self._names(), *list(names)[:40]])
-            raise RecordError(f"nothing is called {condition.name!r}; there are {choices}")
-        return np.isin(self._table.prompts, fitting)
+    def _values(self, name: str) -> Floats:
+        """Return what a name stands for as numbers, ``nan`` where there is no value."""
+        meaning, numbers = self._table.meaning(name), self._table.numbers
+        if meaning.kind == "data":
+            return of_completions(numbers.column("prompt"), self._table.columns.ranks(meaning.name))
+        if meaning.kind == "score":
+            return numbers.own_scores(meaning.name, meaning.version)
+        if meaning.kind == "seconds":
+            return numbers.seconds(self._run, meaning.name)
+        if meaning.kind in ("state", "any"):
+            rewards = list(numbers.rewards) if meaning.kind == "any" else [meaning.name]
+            states = np.max([self._states(reward, None) for reward in rewards], axis=0)
+            return np.where(states > 0, states, np.nan)
+        return numbers.column("version", meaning.name) if meaning.kind == "version" else numbers.column(meaning.name)
 
 
-def _fits(value: object, wanted: str, compare: Callable[[Any, Any], Any]) -> bool:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    try:
-        return bool(compare(float(text), float(wanted)))
-    except ValueError:
-        return bool(compare(text, wanted))
+def _first_places(keys: Floats, count: int) -> Whole:
+    """Return the places of the least keys in their order, at least ``count``; equal ones stay as they are."""
+    if count < len(keys) // 8:  # without sorting all
+        bound = np.partition(keys, count)[count]
+        if not np.isnan(bound):
+            candidates = np.flatnonzero(keys <= bound)
+            return candidates[np.argsort(keys[candidates], kind="stable")]
+    return np.argsort(keys, kind="stable")
 
 
-def _whole(text: Text) -> str:
-    """Return a text, or the contents and calls of all messages, each on a line."""
-    if isinstance(text, str):
-        return text
-    parts = (message.get(key) for message in text for key in ("content", "tool_calls"))
-    return "\n".join(part if isinstance(part, str) else json.dumps(part, default=str) for part in parts if part)
-
-
-def _texts(row: Completion) -> Iterator[str]:
-    """Yield the texts of a completion in which is searched."""
-    yield from (_whole(text) for text in (row.completion, row.prompt) if text is not None)
-    yield from (value if isinstance(value, str) else json.dumps(value, default=str) for value in row.columns.values())
-    for outcome in row.outcomes.values():
-        yield from filter(None, (outcome.reason, outcome.error, outcome.traceback, outcome.logs))
+def names_of(conditions: Iterable[Condition], sort: str | None) -> list[str]:
+    """Return the names that conditions and an order speak of."""
+    names = [condition.name for condition in conditions]
+    return names if sort is None else [*names, sort.removeprefix("-")]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit.errors import RecordError
-from rewardkit.record.dialect import statements
+from rewardkit.record.dialect import later_tables, statements
 from rewardkit.record.schema import APPLICATION_ID, MIGRATIONS, TABLES, VERSION
 from rewardkit.record.soundness import unsound
 from rewardkit.record.store import Values
@@ -148,6 +148,7 @@ def connect_to_write(path: Path, *, threads: bool = False) -> Connection:
         connection = _verify(_open_file(path, "rw", threads=threads), path)
         try:
             _migrate(connection)
+            _add_later_tables(connection)
             _enable_log(connection, path.parent)
             connection.execute("PRAGMA synchronous = NORMAL")  # a lost machine costs the last steps at most
             connection.execute("PRAGMA cache_size = -65536")
@@ -302,6 +303,17 @@ def _migrate(connection: sqlite3.Connection) -> None:
             _run(connection, MIGRATIONS[version])
             connection.execute(f"PRAGMA user_version = {version + 1}")
         connection.execute("COMMIT")
+
+
+def _add_later_tables(connection: Connection) -> None:
+    """Add the tables that a file of this version may lack; a lock lets one of two processes do it."""
+    missing = [table for table in later_tables() if not connection.has_table(table)]
+    if missing:
+        connection.begin()
+        for table in missing:
+            if not connection.has_table(table):
+                connection.execute(later_tables()[table])
+        connection.commit()
 
 
 def _enable_log(connection: sqlite3.Connection, folder: Path) -> None:

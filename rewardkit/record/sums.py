@@ -229,6 +229,11 @@ class RecordedSums(OpenedRecord):
         ((count,),) = self._tuples("SELECT count(*) FROM batch WHERE id <= ?", greatest)
         return count, greatest
 
+    @property
+    def last_batch(self) -> int:
+        """The greatest number of a batch; 0 without any."""
+        return int(self._rows("SELECT coalesce(max(id), 0) FROM batch")[0][0])
+
     def batch_starts(self) -> Whole:
         """Return the first completion's number of each batch, in order; those of a batch follow one another."""
         return np.array([first for _, first in self._rows(questions.STARTS)], np.int64)

@@ -19,6 +19,19 @@ def without_noise(std: float, size: float, rounding: float = 1e-9) -> float:
     return 0.0 if std <= rounding * max(1.0, abs(size)) else std
 
 
+class Progress(NamedTuple):
+    """How far a reading came that takes several answers."""
+
+    what: str  # The noun for what is read, for people
+    done: int  # How many of them were read
+    of: int  # How many there are
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the next answer knows more."""
+        return self.done < self.of
+
+
 class RewardCalls(NamedTuple):
     """What became of the calls of one reward."""
 

@@ -836,7 +836,8 @@ def test_completions_of_a_whole_run_are_listed_by_conditions(work: Path) -> None
     for arguments, message in (
         (["--grep", "x", "--step", "1"], "--grep: lists completions of the run"),
         (["--where", "absent=1"], "nothing is called 'absent'"),
-        (["--sort", "absent"], "no number 'absent'"),
+        (["--sort", "absent"], "nothing is called 'absent'"),
+        (["--where", "correct=<1"], "no sign '=<'"),
         (["--grep", "("], "not a regular expression"),
     ):
         code, _, err = _run("show", "one", *arguments)
