@@ -132,7 +132,7 @@ def test_hostile_output_is_text(window: Any) -> None:
     _rows(page).first.get_by_role("button").click()
     detail = page.locator(".log-detail")
     expect(detail).to_contain_text("<script>window.hit = 1</script>")
-    expect(detail).to_contain_text("\u27e6U+202E\u27e7back")
+    expect(detail).to_contain_text("\u27e6U+202E RLO\u27e7back")
     assert page.evaluate("() => window.hit") is None
     assert page.locator("main script, main img").count() == 0
 

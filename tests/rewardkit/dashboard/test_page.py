@@ -342,10 +342,16 @@ FORMATS = [
     ("seconds(3725)", "1 h 2 min"),
     ("bytes(1234567)", "1.23 MB"),
     ("ago(Date.now() / 1000 + 3600)", "now"),
-    ("visible('a\\u0000\\u001b[31m')", "a␀␛[31m"),
-    ("visible('\\u202eabc')", "⟦U+202E⟧abc"),
+    ("visible('a\\u0000\\u001b[31m')", "a⟦U+0000 NUL⟧⟦U+001B ESC⟧[31m"),
+    ("visible('\\u202eabc')", "⟦U+202E RLO⟧abc"),
+    ("visible('a\\u200bb\\u3164c\\u{e0041}')", "a⟦U+200B zero-width space⟧b⟦U+3164 filler⟧c⟦U+E0041⟧"),
+    ("visible('a\\u200db\\u200cc')", "a⟦U+200D ZWJ⟧b⟦U+200C ZWNJ⟧c"),
+    (
+        "visible('\\u{1f468}\\u200d\\u{1f469}\\u06cc\\u200c\\u062e\\u2764\\ufe0f')",
+        "\U0001f468\u200d\U0001f469\u06cc\u200c\u062e\u2764\ufe0f",
+    ),
     ("visible('a\\r\\nb\\tc')", "a\nb\tc"),
-    ("visible('x\\ud800y')", "x\ufffdy"),
+    ("visible('x\\ud800y')", "x⟦U+D800⟧y"),
     ("visible('👩‍👧 é')", "👩‍👧 é"),
 ]
 

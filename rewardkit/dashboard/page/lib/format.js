@@ -107,20 +107,34 @@ export function shortened(name, most) {
   return `${text.slice(0, most - 1 - end).join("")}…${text.slice(-end).join("")}`;
 }
 
-// Control characters, bidi controls, invisible characters, tags and lone surrogates.
-const HIDDEN =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]|\p{Surrogate}/gu;
+// Control characters, bidi controls, what takes no room, fillers, tags and lone surrogates. Joiners are letters of some
+// scripts and of emoji, and tell between others.
+const JOINED = String.raw`\p{Extended_Pictographic}\p{Emoji_Modifier}\p{Mn}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Mongolian}\p{Script=Devanagari}\p{Script=Bengali}\p{Script=Gurmukhi}\p{Script=Gujarati}\p{Script=Oriya}\p{Script=Tamil}\p{Script=Telugu}\p{Script=Kannada}\p{Script=Malayalam}\p{Script=Sinhala}\p{Script=Khmer}\p{Script=Myanmar}`;
+const HIDDEN = new RegExp(
+  String.raw`[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb]` +
+    String.raw`|[\u{e0000}-\u{e0fff}]|\p{Surrogate}|(?<![${JOINED}])[\u200c\u200d]`,
+  "gu",
+);
+const CONTROLS =
+  "NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US".split(" ");
+const NAMES = {
+  0x7f: "DEL", 0x85: "NEL", 0x9b: "CSI", 0xad: "soft hyphen", 0x34f: "grapheme joiner", 0x61c: "ALM", 0x180e: "vowel separator",
+  0x115f: "filler", 0x1160: "filler", 0x3164: "filler", 0xffa0: "filler",
+  0x200b: "zero-width space", 0x200c: "ZWNJ", 0x200d: "ZWJ", 0x200e: "LRM", 0x200f: "RLM",
+  0x2028: "line separator", 0x2029: "paragraph separator",
+  0x202a: "LRE", 0x202b: "RLE", 0x202c: "PDF", 0x202d: "LRO", 0x202e: "RLO",
+  0x2060: "word joiner", 0x2066: "LRI", 0x2067: "RLI", 0x2068: "FSI", 0x2069: "PDI", 0xfeff: "BOM",
+};
 
-/** Text with everything that hides or reorders text written out; tabs and line ends stay. */
+/** Text with everything that hides or reorders text written out by its name; tabs and line ends stay. */
 export function visible(text) {
   if (text === null || text === undefined) return "";
-  return String(text).replace(/\r\n/g, "\n").replace(HIDDEN, shown);
+  return String(text).replace(/\r\n/g, "\n").replace(HIDDEN, nameOf);
 }
 
-function shown(character) {
+function nameOf(character) {
   const code = character.codePointAt(0);
-  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-  if (code === 0x7f) return "\u2421";
-  if (code >= 0xd800 && code <= 0xdfff) return "\ufffd";
-  return `\u27e6U+${code.toString(16).toUpperCase().padStart(4, "0")}\u27e7`;
+  const name = CONTROLS[code] ?? NAMES[code];
+  const number = `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
+  return `\u27e6${number}${name ? ` ${name}` : ""}\u27e7`;
 }

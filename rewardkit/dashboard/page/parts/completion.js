@@ -3,6 +3,7 @@ import { count, number, seconds, signed, visible } from "../lib/format.js";
 import { loadKatex, rendered } from "../lib/mathematics.js";
 import { html, useEffect, useMemo, useState } from "../lib/view.js";
 import { Name, Status, VersionChip } from "./chip.js";
+import { Markdown } from "./markdown.js";
 import { Picture, pictureWords } from "./pictures.js";
 
 const REASON_CHARS = 600;
@@ -43,7 +44,7 @@ function partText(part) {
 }
 
 /**
- * A completion: mode is "text", "conversation" or "math".
+ * A completion: mode is "text", "conversation", "markdown" or "math".
  * With marks, a list of [kind, text] from a comparison, the text is shown with them. `onRest` fetches what is missing.
  */
 export function CompletionText({ text, mode = "text", marks = null, onRest = null }) {
@@ -52,6 +53,7 @@ export function CompletionText({ text, mode = "text", marks = null, onRest = nul
   if (!body.chars) return html`<p class="text-missing">An empty text: nothing was written.</p>`;
   return html`
     ${mode === "conversation" && html`<${Conversation} body=${body} />`}
+    ${mode === "markdown" && html`<${Rendered} body=${body} />`}
     ${mode === "math" && html`<${Mathematics} text=${plainOf(body)} />`}
     ${mode === "text" && html`<${Plain} pieces=${marks || [["same", plainOf(body)]]} />`}
     ${!body.whole && html`<${Rest} body=${body} onRest=${onRest} />`}
@@ -130,16 +132,27 @@ function placeToCut(text, room) {
   return space > 0 ? space + 1 : wholePair(text, Math.max(room, 1));
 }
 
-function Conversation({ body }) {
-  const messages = body.messages || [{ role: "assistant", name: null, parts: [{ kind: "text", text: body.text, name: null }] }];
-  return html`<div class="conversation">${messages.map((one, place) => html`<${MessageBox} key=${place} ...${one} />`)}</div>`;
+/** Draws a text as it is, also within Markdown. */
+function drawPlain(text) {
+  return html`<${Plain} pieces=${[["same", text]]} />`;
 }
 
-function MessageBox({ role, name, parts }) {
+/** Markdown: of a plain text, or of the texts of a conversation and beside its thoughts. */
+function Rendered({ body }) {
+  if (talks(body) || (!body.messages && body.text.includes("<think>"))) return html`<${Conversation} body=${body} isMarkdown=${true} />`;
+  return html`<${Markdown} text=${plainOf(body)} plain=${drawPlain} />`;
+}
+
+function Conversation({ body, isMarkdown = false }) {
+  const messages = body.messages || [{ role: "assistant", name: null, parts: [{ kind: "text", text: body.text, name: null }] }];
+  return html`<div class="conversation">${messages.map((one, place) => html`<${MessageBox} key=${place} ...${one} isMarkdown=${isMarkdown} />`)}</div>`;
+}
+
+function MessageBox({ role, name, parts, isMarkdown }) {
   return html`
     <section class=${`message message-${ROLES.includes(role) ? role : "other"}`}>
       <h3 class="message-role">${visible(role || "message")}${name && html` <span class="message-name">${visible(name)}</span>`}</h3>
-      ${parts.flatMap(thinkingApart).map((part, place) => html`<${Part} key=${place} ...${part} />`)}
+      ${parts.flatMap(thinkingApart).map((part, place) => html`<${Part} key=${place} ...${part} isMarkdown=${isMarkdown} />`)}
       ${!parts.length && html`<p class="text-missing">empty</p>`}
     </section>
   `;
@@ -160,7 +173,7 @@ function thinkingApart(part) {
     .filter(({ text }) => text);
 }
 
-function Part({ kind, text, name, about }) {
+function Part({ kind, text, name, about, isMarkdown }) {
   if (kind === "picture") return html`<${Picture} about=${about} text=${text} />`;
   if (kind === "thinking") {
     return html`
@@ -179,7 +192,8 @@ function Part({ kind, text, name, about }) {
       </div>
     `;
   }
-  return html`<${Plain} pieces=${[["same", visible(text)]]} />`;
+  if (isMarkdown) return html`<${Markdown} text=${visible(text)} plain=${drawPlain} />`;
+  return drawPlain(visible(text));
 }
 
 /** JSON with line breaks; other text as it is. */

@@ -4,8 +4,10 @@ import { useApi } from "../../lib/api.js";
 import { count, counted, epochsPassed, number, visible } from "../../lib/format.js";
 import { compared } from "../../lib/diff.js";
 import { useKeys } from "../../lib/keys.js";
+import { readPreference, writePreference } from "../../lib/store.js";
 import { html, useMemo, useRef, useState } from "../../lib/view.js";
-import { CompletionText, Scores, plainOf, talks } from "../../parts/completion.js";
+import { Name } from "../../parts/chip.js";
+import { CompletionText, Score, Scores, plainOf, talks } from "../../parts/completion.js";
 import { Toggle, Turn } from "../../parts/fields.js";
 import { Pictures, PicturesOf } from "../../parts/pictures.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
@@ -16,8 +18,10 @@ import { Filters, Line, Pager, PlainSums, filterOf, totalColumns } from "./field
 const MODES = [
   ["text", "Text"],
   ["conversation", "Conversation"],
+  ["markdown", "Markdown"],
   ["math", "Mathematics"],
 ];
+const RENDERED = ["markdown", "math"];
 const PAGE = 50;
 
 /** The view of one prompt; all that is chosen lies in the address. */
@@ -43,7 +47,7 @@ export function Compare({ run, overview, query }) {
       <${Head} query=${query} prompts=${overview.prompts} data=${whole ? shown : null} />
       ${problem && !whole && html`<${ProblemNote} problem=${problem} retry=${reload} />`}
       ${!problem && !whole && html`<${Loading} rows=${8} label="Loading the prompt" />`}
-      ${whole && html`<${PromptBox} run=${run} data=${shown} />`}
+      ${whole && html`<${PromptBox} run=${run} data=${shown} mode=${chosenMode(query)} />`}
       ${whole && !shown.completions && html`<${Empty} title="No completions of this prompt" hint="Those of steps that were done again were taken away." />`}
       ${whole && shown.completions > 0 && html`<${Panes} run=${run} data=${shown} query=${query} />`}
       ${whole && shown.completions > 0 && html`<${AllOf} data=${shown} query=${query} sort=${sort} rewards=${overview.rewards} />`}
@@ -82,8 +86,13 @@ function Head({ query, prompts, data }) {
   `;
 }
 
+function hasPictures({ messages = [] }) {
+  return messages.some(({ parts }) => parts.some(({ kind }) => kind === "picture"));
+}
+
 /** The prompt with its row's columns. */
-function PromptBox({ run, data }) {
+function PromptBox({ run, data, mode }) {
+  const isRendered = RENDERED.includes(mode);
   const [rest, setRest] = useState(null);
   const more = useApi(rest === data.index ? of(run, "prompt") : null, { prompt: data.index, rest: 1, limit: 1 });
   const body = (rest === data.index && more.data?.prompt) || data.prompt;
@@ -91,14 +100,16 @@ function PromptBox({ run, data }) {
   return html`
     <section class="panel prompt-box" aria-label="The prompt">
       <div class="prompt-text" tabindex="0" role="region" aria-label="Text of the prompt">
-        <${CompletionText} text=${body} mode=${body.messages ? "conversation" : "text"} onRest=${() => setRest(data.index)} />
+        <${CompletionText} text=${body} mode=${isRendered && !hasPictures(body) ? mode : body.messages ? "conversation" : "text"} onRest=${() => setRest(data.index)} />
       </div>
       ${
         columns.length > 0 &&
         html`
-          <dl class="prompt-columns">
-            ${columns.map(([name, value]) => html`<${ColumnBox} key=${name} name=${name} value=${value} pictures=${data.pictures?.[name] || []} />`)}
-          </dl>
+          <div class="prompt-columns" tabindex="0" role="region" aria-label="Columns of the row">
+            <dl>
+            ${columns.map(([name, value]) => html`<${ColumnBox} key=${name} name=${name} value=${value} mode=${isRendered ? "math" : "text"} pictures=${data.pictures?.[name] || []} />`)}
+            </dl>
+          </div>
           ${data.columns_left > 0 && html`<p class="faint">${count(data.columns_left)} more columns are not shown</p>`}
         `
       }
@@ -109,7 +120,7 @@ function PromptBox({ run, data }) {
 const REFERENCE = /picture:[0-9a-f]{32}/g;
 
 /** One column of the row: its pictures, and its text unless it is nothing beside them. */
-function ColumnBox({ name, value, pictures }) {
+function ColumnBox({ name, value, mode, pictures }) {
   const text = pictures.length ? value.replace(REFERENCE, "[picture]") : value;
   return html`
     <div>
@@ -117,7 +128,7 @@ function ColumnBox({ name, value, pictures }) {
       <dd>
         ${pictures.length > 0 && html`<${Pictures} pictures=${pictures} name=${name} />`}
         ${!value && html`<span class="faint">empty</span>`}
-        ${text && text !== "[picture]" && html`<${CompletionText} text=${text} />`}
+        ${text && text !== "[picture]" && html`<${CompletionText} text=${text} mode=${mode} />`}
       </dd>
     </div>
   `;
@@ -142,10 +153,13 @@ function Panes({ run, data, query }) {
   const ids = chosen(data, query);
   const left = useCompletion(run, ids.left);
   const right = useCompletion(run, ids.right);
-  const mode = MODES.some(([one]) => one === query.mode) ? query.mode : bodyMode(left.data, right.data);
+  const mode = chosenMode(query) ?? bodyMode(left.data, right.data);
   const differs = query.diff !== "0";
   const diff = useDiff(left.data, right.data, mode === "text" && differs);
-  const toMode = (next) => go({ query: { mode: next } }, { replace: true });
+  const toMode = (next) => {
+    writePreference(READING, RENDERED.includes(next) ? next : null);
+    go({ query: { mode: next } }, { replace: true });
+  };
   const toDiff = (on) => go({ query: { diff: on ? null : "0" } }, { replace: true });
   const show = (side, id) => go({ query: side === "left" ? { left: id, epoch: null } : { right: id } }, { replace: true });
   const step = (side, by) => {
@@ -169,7 +183,7 @@ function Panes({ run, data, query }) {
     ["}", "Next epoch on the right", () => byEpoch("right", 1)],
     ["{", "Epoch before on the right", () => byEpoch("right", -1)],
     ["d", "Differences on or off", () => toDiff(!differs)],
-    ["m", "Text, conversation or mathematics", () => toMode(MODES[(MODES.findIndex(([one]) => one === mode) + 1) % MODES.length][0])],
+    ["m", "Text, conversation, Markdown or mathematics", () => toMode(MODES[(MODES.findIndex(([one]) => one === mode) + 1) % MODES.length][0])],
     ["x", "Change sides", swap],
   ]);
   const pane = (side, heard) => html`
@@ -197,9 +211,19 @@ function Panes({ run, data, query }) {
       <span class="push"></span>
       <button type="button" class="button is-bare" onClick=${swap}>Change sides</button>
     </div>
-    <div class="panes">${pane("left", left)}${pane("right", right)}</div>
-    <${Scores} left=${left.data} right=${right.data} />
+    <div class="compare-body">
+      <div class="panes">${pane("left", left)}${pane("right", right)}</div>
+      <${Scores} left=${left.data} right=${right.data} />
+    </div>
   `;
+}
+
+const READING = "reading";
+
+/** How texts are to be shown: as the address says, else as this browser chose last; null for their own way. */
+function chosenMode(query) {
+  const mode = query.mode ?? readPreference(READING, null);
+  return MODES.some(([one]) => one === mode) ? mode : null;
 }
 
 /** A conversation is shown as one unless another way is asked for. */
@@ -258,13 +282,23 @@ function Pane({ side, id, prompts, differing, heard, epochs, mode, marks, onStep
         }
       </div>
       ${data && html`<p class="pane-facts">${[...differing.filter((name) => name in data.columns).map((name) => `${visible(name)} ${visible(data.columns[name])}`), factsOf(data)].join(" · ")}</p>`}
+      ${data && html`<${PaneScores} data=${data} />`}
       <div class="pane-text" tabindex="0" role="region" aria-label=${`Text of the ${side} completion`}>
         ${problem && !data && html`<${ProblemNote} problem=${problem} retry=${reload} />`}
         ${!problem && !data && html`<${Loading} rows=${3} label="Loading the completion" />`}
         ${data && html`<${CompletionText} text=${data.completion} mode=${mode} marks=${marks} onRest=${onRest} />`}
       </div>
-      ${data && html`<p class="pane-total"><span class="faint">Reward</span> <b>${number(data.total)}</b></p>`}
     </section>
+  `;
+}
+
+/** The reward and what each function gave, above the text, so that they stay in view beside a long one. */
+function PaneScores({ data }) {
+  return html`
+    <ul class="pane-scores" aria-label="Scores" tabindex="0">
+      <li class="pane-total"><span>Reward</span> <b>${number(data.total)}</b></li>
+      ${data.scores.map(({ key, reward, ...call }) => html`<li key=${key}><span><${Name} name=${reward} /></span> <${Score} ...${call} /></li>`)}
+    </ul>
   `;
 }
 
