@@ -8,17 +8,15 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, RunPlace, option
 from rewardkit.cli.completion_lines import completion_json, print_completions
 from rewardkit.cli.exits import finish
 from rewardkit.cli.group_by import GroupSearch, show_groups
-from rewardkit.cli.matches import Search, show_matches
-from rewardkit.cli.output import check_new, replacing
+from rewardkit.cli.matches import Matches, Search, show_matches
 from rewardkit.cli.render import (
     ENDLESS,
     NONE,
@@ -26,7 +24,6 @@ from rewardkit.cli.render import (
     Cells,
     Screen,
     align,
-    byte_size,
     causes,
     count_or_none,
     day,
@@ -37,7 +34,7 @@ from rewardkit.cli.render import (
     screen,
     table,
 )
-from rewardkit.cli.run_page import run_page
+from rewardkit.cli.saved import write_saved
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.overview import RewardOverview, overviews
 from rewardkit.record.places import run_path
@@ -46,12 +43,16 @@ from rewardkit.record.values import Completion, StepSummary
 from rewardkit.replay.glance import CANARY, METRICS, head_of, metric_points
 from rewardkit.replay.recorded_run import Run
 from rewardkit.shown.sparkline import sparkline
-from rewardkit.shown.text import counted, plain, shortened
+from rewardkit.shown.text import counted, shortened
+
+if TYPE_CHECKING:
+    from rewardkit.dashboard.saved.scope import Scope
 
 _ENDS = 3
 _FLAGS = 5
 _NAME_CHARS = 20
 _SPARK = 20
+_LISTS = ("--sort", "--limit", "--group-by")  # Options of a list in the terminal
 _LISTED = 20  # Completions that a search lists unless told
 
 
@@ -66,7 +67,12 @@ def show_command(
     limit: Annotated[int | None, option("List at most so many completions, or groups.", "N", min=1)] = None,
     group_by: Annotated[str | None, option("Show the mean of each group by this column of the data.", "COLUMN")] = None,
     reward: Annotated[str | None, option("Of --group-by: this reward's own scores.", "NAME")] = None,
-    to: Annotated[Path | None, option("Write the run's report to this file instead.", "FILE", "--html")] = None,
+    to: Annotated[
+        Path | None, option("Save the dashboard's page of it to this file instead.", "FILE", "--html")
+    ] = None,
+    max_mb: Annotated[
+        float | None, option("The size of that file at most, in MB; 20 unless given.", "N", min=1)
+    ] = None,
     force: Annotated[bool, option("Replace the file of --html if it is there.", None, "--force")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -74,8 +80,11 @@ def show_command(
 
     A reward's curve has its mean at each step, and `·` where no call scored; `zero variance` is the share of groups
     whose scores are all the same. --step shows one step in the same way; --prompt shows what became of one prompt, from
-    its first completion to its last. Off a terminal, text is neither wrapped nor cut. --html writes a report of the run
-    to one file that needs neither a server nor the network: graphs, changes, flags, failures, completions.
+    its first completion to its last. Off a terminal, text is neither wrapped nor cut.
+
+    --html saves the page of `rewardkit ui` with its data inside: one file, which a browser opens without a server and
+    without the network. It has the run; with --step, --prompt, --where or --grep that part. What does not fit in
+    --max-mb is left out, evenly over the steps; the page and this command say what.
 
     --grep, --where and --sort list completions of the whole run. --where takes a number of each (reward, plain_sum,
     advantage, tokens, step, prompt, id), a reward's own score, status or cause, or a column of the data.
@@ -92,35 +101,33 @@ def show_command(
     rewardkit show one --grep 'or 363' --where 'judge<0.2' --where step=40 --sort=-reward
     rewardkit show one --where judge=timeout --where level=hard
     rewardkit show one --group-by level --reward correct --where 'step>=100'
-    rewardkit show one --html report.html[/]
+    rewardkit show one --html one.html
+    rewardkit show one --html errors.html --where judge=timeout[/]
     """
     if step is not None and prompt is not None:
         raise ConfigError("--step and --prompt: give one of them")
     if split not in ("train", "eval"):
         raise ConfigError(f"--split {split}: expected train or eval")
-    for name, value in (("--step", step), ("--prompt", prompt)):
-        if to is not None and value is not None:
-            raise ConfigError(f"--html and {name}: a report is of the whole run; give one of them")
     searches = {"--grep": grep, "--where": where or None, "--sort": sort, "--limit": limit, "--group-by": group_by}
     used = [name for name, value in searches.items() if value is not None]
-    if used and (step is not None or prompt is not None or to is not None):
+    if used and (step is not None or prompt is not None):
         raise ConfigError(
             f"{used[0]}: lists completions of the run; write --where step=N or --where prompt=N for a part"
         )
-    if force and to is None:
-        raise ConfigError("--force: replaces the file of --html; name it")
     if reward is not None and group_by is None:
         raise ConfigError(f"--reward {reward}: goes with --group-by COLUMN; list completions with --where")
     if group_by is not None and (grep is not None or sort is not None):
         raise ConfigError(f"--group-by and {'--grep' if sort is None else '--sort'}: groups have no text and no order")
+    _check_saving(to, {"--force": force or None, "--max-mb": max_mb}, [name for name in used if name in _LISTS])
     with Run.open(run_path(run)) as opened:
-        if group_by is not None:
+        if to is not None:
+            scope = _scope_of(opened, step, prompt, Search(split, grep, where or [], None, None))
+            write_saved(opened, scope, to, max_mb, force=force, as_json=as_json)
+        elif group_by is not None:
             show_groups(opened, GroupSearch(group_by, split, reward, where or [], limit), as_json=as_json)
         elif used:
             search = Search(split, grep, where or [], sort, limit or _LISTED)
             show_matches(opened, search, as_json=as_json)
-        elif to is not None:
-            _write_report(opened, to, split, force=force, as_json=as_json)
         elif prompt is not None:
             _show_prompt(opened, prompt, as_json=as_json)
         elif step is not None:
@@ -129,14 +136,31 @@ def show_command(
             _show_run(opened, split, as_json=as_json)
 
 
-def _write_report(run: Run, to: Path, split: str, *, force: bool, as_json: bool) -> None:
-    check_new(to, run.path.files, "--html", force=force)
-    html, left_out = run_page(run, split)
-    with replacing(to.resolve()) as file:
-        file.write(html)
-    size = to.stat().st_size
-    result = {"run": run.name, "file": str(to), "bytes": size, "left_out": left_out}
-    finish(result, lambda: typer.echo(plain(f"wrote {to}, {byte_size(size)}")), as_json=as_json)
+def _check_saving(to: Path | None, only_saving: Mapping[str, object], only_listing: Sequence[str]) -> None:
+    """Raise ConfigError where options do not go with --html, or need it."""
+    if to is not None and only_listing:
+        raise ConfigError(f"--html and {only_listing[0]}: a page sorts and lists by itself; leave it out")
+    needing = [name for name, value in only_saving.items() if value is not None]
+    if to is None and needing:
+        raise ConfigError(f"{needing[0]}: is about the file of --html; name it")
+
+
+def _scope_of(run: Run, step: int | None, prompt: int | None, search: Search) -> Scope:
+    """Return what of a run is saved."""
+    from rewardkit.dashboard.saved import scope
+
+    if step is not None:
+        return scope.of_step(run, step, search.split)
+    if prompt is not None:
+        return scope.of_prompt(run, prompt)
+    if search.grep is None and not search.where:
+        return scope.whole_run(search.split)
+    matches = Matches(run, search)
+    ids = matches.selection.ids.tolist() if search.grep is None else [listed.row.id for listed in matches]
+    if matches.is_stopped:
+        raise KeyboardInterrupt
+    text = [] if search.grep is None else [f"a match of {search.grep!r}"]
+    return scope.of_matches(run, search.split, " and ".join([*search.where, *text]), ids)
 
 
 def _show_run(run: Run, split: str, *, as_json: bool) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import OpenRun
-from rewardkit.dashboard.views import change, completions, graphs, health, logs
+from rewardkit.dashboard.saving import Saved
+from rewardkit.dashboard.views import change, completions, graphs, health, logs, saved_completions
 from rewardkit.dashboard.views.runs import overview
 
 ROOT = Path(__file__).parent / "page"
@@ -27,17 +28,19 @@ class Panel(NamedTuple):
     view: View  # Returns what it shows of a run
     views: Mapping[str, View] = {}  # Returns of further addresses that it asks, by name
     actions: Mapping[str, Action] = {}
+    saved: Sequence[Saved] = ()  # What of its views a saved page has; without any it has no such tab
 
 
 PANELS = (
-    Panel("graphs", "Graphs", "g", graphs.view),
-    Panel("logs", "Logs", "l", logs.view),
+    Panel("graphs", "Graphs", "g", graphs.view, saved=graphs.SAVED),
+    Panel("logs", "Logs", "l", logs.view, saved=logs.SAVED),
     Panel(
         "completions", "Completions", "c", completions.completions,
         {"prompts": completions.prompts, "prompt": completions.prompt, "completion": completions.completion},
+        saved=saved_completions.SAVED,
     ),
-    Panel("health", "Health", "h", health.view),
-    Panel("change", "Change", "u", change.view, actions=change.POSTS),
+    Panel("health", "Health", "h", health.view, saved=health.SAVED),
+    Panel("change", "Change", "u", change.view, actions=change.POSTS, saved=change.SAVED),
 )  # fmt: skip
 """The panels in the order of their tabs; the first one opens with a run."""
 
@@ -55,6 +58,12 @@ def index_html() -> str:
         modules = [ROOT / "tabs" / f"{panel.name}.js", *sorted((ROOT / "tabs" / panel.name).glob("*.js"))]
         links += [f'<link rel="stylesheet" href="/tabs/{panel.name}.css">'] if style.is_file() else []
         links += [f'<link rel="modulepreload" href="/{path.relative_to(ROOT).as_posix()}">' for path in modules]
-    table = json.dumps([{"name": panel.name, "title": panel.title, "key": panel.key} for panel in PANELS])
     template = (ROOT / "index.html").read_text(encoding="utf-8")
-    return template.replace("<!-- panels -->", "\n    ".join(links)).replace("{panels}", html.escape(table))
+    return template.replace("<!-- panels -->", "\n    ".join(links)).replace(
+        "{panels}", html.escape(panel_table(PANELS))
+    )
+
+
+def panel_table(panels: Sequence[Panel]) -> str:
+    """Return the table of some panels as the page reads it."""
+    return json.dumps([{"name": panel.name, "title": panel.title, "key": panel.key} for panel in panels])

@@ -1,17 +1,14 @@
-"""A run's graphs as charts: for a notebook, and for the page that is sent to somebody."""
+"""A run's graphs as charts, for a notebook."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from rewardkit.record.reader import RunReader
 from rewardkit.record.values import Version
 from rewardkit.replay.curves import HIGH, LOW, VALUES, Curves, Part
 from rewardkit.shown.svg import Chart, Curve, Marker
-
-_SHARES = {"failed": "failed calls", "timeouts": "timeouts", "skipped": "skipped calls"}
-_TIMES = {"time_p50": "time of a call, median", "time_p95": "time of a call, p95"}
 
 _Lines: TypeAlias = dict[str, dict[str, Sequence[float | None]]]
 """The numbers of a graph, by line and by which of the line's numbers they are."""
@@ -51,32 +48,6 @@ def reward_charts(part: Part, rewards: Sequence[str], markers: Sequence[Marker])
             yield Chart(name, part.steps, _curves(lines, mean=name), [*own, *_gaps(part, f"reward/{name}")])
 
 
-def other_charts(
-    part: Part, rewards: Sequence[str], markers: Sequence[Marker], seconds: Callable[[float], str]
-) -> Iterator[Chart]:
-    """Yield charts of the total's spread, the calls' outcomes and times, the lengths and the trainer's metrics."""
-    std = _lines(part, "total_reward_std")
-    if _has_values(std):
-        yield Chart("total_reward_std", part.steps, _curves(std, total="std"), markers, bounds=(0.0,))
-    for key, title in _SHARES.items():
-        lines = {name: line for name, line in _lines(part, key).items() if name in rewards and any(line[VALUES])}
-        if lines:  # the axis goes to 10 % at least, so that a few lost calls do not look like many
-            yield Chart(_title(title, lines), part.steps, _curves(lines), markers, format=_percent, bounds=(0.0, 0.1))
-    if flat := {name: line for name, line in _lines(part, "flat_groups").items() if name in rewards}:
-        title = _title("zero-variance groups", flat)
-        yield Chart(title, part.steps, _curves(flat), markers, format=_percent, bounds=(0.0, 1.0))
-    for key, title in _TIMES.items():
-        if lines := _lines(part, key):
-            yield Chart(_title(title, lines), part.steps, _curves(lines), markers, format=seconds, bounds=(0.0,))
-    if _has_values(lengths := _lines(part, "length")):
-        yield Chart("completion length in tokens", part.steps, _curves(lengths), markers, bounds=(0.0,))
-    if _has_values(cut := _lines(part, "truncated")):
-        yield Chart("truncated", part.steps, _curves(cut), markers, format=_percent, bounds=(0.0, 1.0))
-    for name, values in part.metrics.items():
-        if any(value is not None for value in values):
-            yield Chart(name, part.steps, [Curve(name, values)], markers)
-
-
 def _gaps(part: Part, graph: str) -> Iterator[Marker]:
     """Yield a mark with the reason for each step at which a graph has no value, or one without failed calls."""
     lines = _lines(part, graph)
@@ -95,11 +66,6 @@ def _lines(part: Part, graph: str) -> _Lines:
     return lines
 
 
-def _title(title: str, lines: _Lines) -> str:
-    """Return the title, with the name of the only line, which has no legend."""
-    return f"{title}: {next(iter(lines))}" if len(lines) == 1 else title
-
-
 def _has_values(lines: _Lines) -> bool:
     return any(value is not None for line in lines.values() for value in line.get(VALUES, ()))
 
@@ -110,7 +76,3 @@ def _curves(lines: Mapping[str, Mapping[str, Sequence[float | None]]], **names: 
         Curve(names.get(name, name), line.get(VALUES, ()), line.get(LOW, ()), line.get(HIGH, ()))
         for name, line in lines.items()
     ]
-
-
-def _percent(value: float) -> str:
-    return f"{value:.0%}" if value == 0 or abs(value) >= 0.095 else f"{value:.1%}"

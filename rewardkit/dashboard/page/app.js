@@ -4,6 +4,7 @@ import { useApi } from "./lib/api.js";
 import { visible } from "./lib/format.js";
 import { useKeys } from "./lib/keys.js";
 import { PANELS, TITLES } from "./lib/panels.js";
+import { SAVED } from "./lib/saved.js";
 import { html, render, useErrorBoundary } from "./lib/view.js";
 import { Frame } from "./parts/frame.js";
 import { Loading, ProblemNote } from "./parts/states.js";
@@ -17,12 +18,12 @@ const SWITCHER_EVERY_MS = 15000;
 
 function App() {
   const { run, tab, query } = useAddress();
-  const list = useApi("/api/runs", {}, { every: run ? SWITCHER_EVERY_MS : LIST_EVERY_MS, live: false });
+  const list = useApi("/api/runs", {}, { every: SAVED ? 0 : run ? SWITCHER_EVERY_MS : LIST_EVERY_MS, live: false });
   const overview = useApi(run ? of(run, "overview") : null);
   const gone = run !== null && ["missing", "unreadable"].includes(overview.trouble?.state);
   useKeys(
     [
-      ["g r", "All runs", () => go({ run: null, tab: null })],
+      ...(SAVED ? [] : [["g r", "All runs", () => go({ run: null, tab: null })]]),
       ...(run ? PANELS.flatMap((panel, index) => tabKeys(run, panel, index)) : []),
     ],
     "Go to",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from rewardkit.dashboard.edited import function_of, own_lines, write_source
 from rewardkit.dashboard.jobs import ASK_S, TRY_S, Jobs
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import NotThere, OpenRun
+from rewardkit.dashboard.saving import Per, Saved, ViewQuery
 from rewardkit.errors import ConfigError, RecordError, RewardError, UpdateRefusedError
 from rewardkit.record.changes import Action, ChangeState, RewardChange, Trainer
 from rewardkit.record.sqlite_file import FILE
@@ -43,7 +44,8 @@ Answer = dict[str, Any]
 def view(opened: OpenRun, query: Query) -> Answer:
     """Return the rewards with their versions, the requested changes, the running job, and the refused actions.
 
-    ``only=job`` asks for the job alone; ``version`` and ``other`` ask for the texts of versions too.
+    ``only=job`` asks for the job alone; ``version`` and ``other`` ask for the texts of versions too, ``texts=all`` for
+    those of all versions.
     """
     run = opened.run
     job = None if opened.jobs is None else opened.jobs.of(run.path)
@@ -52,6 +54,8 @@ def view(opened: OpenRun, query: Query) -> Answer:
         return {"job": job_state}
     trainer, why = _trainer(run)
     labels = [label for label in (query.text("version"), query.text("other")) if label]
+    if query.choice("texts", ("all",)) is not None:
+        labels = [version.label for version in run.versions]
     steps = run.steps()
     step = None if trainer is None else _step(run, trainer)
     return {
@@ -331,3 +335,11 @@ def _steps(body: Mapping[str, Any]) -> Sequence[int] | None:
     if not is_pair or value[0] > value[1]:
         raise ConfigError(f"steps={shortened(str(value), 40)}: expected the first step and the last")
     return [int(step) for step in value]
+
+
+def _all_texts(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
+    yield {"texts": "all"}
+
+
+SAVED = (Saved("change", Per.RUN, _all_texts),)
+"""What a saved page has of this view."""

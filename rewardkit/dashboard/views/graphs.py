@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import OpenRun
+from rewardkit.dashboard.saving import Per, Saved, ViewQuery
 from rewardkit.errors import RecordError
 from rewardkit.record.changes import Action, ChangeState
 from rewardkit.replay.charts import later_versions
@@ -17,6 +18,7 @@ from rewardkit.replay.curves import HIGH, LOW, VALUES, Curves, Number, Part
 from rewardkit.replay.recorded_run import Run
 
 MOST_METRICS = 60  # Metrics of the trainer that one answer has
+MOST_SAVED = 2_000  # Steps that a saved page's graphs have
 _USUAL = ("loss", "kl", "entropy", "grad_norm")
 _CANARY = "canary/"  # How the names begin of what a reward model's monitor measured
 
@@ -93,6 +95,7 @@ def view(opened: OpenRun, query: Query) -> dict[str, Any]:
             for graph in itertools.chain(_graphs(part, opened.run.rewards, split), _metric_graphs(part, metrics))
             if not keys or graph["key"] in keys
         ],
+        "usual": _usual(opened.run, split),
         "markers": opened.cache.get("markers", opened.version, lambda: markers(opened.run)),
         "mark": part.mark,
         "unread": part.unread,
@@ -209,3 +212,37 @@ def _resumptions(run: Run) -> Iterator[dict[str, Any]]:
 
 def _marker(step: int, kind: str, reward: str | None, message: str) -> dict[str, Any]:
     return {"step": step, "kind": kind, "reward": reward, "words": message}
+
+
+def thinned(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return curves with at most :data:`MOST_SAVED` steps, evenly chosen, and those with a note besides."""
+    steps = answer["steps"]
+    if len(steps) <= MOST_SAVED:
+        return answer
+    noted = {step for graph in answer["graphs"] for step, _ in graph["notes"]}
+    last = len(steps) - 1
+    even = {round(index * last / (MOST_SAVED - 1)) for index in range(MOST_SAVED)}
+    chosen = sorted(
+        even | set(itertools.islice((index for index, step in enumerate(steps) if step in noted), MOST_SAVED))
+    )
+
+    def pick(column: Sequence[Number] | None) -> Sequence[Number] | None:
+        return [column[index] for index in chosen] if column else column
+
+    graphs = [
+        graph | {"lines": [line | {name: pick(line[name]) for name in ("values", "low", "high")}
+                           for line in graph["lines"]]}
+        for graph in answer["graphs"]
+    ]  # fmt: skip
+    return answer | {"steps": [steps[index] for index in chosen], "graphs": graphs, "of_steps": len(steps)}
+
+
+def _all_curves(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
+    """Yield the requests of each split's curves, with as many of the trainer's metrics as one answer has."""
+    for split in SPLITS:
+        names = list(dict.fromkeys([*_usual(opened.run, split), *opened.run.metric_names(split)]))[:MOST_METRICS]
+        yield {"split": split, "metrics": ",".join(quote(name, safe="") for name in names)}
+
+
+SAVED = (Saved("graphs", Per.RUN, _all_curves, keys=("split",), shorten=thinned),)
+"""What a saved page has of this view."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import DIAGNOSIS, OpenRun, RunCache
+from rewardkit.dashboard.saving import Saved
 from rewardkit.health.detectors import DETECTORS, FAMILIES, about
 from rewardkit.record.place import RecordPlace, Stamp
 from rewardkit.record.reader import RunReader
@@ -53,7 +54,7 @@ class Looking:
             if not self._at_work and self._is_due(version):
                 self._at_work = True
                 threading.Thread(
-                    target=self._look, args=(path, version), name="rewardkit-diagnosis", daemon=True
+                    target=self.look, args=(path, version), name="rewardkit-diagnosis", daemon=True
                 ).start()
             return self._last, self._at_work
 
@@ -63,7 +64,8 @@ class Looking:
         wait = max(AGAIN_S, SHARE * self._last.answer["processor_s"])
         return version != self._last.version and time.monotonic() >= self._last.end_s + wait
 
-    def _look(self, path: RecordPlace, version: Stamp) -> None:
+    def look(self, path: RecordPlace, version: Stamp) -> None:
+        """Make a diagnosis, which is the newest from then on."""
         with _one_at_a_time:
             start = time.monotonic()
             answer = _diagnose(path)
@@ -153,3 +155,12 @@ def _detectors() -> list[dict[str, Any]]:
         row = {"name": name, "family": detector.family, "each": detector.each, "at_once": detector.at_once}
         rows.append(row | {"summary": docs.summary, **{part.lower(): text for part, text in docs.parts.items()}})
     return rows
+
+
+def _without_place(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer without the commands that name where the run lies."""
+    return answer | {"audit": None, "report": None}
+
+
+SAVED = (Saved("health", of_whole=True, shorten=_without_place),)
+"""What a saved page has of this view: a part of a run has no health."""

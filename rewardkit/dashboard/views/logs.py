@@ -10,6 +10,7 @@ from typing import Any
 from rewardkit.dashboard.as_json import attributes, call_fields, output_fields, text_json
 from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import NotThere, OpenRun, summaries
+from rewardkit.dashboard.saving import Per, Saved, ViewQuery
 from rewardkit.errors import RecordError
 from rewardkit.record.log_pages import LogPlace, Wanted, newest
 from rewardkit.record.reader import RunReader
@@ -237,3 +238,23 @@ def _position(key: str | None) -> LogPlace | None:
 
 def _key(position: LogPlace) -> str:
     return f"{position.completion}:{position.version}"
+
+
+def _further(answer: Mapping[str, Any], rows: int) -> ViewQuery | None:
+    return None if answer["ended"] else {"from": answer["next"]}
+
+
+def _of_step(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
+    step = subject.get("step")
+    yield {"order": "oldest", "limit": _MOST_ROWS, "first": step, "last": step, "step": None}
+
+
+def _all_counts(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
+    yield {"what": "counts"}
+
+
+SAVED = (
+    Saved("logs", Per.RUN, _all_counts, keys=("what",)),
+    Saved("logs", Per.STEP, _of_step, join="entries", further=_further, own="completion", gathered=True),
+)
+"""What a saved page has of this view; it makes an entry of its row, its completion and its prompt."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from databases import Server
 from recorded import batch
+from saved_pages import SavedFile
 from typer.testing import CliRunner
 
 from rewardkit import Rollout, Run, Runtime
@@ -75,7 +76,7 @@ def test_commands_take_the_address_of_a_run(postgres: Server, work: Path) -> Non
     assert listed["cli-one"]["bytes"] > 0
     assert "correct" in _run("show", url)[1]
     assert _run("show", url, "--html", "report.html")[0] == 0
-    assert "hunter22" not in Path("report.html").read_text()
+    assert "hunter22" not in SavedFile("report.html").data
     assert _run("logs", url)[0] == 0
     assert _run("export", url, "--to", "out.jsonl")[0] == 0
     assert [json.loads(line)["correct"] for line in Path("out.jsonl").read_text().splitlines()] == [

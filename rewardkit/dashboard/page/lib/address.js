@@ -1,8 +1,15 @@
-/** The address bar holds the whole state: /runs/<run>/<tab>?key=value. A run's name may have its subfolders' before it. */
+/**
+ * The address bar holds the whole state: /runs/<run>/<tab>?key=value. A run's name may have its subfolders' before it.
+ * A page that was saved to a file has all this behind a #, for the path is the file's.
+ */
 import { PANELS, TITLES } from "./panels.js";
+import { SAVED } from "./saved.js";
 import { useEffect, useState } from "./view.js";
 
 const FIRST = PANELS[0].name;
+
+/** The path of the list of runs; a saved page has one run, and begins with what was saved of it. */
+export const HOME = SAVED ? `#${SAVED.start}` : "/";
 
 const PASSING = ["graph", "entry"];
 const queries = new Map();
@@ -13,12 +20,18 @@ let current = null;
 
 /** Return {run, tab, query} of the address bar; the list of runs has neither run nor tab. */
 export function address() {
-  const { pathname, search } = window.location;
+  const { pathname, search } = here();
   if (last === pathname + search) return current;
   last = pathname + search;
   current = parse(pathname, search);
   if (current.run) queries.set(`${current.run}/${current.tab}`, current.query);
   return current;
+}
+
+function here() {
+  if (!SAVED) return window.location;
+  const told = new URL(window.location.hash.slice(1) || SAVED.start, "http://page");
+  return parse(told.pathname, told.search).run === SAVED.run ? told : new URL(SAVED.start, "http://page");
 }
 
 /** Return {run, tab, query} of a path and its query. */
@@ -62,7 +75,7 @@ export function href({ run, tab, query = {} } = {}) {
 function pathOf(run, tab, query) {
   const kept = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
   const asked = new URLSearchParams(kept.map(([key, value]) => [key, String(value)])).toString();
-  const path = run ? `${placeOf(run)}/${tab || FIRST}` : "/";
+  const path = run ? `${SAVED ? "#" : ""}${placeOf(run)}/${tab || FIRST}` : HOME;
   return asked ? `${path}?${asked}` : path;
 }
 
@@ -81,7 +94,8 @@ export function go(change, { replace = false } = {}) {
 
 /** Go to a path of this page. */
 export function visit(path, { replace = false } = {}) {
-  if (path === window.location.pathname + window.location.search) return;
+  const { pathname, search } = here();
+  if (path === `${SAVED ? "#" : ""}${pathname}${search}`) return;
   if (replace) {
     window.history.replaceState(window.history.state, "", path);
   } else {
@@ -124,8 +138,9 @@ export function followLinks() {
     const link = event.target.closest?.("a[href]");
     if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
     if (link.target || link.hasAttribute("download") || link.origin !== window.location.origin) return;
-    if (link.pathname !== "/" && !link.pathname.startsWith("/runs/")) return;
+    const path = SAVED ? link.getAttribute("href") : link.pathname + link.search;
+    if (!["/", "#/"].includes(path) && !/^#?\/(runs\/|\?)/.test(path)) return;
     event.preventDefault();
-    visit(link.pathname + link.search);
+    visit(path);
   });
 }

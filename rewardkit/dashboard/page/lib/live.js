@@ -1,5 +1,6 @@
 /** What is new in a run: a stream of events; asking every two seconds where it does not come through, seldom if hidden. */
 import { of } from "./address.js";
+import { SAVED } from "./saved.js";
 import { useEffect, useState } from "./view.js";
 
 const POLL_MS = 2000;
@@ -9,7 +10,7 @@ const REOPEN_MS = 15000;
 const MOST_STREAMS = 3; // a browser opens six connections to a server, for all its tabs together
 const listeners = new Set();
 const watchers = new Set();
-const nothing = { run: null, tick: 0, link: "polling", state: null, problem: null };
+const nothing = { run: null, tick: 0, link: SAVED ? "saved" : "polling", state: null, problem: null };
 let now = nothing;
 let connection = null;
 
@@ -19,7 +20,7 @@ export function onTick(listener) {
   return () => listeners.delete(listener);
 }
 
-/** Return {tick, link, state, problem} of a run: link is "live", "polling" or "lost". */
+/** Return {tick, link, state, problem} of a run: link is "live", "polling" or "lost", or "saved" where nothing comes. */
 export function useLive(run) {
   const [seen, setSeen] = useState(now);
   useEffect(() => {
@@ -48,7 +49,7 @@ function watch(run) {
   if (connection?.run === run) return;
   connection?.close();
   now = { ...nothing, run };
-  connection = run ? connected(run) : null;
+  connection = run && !SAVED ? connected(run) : null;
 }
 
 /** Take a place for a stream, which the tabs of a browser share; returns how to give it back, or null. */

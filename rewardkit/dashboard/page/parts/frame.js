@@ -1,11 +1,13 @@
 /** What stands round every tab: the run, its state, the tabs, the theme, and what changed in words. */
-import { go, left, scrolledTo } from "../lib/address.js";
+import { HOME, go, left, scrolledTo } from "../lib/address.js";
 import { count, counted, visible } from "../lib/format.js";
 import { activeKeys, useKeys } from "../lib/keys.js";
 import { useLive } from "../lib/live.js";
 import { PANELS, TITLES } from "../lib/panels.js";
+import { SAVED } from "../lib/saved.js";
 import { THEMES, useTheme } from "../lib/store.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/view.js";
+import { SavedNote } from "./saved-note.js";
 
 /** The frame of the page. */
 export function Frame({ run, tab, list, overview, children }) {
@@ -19,8 +21,8 @@ export function Frame({ run, tab, list, overview, children }) {
     <a class="skip-link button" href="#main" onClick=${(event) => skip(event, main)}>Skip to the content</a>
     <header class="top">
       <div class="top-line">
-        <a class="brand" href="/" aria-label="rewardkit, all runs"><${Logo} /><span class="brand-name">rewardkit</span></a>
-        ${run && html`<span class="slash" aria-hidden="true">/</span><${Switcher} run=${run} tab=${tab} runs=${runs} />`}
+        <a class="brand" href=${HOME} aria-label=${SAVED ? "rewardkit, where this page begins" : "rewardkit, all runs"}><${Logo} /><span class="brand-name">rewardkit</span></a>
+        ${run && html`<span class="slash" aria-hidden="true">/</span>${SAVED ? html`<b class="saved-run cut">${visible(run)}</b>` : html`<${Switcher} run=${run} tab=${tab} runs=${runs} />`}`}
         ${run && html`<${RunState} live=${live} overview=${overview} />`}
         <span class="push"></span>
         ${run && overview.data && html`<span class="rewards-told muted">${counted(overview.data.rewards.length, "reward")}</span>`}
@@ -29,6 +31,7 @@ export function Frame({ run, tab, list, overview, children }) {
       </div>
       ${run && html`<${Tabs} run=${run} tab=${tab} flags=${runs.find((one) => one.name === run)?.flags} />`}
     </header>
+    <${SavedNote} />
     <main class="main" id="main" ref=${main} tabindex="-1">${children}</main>
     ${lost && heard && html`<${Away} status=${run ? live.problem : list.trouble.status} />`}
     <${Told} run=${run} tab=${tab} lost=${lost} live=${live} overview=${overview} />
@@ -92,7 +95,7 @@ function Tabs({ run, tab, flags }) {
 }
 
 const STATES = { missing: "removed", stopped: "stopped by an error" };
-const LINKS = { live: "live", polling: "every 2 s", lost: "not connected" };
+const LINKS = { saved: "when it was saved", live: "live", polling: "every 2 s", lost: "not connected" };
 
 /** Whether the run is being written, how far it is, and how this page hears of it. */
 function RunState({ live, overview }) {

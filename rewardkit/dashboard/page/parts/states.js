@@ -1,5 +1,6 @@
 /** What stands where there is nothing to show: loading, empty, wrong. */
 import { html } from "../lib/view.js";
+import { HOME } from "../lib/address.js";
 import { visible } from "../lib/format.js";
 
 /** A skeleton of the rows to come, below a graph if it is tall; it appears only if they take a moment. */
@@ -34,6 +35,7 @@ const TITLES = {
   404: "This is not there",
 };
 const STATES = {
+  saved: "This is not in the file",
   missing: "This run is not there",
   unreadable: "This record cannot be read",
   busy: "The server is busy",
@@ -48,7 +50,7 @@ const HINTS = {
 /** A problem in words, with a way on. */
 export function ProblemNote({ problem, retry }) {
   if (!problem) return null;
-  const hint = HINTS[problem.status];
+  const hint = problem.state === "saved" ? null : HINTS[problem.status];
   return html`
     <div class="problem" role="alert">
       <p class="problem-title">${STATES[problem.state] || TITLES[problem.status] || "This did not work"}</p>
@@ -56,7 +58,7 @@ export function ProblemNote({ problem, retry }) {
       ${hint && html`<p class="problem-hint">${hint}</p>`}
       <p class="problem-ways">
         ${retry && html`<button class="button" type="button" onClick=${retry}>Try again</button>`}
-        ${[404, 503].includes(problem.status) && html`<a class="button" href="/">All runs</a>`}
+        ${[404, 503].includes(problem.status) && html`<a class="button" href=${HOME}>${problem.state === "saved" ? "Where this page begins" : "All runs"}</a>`}
       </p>
     </div>
   `;

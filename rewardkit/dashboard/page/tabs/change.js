@@ -3,6 +3,7 @@ import { go, of } from "../lib/address.js";
 import { post, useApi } from "../lib/api.js";
 import { count, visible } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
+import { SAVED } from "../lib/saved.js";
 import { readPreference, writePreference } from "../lib/store.js";
 import { html, useEffect, useMemo, useState } from "../lib/view.js";
 import { Choice } from "../parts/fields.js";
@@ -20,7 +21,7 @@ const EDITED = "rewards/edited/";
 const MODES = [
   ["source", "Source"],
   ["differences", "Differences"],
-  ["file", "File on the server"],
+  ...(SAVED ? [] : [["file", "File on the server"]]),
 ];
 
 /** The tab. */
@@ -80,8 +81,7 @@ function Page({ run, query, data, reload }) {
   return html`
     <div class="change">
       <h1 class="unseen">Change a reward</h1>
-      <${Standing} data=${data} />
-      <${WriteToken} writing=${writing} />
+      ${!SAVED && html`<${Standing} data=${data} /><${WriteToken} writing=${writing} />`}
       <div class="change-columns">
         <div class="stack">
           <section class="panel" aria-label="The reward's source">
@@ -90,7 +90,7 @@ function Page({ run, query, data, reload }) {
             <div class="panel-body change-source">
               <${Source} mode=${mode} draft=${draft} chosen=${chosen} data=${data} file=${file} setFile=${setFile} wrong=${wrong} onSend=${attempt} reward=${reward} />
             </div>
-            <${Actions}
+            ${!SAVED && html`<${Actions}
               data=${data}
               reward=${reward}
               reach=${reach}
@@ -101,7 +101,7 @@ function Page({ run, query, data, reload }) {
               writing=${writing}
               onTry=${attempt}
               onAsk=${(action) => setConfirming(action)}
-            />
+            />`}
             ${words && html`<p class="change-words" role="alert"><span class="chip is-bad">${words[0]}</span> ${visible(words[1])}</p>`}
           </section>
           ${
@@ -330,13 +330,13 @@ function Source({ mode, draft, chosen, data, file, setFile, wrong, onSend, rewar
   return html`
     ${
       recorded && recorded.text === null
-        ? html`<p class="muted">The source of ${visible(chosen.version?.label)} is not recorded. Write a new one, or name a file.</p>`
-        : recorded && !recorded.whole && html`<p class="muted">Only the function is recorded: what it takes from its script, such as imports, has to stand here too.</p>`
+        ? html`<p class="muted">The source of ${visible(chosen.version?.label)} is not recorded.${SAVED ? "" : " Write a new one, or name a file."}</p>`
+        : !SAVED && recorded && !recorded.whole && html`<p class="muted">Only the function is recorded: what it takes from its script, such as imports, has to stand here too.</p>`
     }
-    <${Editor} value=${draft.text ?? ""} onChange=${draft.edit} onSend=${onSend} label="Source of the reward" wrong=${wrong} describedby="editor-hint" />
-    <p class="faint editor-hint" id="editor-hint">
+    <${Editor} value=${draft.text ?? ""} onChange=${draft.edit} onSend=${onSend} label="Source of the reward" wrong=${wrong} describedby=${SAVED ? null : "editor-hint"} isFixed=${SAVED !== null} />
+    ${!SAVED && html`<p class="faint editor-hint" id="editor-hint">
       Tab indents, <kbd>Esc</kbd> leaves, <kbd>Ctrl</kbd> <kbd>Enter</kbd> tries. ${data.columns.length > 0 && html`<span>The rows have the ${data.columns.length === 1 ? "column" : "columns"} ${data.columns.map((name, place) => html`${place > 0 && ", "}<code>${visible(name)}</code>`)}.</span>`}
-    </p>
+    </p>`}
   `;
 }
 

@@ -1,6 +1,7 @@
 /** Completions: the prompts, two completions of one side by side, those of a step, and all in the order of recording. */
 import { go, href, of } from "../lib/address.js";
 import { useApi } from "../lib/api.js";
+import { SAVED } from "../lib/saved.js";
 import { html, useEffect } from "../lib/view.js";
 import { Empty, Loading, ProblemNote } from "../parts/states.js";
 import { All } from "./completions/all.js";
@@ -28,7 +29,7 @@ export default function Completions({ run, overview, query }) {
 const WAYS = [
   ["prompts", "Prompts"],
   ["steps", "By step"],
-  ["all", "All completions"],
+  ...(SAVED ? [] : [["all", "All completions"]]),
 ];
 
 /** The three ways to a completion. */

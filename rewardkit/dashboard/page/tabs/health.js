@@ -31,7 +31,7 @@ export default function Health({ run, overview, query, list }) {
       ${found && found.flags.length > 0 && html`<${Timeline} data=${data} found=${found} />`}
       ${found && html`<${Families} run=${run} data=${data} found=${found} failed=${failed} opened=${query.flag} />`}
       ${data.live.length > 0 && html`<${Live} data=${data} />`}
-      <${Report} data=${data} />
+      ${data.report && html`<${Report} data=${data} />`}
     </div>
   `;
 }
@@ -258,7 +258,7 @@ function Proof({ data }) {
   return html`
     <div class="proof">
       <p><strong>Is it hacking?</strong> Detectors see traces. The proof is the audit: it changes this run's best completions, and tells what the rewards wrongly pay for.</p>
-      <${Command} words=${data.audit} />
+      ${data.audit && html`<${Command} words=${data.audit} />`}
     </div>
   `;
 }
@@ -268,7 +268,7 @@ function Report({ data }) {
   return html`
     <section class="panel" aria-label="Report">
       <div class="proof">
-        <p><strong>To hand on:</strong> a report of the run in one file, with graphs, changes, flags, failures and completions. It needs neither this page nor its token.</p>
+        <p><strong>To hand on:</strong> this page as one file with the run inside, which needs neither a server nor a token. “Share” above saves it, and so does this command.</p>
         <${Command} words=${data.report} />
       </div>
     </section>

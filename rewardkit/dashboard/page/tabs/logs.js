@@ -4,6 +4,7 @@ import { get, useApi } from "../lib/api.js";
 import { UNKNOWN, count, counted, epochsPassed, number, seconds, stepSpan, visible } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
 import { onTick, useLive } from "../lib/live.js";
+import { SAVED } from "../lib/saved.js";
 import { html, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib/view.js";
 import { Status, VersionChip } from "../parts/chip.js";
 import { CompletionText } from "../parts/completion.js";
@@ -21,12 +22,13 @@ const NARROW = window.matchMedia("(max-width: 760px)");
 /** The tab. */
 export default function Logs({ run, overview, query }) {
   const filters = useMemo(() => chosen(query), [JSON.stringify(chosen(query))]);
-  const counts = useApi(of(run, "logs"), { what: "counts", first: filters.first, last: filters.last });
+  const { first, last } = SAVED ? {} : filters; // a saved page has the counts of all steps
+  const counts = useApi(of(run, "logs"), { what: "counts", first, last });
   const set = (change) => go({ query: { entry: null, ...change } }, { replace: true });
   return html`
     <div class="stack logs">
       <h1 class="unseen">Logs</h1>
-      ${counts.data && html`<${Summary} counts=${counts.data} filters=${filters} set=${set} />`}
+      ${counts.data && html`<${Summary} counts=${counts.data} filters=${filters} range=${{ first, last }} set=${set} />`}
       <${Filters} filters=${filters} order=${query.order} overview=${overview} set=${set} />
       <${Entries} key=${run} run=${run} filters=${filters} order=${query.order || "newest"} opened=${query.entry} set=${set} />
     </div>
@@ -41,13 +43,13 @@ const none = Object.fromEntries(FILTERS.map((name) => [name, null]));
 
 /* The counts */
 
-function Summary({ counts, filters, set }) {
+function Summary({ counts, filters, range, set }) {
   return html`
     <div class="logs-summary">
       <section class="panel" aria-label="Calls by reward">
         <div class="panel-head logs-head">
           <h2>Calls</h2>
-          <span class="muted">${spanOf(counts, filters)}</span>
+          <span class="muted">${spanOf(counts, range)}</span>
           ${filters.first !== undefined || filters.last !== undefined
             ? html`<button type="button" class="button is-bare push" onClick=${() => set({ first: null, last: null })}>All steps</button>`
             : counts.steps && html`<span class="faint push logs-hint">drag over the bars to choose steps</span>`}
@@ -58,7 +60,7 @@ function Summary({ counts, filters, set }) {
           )}
         </ul>
       </section>
-      <${Faults} counts=${counts} filters=${filters} set=${set} />
+      <${Faults} counts=${counts} filters=${filters} range=${range} set=${set} />
     </div>
   `;
 }
@@ -166,15 +168,15 @@ function Bar({ place, parts: [scored, skipped, failed], low, width }) {
 }
 
 /** Why calls failed in the chosen steps: by reward and cause, each with its newest error. */
-function Faults({ counts, filters, set }) {
+function Faults({ counts, filters, range, set }) {
   const total = counts.faults.reduce((sum, one) => sum + one.count, 0);
   return html`
     <section class="panel" aria-label="Why calls failed">
       <div class="panel-head logs-head">
         <h2>Why calls failed</h2>
-        <span class="muted">${total ? `${counted(total, "failure")} ${spanOf(counts, filters)}` : ""}</span>
+        <span class="muted">${total ? `${counted(total, "failure")} ${spanOf(counts, range)}` : ""}</span>
       </div>
-      ${total === 0 && html`<p class="faults-none">No call failed${counts.steps ? ` ${spanOf(counts, filters).replace("of ", "in ")}` : ""}.</p>`}
+      ${total === 0 && html`<p class="faults-none">No call failed${counts.steps ? ` ${spanOf(counts, range).replace("of ", "in ")}` : ""}.</p>`}
       <ul class="faults">
         ${counts.faults.map((one) => html`<${Fault} key=${`${one.reward} ${one.version} ${one.cause}`} one=${one} filters=${filters} set=${set} />`)}
       </ul>

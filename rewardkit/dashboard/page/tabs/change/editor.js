@@ -6,8 +6,11 @@ const LINE_PX = 20;
 const LEAST_LINES = 8;
 const MOST_LINES = 34;
 
-/** A text that can be edited; `wrong` is the number of a line with a fault, and onSend is told Ctrl+Enter. */
-export function Editor({ value, onChange, onSend, label, wrong = null, describedby }) {
+/**
+ * A text that can be edited, unless it is fixed; `wrong` is the number of a line with a fault, and onSend is told
+ * Ctrl+Enter.
+ */
+export function Editor({ value, onChange, onSend, label, wrong = null, describedby, isFixed = false }) {
   const area = useRef(null);
   const gutter = useRef(null);
   const lines = value.split("\n").length;
@@ -24,7 +27,7 @@ export function Editor({ value, onChange, onSend, label, wrong = null, described
     gutter.current.scrollTop = area.current.scrollTop;
   };
   const onKeyDown = (event) => {
-    if (event.isComposing) return;
+    if (event.isComposing || isFixed) return;
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) onSend?.();
     else if (event.ctrlKey || event.metaKey || event.altKey) return;
     else if (event.key === "Tab") indent(area.current, event.shiftKey);
@@ -41,6 +44,7 @@ ${Array.from({ length: lines }, (_, place) => html`<span key=${place} class=${pl
         ref=${area}
         class="editor-text"
         wrap="off"
+        readonly=${isFixed}
         spellcheck=${false}
         autocapitalize="off"
         autocomplete="off"

@@ -1,0 +1,1 @@
+"""A run as one file: the dashboard's own page with the answers of its views inside, which needs no server."""

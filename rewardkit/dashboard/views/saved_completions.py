@@ -1,0 +1,58 @@
+"""What a saved page has of the views of completions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterable
+from typing import Any
+
+from rewardkit.dashboard.readers import OpenRun
+from rewardkit.dashboard.saving import Per, Saved, ViewQuery
+from rewardkit.dashboard.views.completions import MOST
+
+
+def narrowed(answer: dict[str, Any], ids: Container[int]) -> dict[str, Any]:
+    """Return what the view of a prompt answers of these completions alone, with two of them to compare."""
+    totals = {row["id"]: -math.inf if row["total"] is None else row["total"] for row in answer["rows"]}
+    epochs = []
+    for epoch in answer["epochs"]:
+        own = [number for number in epoch["ids"] if number in ids]
+        if own:
+            best = max(own, key=lambda number: totals.get(number, -math.inf))
+            epochs.append(epoch | {"ids": own, "completions": len(own), "best": best})
+    ends = (epochs[0], epochs[-1]) if epochs else ()
+    left, right = (end["best"] for end in ends) if ends else (None, None)
+    if len(epochs) == 1:
+        left = min(epochs[0]["ids"], key=lambda number: totals.get(number, math.inf))
+    count = sum(epoch["completions"] for epoch in epochs)
+    return answer | {"epochs": epochs, "completions": count, "left": left, "right": right}
+
+
+def _whole(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
+    """Yield the request of a text that is not cut."""
+    yield {"rest": 1}
+
+
+def _ups(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
+    """Yield the request of a prompt's completions in the order of recording."""
+    yield {"order": "up", "limit": MOST, "rest": 1}
+
+
+def _by_reward(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
+    """Yield the requests of the table of prompts by the totals, and by each reward's scores."""
+    yield from ({"limit": MOST, "reward": reward} for reward in (None, *opened.run.rewards))
+
+
+def _at_steps(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
+    """Yield the request of a step's completions by prompt; nothing where they were scored at no step."""
+    if "step" in subject:
+        yield {}
+
+
+SAVED = (
+    Saved("prompts", Per.RUN, _by_reward, keys=("reward",), join="rows", own="index"),
+    Saved("completions", Per.STEP, _at_steps, join="groups"),
+    Saved("prompt", Per.PROMPT, _ups, join="rows", own="id", narrow=narrowed),
+    Saved("completion", Per.COMPLETION, _whole),
+)
+"""What a saved page has of these views."""
