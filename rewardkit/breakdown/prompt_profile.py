@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
@@ -72,6 +73,19 @@ class PromptProfile(NamedTuple):
     def interval(self, index: int) -> Interval:
         """Return the pass rate of the prompt at an index with its Wilson interval, see :func:`wilson`."""
         return wilson(int(self.passed[index]), int(self.counted[index]))
+
+    def row(self, index: int) -> dict[str, int | float | None]:
+        """Return what is known of the prompt at an index, ready for JSON."""
+        interval, mean = self.interval(index), float(self.means[index])
+        whole = ("groups", "groups_of_all", "counted", "passed", "skipped", "failed", "versions")
+        return {
+            "prompt": int(self.prompts[index]),
+            **{name: int(getattr(self, name)[index]) for name in whole},
+            "rate": interval.rate,
+            "low": None if interval.rate is None else interval.low,
+            "high": None if interval.rate is None else interval.high,
+            "mean": None if math.isnan(mean) else mean,
+        }
 
     @property
     def are_known(self) -> Mask:

@@ -104,9 +104,10 @@ class RunScores:
     def _forget(self) -> None:
         self._last = 0
         self._batches = (0, 0)
-        self._parts: list[ScorePart] = []
+        self._parts: dict[str, list[_Part]] = {}
         self._ordinals: dict[tuple[int, str, int], int] = {}  # batches so far of a session at a step
-        self._moment_of: dict[int, tuple[int, int]] = {}  # by batch: the step, and its ordinal there
+        self._moments: dict[tuple[int, str, int], int] = {}  # the numbers of moments, which processes share
+        self._moment_of: dict[int, int] = {}  # by batch
         self._splits: dict[str, tuple[int, Scores]] = {}
 
     def read(self, run: RunReader, budget_s: float | None = None, tick: Tick | None = None) -> tuple[int, int]:
@@ -147,42 +148,58 @@ class RunScores:
                 key = (moment.step, moment.split, moment.session)
                 ordinal = self._ordinals[key] = self._ordinals.get(key, -1) + 1
                 # batches without a step are of no one moment: each is one of its own
-                self._moment_of[number] = (moment.step, ordinal if moment.step >= 0 else number)
-        if len(part.ids):
-            self._parts.append(part)
+                own = (moment.step, moment.split, ordinal if moment.step >= 0 else number)
+                self._moment_of[number] = self._moments.setdefault(own, len(self._moments))
+        batches, places = np.unique(part.batches, return_inverse=True)
+        moments = [part.moments[number] for number in batches.tolist()]
+        steps = np.array([moment.step for moment in moments], np.int64)[places]
+        numbers = np.array([self._moment_of[number] for number in batches.tolist()], np.int64)[places]
+        for split in dict.fromkeys(moment.split for moment in moments):
+            mask = np.array([moment.split == split for moment in moments], np.bool_)[places]
+            self._parts.setdefault(split, []).append(_Part(part, steps[mask], numbers[mask], mask))
 
     def _joined(self, split: str) -> Scores:
-        masks = [
-            np.array([part.moments[number].split == split for number in part.batches.tolist()], np.bool_)
-            for part in self._parts
-        ]
-        parts = [(part, mask) for part, mask in zip(self._parts, masks, strict=True) if mask.any()]
-        names = list(dict.fromkeys(itertools.chain.from_iterable(part.scores for part, _ in parts)))
+        parts = self._parts.get(split, [])
+        names = list(dict.fromkeys(itertools.chain.from_iterable(own.part.scores for own in parts)))
 
-        def whole(column: Callable[[ScorePart], Whole]) -> Whole:
-            return np.concatenate([np.zeros(0, np.int64), *(column(part)[mask] for part, mask in parts)])
+        def whole(column: Callable[[_Part], Whole]) -> Whole:
+            return np.concatenate([np.zeros(0, np.int64), *map(column, parts)])
 
         def by_name(column: Callable[[ScorePart], Mapping[str, NDArray[S]]], empty: S) -> dict[str, NDArray[S]]:
-            return {name: _column([(column(part).get(name), mask) for part, mask in parts], empty) for name in names}
+            return {name: _column([(column(own.part).get(name), own.mask) for own in parts], empty) for name in names}
 
-        batches, prompts = whole(lambda part: part.batches), whole(lambda part: part.prompts)
-        moments = [self._moment_of[number] for number in batches.tolist()]
-        numbers = {moment: number for number, moment in enumerate(dict.fromkeys(moments))}
-        visits = np.array([numbers[moment] for moment in moments], np.int64)
-        for column in (whole(lambda part: part.groups), prompts):
-            values, places = np.unique(column, return_inverse=True)
-            visits = visits * len(values) + places
+        prompts = whole(lambda own: own.part.prompts[own.mask])
         return Scores(
-            ids=whole(lambda part: part.ids),
-            steps=np.array([step for step, _ in moments], np.int64),
+            ids=whole(lambda own: own.part.ids[own.mask]),
+            steps=whole(lambda own: own.steps),
             prompts=prompts,
-            visits=visits,
-            totals=np.concatenate([np.zeros(0), *(part.totals[mask] for part, mask in parts)]),
+            visits=_numbered(whole(lambda own: own.moments), whole(lambda own: own.part.groups[own.mask]), prompts),
+            totals=np.concatenate([np.zeros(0), *(own.part.totals[own.mask] for own in parts)]),
             scores=by_name(lambda part: part.scores, np.float64("nan")),
             status=by_name(lambda part: part.status, np.uint8(0)),
             versions=by_name(lambda part: part.versions, np.int64(0)),
             weights=by_name(lambda part: part.weights, np.float64(0.0)),
         )
+
+
+class _Part(NamedTuple):
+    """A stretch, and its completions of one split."""
+
+    part: ScorePart
+    steps: Whole  # Of the split's completions
+    moments: Whole  # The numbers of their moments
+    mask: Mask  # Which completions of the stretch are of the split
+
+
+def _numbered(*columns: Whole) -> Whole:
+    """Return a number for each combination of the columns' values."""
+    numbers, size = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        width = int(column.max(initial=0)) + 1
+        if size * width >= 2**62:
+            numbers, size = np.unique(numbers, return_inverse=True)[1].reshape(-1), len(numbers) + 1
+        numbers, size = numbers * width + column, size * width
+    return numbers
 
 
 def _column(parts: Sequence[tuple[NDArray[S] | None, Mask]], empty: S) -> NDArray[S]:

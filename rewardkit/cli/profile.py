@@ -158,26 +158,7 @@ def _as_json(
         "out": None if out is None else str(out),
         "written": None if form is None else len(form.prompts),
         "notes": _notes(profile, form),
-        "profile": [_row(profile, index) for index in indices[:limit].tolist()],
-    }
-
-
-def _row(profile: PromptProfile, index: int) -> dict[str, Any]:
-    interval = profile.interval(index)
-    mean = profile.means[index]
-    return {
-        "prompt_index": int(profile.prompts[index]),
-        "groups": int(profile.groups[index]),
-        "groups_of_all": int(profile.groups_of_all[index]),
-        "counted": int(profile.counted[index]),
-        "passed": int(profile.passed[index]),
-        "skipped": int(profile.skipped[index]),
-        "failed": int(profile.failed[index]),
-        "rate": interval.rate,
-        "low": None if interval.rate is None else interval.low,
-        "high": None if interval.rate is None else interval.high,
-        "mean": None if np.isnan(mean) else float(mean),
-        "versions": int(profile.versions[index]),
+        "profile": [profile.row(index) for index in indices[:limit].tolist()],
     }
 
 
@@ -227,11 +208,11 @@ def _print_prompts(run: Run, profile: PromptProfile, indices: Whole, limit: int,
     head = ["prompt", "rate", "95 % interval", "right", "groups", "skipped", "failed", "mean", "text"]
     rows: list[Sequence[str]] = [head]
     for index in order.tolist():
-        interval, row = profile.interval(index), _row(profile, index)
+        interval, row = profile.interval(index), profile.row(index)
         is_known = interval.rate is not None
         rows.append(
             [
-                str(row["prompt_index"]),
+                str(row["prompt"]),
                 f"{interval.rate:.2f}" if is_known else "-",
                 f"{interval.low:.2f} to {interval.high:.2f}" if is_known else "-",
                 f"{row['passed']} of {row['counted']}",
@@ -239,7 +220,7 @@ def _print_prompts(run: Run, profile: PromptProfile, indices: Whole, limit: int,
                 str(row["skipped"]),
                 str(row["failed"]),
                 number(row["mean"]),
-                one_line(texts[row["prompt_index"]].prompt),
+                one_line(texts[row["prompt"]].prompt),
             ]
         )
     console.heading(

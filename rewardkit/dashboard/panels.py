@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import OpenRun
 from rewardkit.dashboard.saving import Saved
-from rewardkit.dashboard.views import change, completions, graphs, health, logs, saved_completions
+from rewardkit.dashboard.views import breakdown, change, completions, graphs, health, logs, saved_completions
 from rewardkit.dashboard.views.runs import overview
 
 ROOT = Path(__file__).parent / "page"
@@ -32,11 +32,16 @@ class Panel(NamedTuple):
 
 
 PANELS = (
-    Panel("graphs", "Graphs", "g", graphs.view, saved=graphs.SAVED),
+    Panel(
+        "graphs", "Graphs", "g", graphs.view,
+        {"columns": breakdown.columns, "groups": breakdown.groups, "histogram": breakdown.histogram_view},
+        saved=graphs.SAVED,
+    ),
     Panel("logs", "Logs", "l", logs.view, saved=logs.SAVED),
     Panel(
         "completions", "Completions", "c", completions.completions,
-        {"prompts": completions.prompts, "prompt": completions.prompt, "completion": completions.completion},
+        {"prompts": completions.prompts, "prompt": completions.prompt, "completion": completions.completion,
+         "profile": breakdown.profile},
         saved=saved_completions.SAVED,
     ),
     Panel("health", "Health", "h", health.view, saved=health.SAVED),
