@@ -57,7 +57,7 @@ class Flow(NamedTuple):
     share: float
 
 
-class Shift(NamedTuple):
+class SpreadShift(NamedTuple):
     """What changed between two slices, see :func:`shift`; ``None`` where one of them has no value."""
 
     moved: float | None  # The share of the completions that lie in other bins than before
@@ -91,7 +91,7 @@ def histogram(scores: Scores, measured: Measured, slices: int = SLICES) -> Histo
     )  # fmt: skip
 
 
-def shift(spread: Histogram, before: int, after: int) -> Shift:
+def shift(spread: Histogram, before: int, after: int) -> SpreadShift:
     """Return what changed from one slice of a histogram to another, over the shares p and q of their bins.
 
     ``moved`` is the total variation ½ Σ |p - q|. ``distance`` is the first Wasserstein distance Σ |P - Q| · d, with the
@@ -101,12 +101,12 @@ def shift(spread: Histogram, before: int, after: int) -> Shift:
     """
     counts = spread.counts[before].astype(np.float64), spread.counts[after].astype(np.float64)
     if not all(column.sum() for column in counts):
-        return Shift(None, None, [])
+        return SpreadShift(None, None, [])
     start, end = (column / column.sum() for column in counts)
     middles = np.array([part.middle for part in spread.bins])
     distance = float((np.abs(np.cumsum(start - end))[:-1] * np.diff(middles)).sum())
     flows = sorted(_flows(start, end), key=lambda flow: -flow.share)[:FLOWS]
-    return Shift(float(np.abs(start - end).sum() / 2), distance, flows)
+    return SpreadShift(float(np.abs(start - end).sum() / 2), distance, flows)
 
 
 def _flows(start: Floats, end: Floats) -> list[Flow]:

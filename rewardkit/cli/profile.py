@@ -220,7 +220,7 @@ def _print_prompts(run: Run, profile: PromptProfile, indices: Whole, limit: int,
                 str(row["skipped"]),
                 str(row["failed"]),
                 number(row["mean"]),
-                one_line(texts[row["prompt"]].prompt),
+                one_line(texts[int(profile.prompts[index])].prompt),
             ]
         )
     console.heading(

@@ -18,7 +18,7 @@ from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import OpenRun
 from rewardkit.record.table import Mask, Whole
 
-READ_S = 0.4  # Seconds of reading after which an answer says how far it came; the next one goes on from there
+READ_S = 1.0  # Seconds of reading after which an answer says how far it came; the next one goes on from there
 FIRST_PROMPTS = 200  # Prompts in which the columns of the data are looked for
 MOST_COLUMNS = 200  # Columns that can be chosen
 LINES = 8  # Groups that have a curve of their own

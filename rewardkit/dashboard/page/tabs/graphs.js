@@ -10,6 +10,8 @@ import { isKnown, isNone, placed } from "../parts/chart-data.js";
 import { seriesColour } from "../parts/chart-paint.js";
 import { Choice, Search, Toggle } from "../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../parts/states.js";
+import { ByGroup, GroupBy } from "./graphs/groups.js";
+import { Spread, SpreadOf } from "./graphs/histogram.js";
 
 const GROUPS = [["rewards", "Rewards"], ["failures", "Failures and time"], ["training", "Training"]];
 const GROUP_OF = { metrics: "training" };
@@ -50,9 +52,11 @@ export default function Graphs({ run, overview, query }) {
   return html`
     <div class="stack graphs">
       <h1 class="unseen">Graphs of ${visible(run)}</h1>
-      ${(data.steps.length > 0 || splits.length > 1) && html`<${Controls} run=${run} view=${view} splits=${splits} split=${split} marks=${data.markers} hasPlain=${data.graphs.some((graph) => graph.lines.some((line) => line.name === PLAIN))} unread=${data.unread} />`}
+      ${(data.steps.length > 0 || splits.length > 1) && html`<${Controls} run=${run} view=${view} splits=${splits} split=${split} marks=${data.markers} hasPlain=${data.graphs.some((graph) => graph.lines.some((line) => line.name === PLAIN))} unread=${data.unread} rewards=${rewards} />`}
       <${Happened} run=${run} marks=${data.markers} />
       ${view.sought && html`<${Found} sought=${view.sought} names=${names} pinned=${pinned} />`}
+      ${view.by && html`<${ByGroup} run=${run} split=${split} column=${view.by} reward=${query.byof} rewards=${rewards} view=${view} onRange=${toRange} />`}
+      ${view.spread !== undefined && html`<${Spread} run=${run} split=${split} spread=${view.spread} query=${query} />`}
       ${problem && !passes(problem) && html`<${ProblemNote} problem=${problem} retry=${reload} />`}
       ${other.problem && !passes(other.problem) && html`<${ProblemNote} problem=${other.problem} retry=${other.reload} />`}
       ${data.steps.length
@@ -67,6 +71,10 @@ function set(query) {
   go({ query }, { replace: true });
 }
 
+function toRange(range) {
+  set(range ? { from: range[0], to: range[1] } : { from: null, to: null });
+}
+
 function viewOf(query) {
   const [from, to] = [Number(query.from), Number(query.to)];
   return {
@@ -78,6 +86,8 @@ function viewOf(query) {
     closed: (query.closed || "").split(",").filter(Boolean),
     enlarged: query.graph || null,
     beside: query.beside || null,
+    by: query.by || null,
+    spread: query.spread,
   };
 }
 
@@ -176,7 +186,7 @@ function Beside({ run, name }) {
   return html`<${Choice} label="Beside" value=${name || ""} options=${options} onChange=${(one) => set({ beside: one || null })} />`;
 }
 
-function Controls({ run, view, splits, split, marks, hasPlain, unread }) {
+function Controls({ run, view, splits, split, marks, hasPlain, unread, rewards }) {
   const kinds = Object.keys(MARKS).filter((kind) => marks.some((mark) => mark.kind === kind));
   return html`
     <div class="bar graphs-bar">
@@ -197,6 +207,8 @@ function Controls({ run, view, splits, split, marks, hasPlain, unread }) {
       <${Toggle} value=${view.zero} onChange=${(on) => set({ zero: on ? 1 : null })} label="From zero" />
       ${(hasPlain || view.plain) && html`<${Toggle} value=${view.plain} onChange=${(on) => set({ plain: on ? 1 : null })} label="Plain sum" />`}
       <${Beside} run=${run} name=${view.beside} />
+      <${GroupBy} run=${run} column=${view.by} />
+      <${SpreadOf} value=${view.spread} rewards=${rewards} />
       ${view.range && html`
         <button type="button" class="button" onClick=${() => set({ from: null, to: null })}>
           Steps ${count(view.range[0])} to ${count(view.range[1])}: show all
@@ -328,7 +340,7 @@ function Graph({ graph, data, view, pinned, height, alone = false }) {
       smoothing=${view.smoothing}
       zero=${view.zero}
       range=${view.range}
-      onRange=${(range) => set(range ? { from: range[0], to: range[1] } : { from: null, to: null })}
+      onRange=${toRange}
       onPick=${(step) => go({ tab: "completions", query: { step } })}
       onEnlarge=${alone ? null : () => go({ query: { graph: graph.key } })}
       syncKey=${alone ? null : "graphs"}

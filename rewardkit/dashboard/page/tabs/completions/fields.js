@@ -1,10 +1,8 @@
-/** What the lists of completions share: filters by a reward's outcome, pages, and how far a reading came. */
+/** What the lists of completions share: filters by a reward's outcome, and pages. */
 import { go } from "../../lib/address.js";
-import { count, number, percent, visible } from "../../lib/format.js";
-import { html, useEffect } from "../../lib/view.js";
+import { count, number, visible } from "../../lib/format.js";
+import { html } from "../../lib/view.js";
 import { Choice, NumberField, Toggle, Turn } from "../../parts/fields.js";
-
-const AGAIN_MS = 60;
 
 /** What the reward of a completion is, and the plain sum beside it. */
 export const TOTAL = "The weighted sum of a completion's scores, as the trainer computes it";
@@ -75,23 +73,6 @@ export function Pager({ offset, shown, limit, of: total, things, onOffset, child
       <${Turn} to="before" label="Rows before" disabled=${offset === 0} onClick=${() => onOffset(Math.max(0, offset - limit))} />
       <${Turn} to="next" label="Further rows" disabled=${offset + shown >= total} onClick=${() => onOffset(offset + limit)} />
     </div>
-  `;
-}
-
-/** How far the server came with a reading that takes several answers; asks again until it is done. */
-export function Reading({ reading, reload, verb }) {
-  useEffect(() => {
-    if (!reading) return undefined;
-    const timer = setTimeout(reload, AGAIN_MS);
-    return () => clearTimeout(timer);
-  }, [reading]);
-  if (!reading) return null;
-  const { what, done, of: all } = reading;
-  return html`
-    <p class="reading" role="status">
-      <progress max=${all} value=${done} aria-label="Read so far"></progress>
-      ${verb} ${count(done)} of ${count(all)} ${what} so far (${percent(done / all)})
-    </p>
   `;
 }
 

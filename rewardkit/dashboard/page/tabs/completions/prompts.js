@@ -4,9 +4,10 @@ import { useApi } from "../../lib/api.js";
 import { count, number, visible } from "../../lib/format.js";
 import { html } from "../../lib/view.js";
 import { Choice, Search, useDraft } from "../../parts/fields.js";
+import { Reading } from "../../parts/reading.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { Line, Pager, Reading, TOTAL } from "./fields.js";
+import { Line, Pager, TOTAL } from "./fields.js";
 
 const PAGE = 50;
 const PER = [
