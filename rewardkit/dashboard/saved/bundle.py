@@ -19,10 +19,12 @@ _LATER = re.compile(r'(?<![\w$.])import\((?P<quote>["`])(?P<path>[^"`]+)(?P=quot
 _PASSED_ON = re.compile(rf'^export\s+{_NAMES}\s*from\s*"(?P<path>[^"]+)";?$', re.MULTILINE)
 _DEFAULT = re.compile(r"^export default (?=(?:async )?function (?P<name>\w+))", re.MULTILINE)
 _DECLARED = re.compile(r"^export (?=(?:async )?(?:function|class|const) (?P<name>\w+))", re.MULTILINE)
-_LISTED = re.compile(rf"(?:^|(?<=;))export\s*{_NAMES};?\s*\Z", re.MULTILINE)
+_LISTED = re.compile(rf"(?:^|(?<=;))export\s*{_NAMES};?\s*(?://[^\n]*\s*)*\Z", re.MULTILINE)
 _LEFT = re.compile(r"^\s*(?:import|export)\b(?! *[\w$]* *[(:=]).*$", re.MULTILINE)
+_LEFT_IN_VENDORED = re.compile(r"^(?:import\b.*\bfrom\b|export\s*[{*]).*$", re.MULTILINE)
 _CSS_IMPORT = re.compile(r'^@import url\("(?P<path>[^"]+)"\);$', re.MULTILINE)
-_ENDS = re.compile(r"</script|<!--", re.IGNORECASE)
+_ENDS = re.compile(r"</script|<script|<!--", re.IGNORECASE)
+"""What ends the script that it stands in, or hides its end; in strings and expressions ``\\x3C`` is the same letter."""
 
 _LOADER = """\
 const $started = {};
@@ -35,15 +37,12 @@ await $import(%s);
 def script(root: Path, first: str) -> str:
     """Return the module ``first`` of a folder and all modules beside and below it as the text of one module.
 
-    Raises ValueError where a module has an import or export in a form that is not known here.
+    No text of a module ends the script. Raises ValueError for an import or export in a form that is not known here.
     """
     names = sorted(path.relative_to(root).as_posix() for path in root.rglob("*.js"))
     bodies = [f"{json.dumps(name)}: async () => {{\n{_wrapped(name, _read(root / name))}\n}}," for name in names]
     text = "const $modules = {\n" + "\n".join(bodies) + "\n};\n" + _LOADER % json.dumps(first)
-    match = _ENDS.search(text)
-    if match is not None:
-        raise ValueError(f"{match[0]!r} stands in a module, and would end the script that it becomes")
-    return text
+    return _ENDS.sub(lambda match: rf"\x3C{match[0][1:]}", text)
 
 
 def style(root: Path, names: list[str]) -> str:
@@ -105,7 +104,7 @@ def _wrapped(name: str, text: str) -> str:
     for pattern, change in {_LISTED: listed}.items() if is_vendored else changes.items():
         text = pattern.sub(change, text)
     text = _LATER.sub(lambda match: f"$from({json.dumps(name)})({match['quote']}{match['path']}{match['quote']})", text)
-    unknown = None if is_vendored else _LEFT.search(text)
+    unknown = (_LEFT_IN_VENDORED if is_vendored else _LEFT).search(text)
     if unknown is not None:
         raise ValueError(f"{name}: {unknown[0].strip()[:80]!r}: this form of import or export is not known")
     return f"{text.rstrip()}\nreturn {{ {', '.join(f'{key}: {own}' for key, own in exports.items())} }};"
