@@ -9,7 +9,7 @@ from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.reading.json_values import answer_part, expected_json, same_json
 from builtin_rewards.reading.tool_calls import BROKEN, ToolCall, call_of, calls_in, calls_of
 from rewardkit import Message, Reward, Score, reward
-from rewardkit.extending import shorten
+from rewardkit.extending import Block, message_calls, shorten
 
 _BROKEN_NOTE = "; a call is broken, or in a form that is not read"
 _MAX_EXTRA = 10  # more calls than this many times the expected ones, and this many more, score 0.0 without a comparison
@@ -37,7 +37,7 @@ def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Rewar
         1.0, and neither ``true`` nor ``"1"``; text counts to the letter.
 
         In a conversation whose assistant messages have ``tool_calls`` (OpenAI's, ``arguments`` as JSON text or object),
-        ``function_call`` or blocks of the type ``tool_use``, these are read, otherwise the calls in the text. A call
+        ``function_call`` or blocks that are calls, those are read, otherwise the calls in the text. A call in the text
         begins behind ``<tool_call>`` (Hermes, Qwen, GLM), ``<function=name>`` (Llama 3.1, Qwen3-Coder, Seed) or
         ``<invoke name="name">`` (MiniMax, Step, DeepSeek V3.2) and ends with their ends, or behind ``[TOOL_CALLS]``
         (Mistral), ``<|python_tag|>`` (Llama), ``<|channel|>commentary to=functions.`` (gpt-oss), ``<function_calls>``
@@ -98,12 +98,13 @@ def _calls(completion: str | Sequence[Message]) -> list[ToolCall]:
 
 
 def _native_calls(message: Message) -> list[ToolCall]:
-    """Return the calls beside a message's text: ``tool_calls``, ``function_call``, blocks ``tool_use``."""
-    calls = message.get("tool_calls") or []
-    entries = [*(calls if isinstance(calls, list | tuple) else [None]), *filter(None, [message.get("function_call")])]
-    blocks = [block for block in _blocks(message) if block.get("type") == "tool_use"]
-    entries += ({"name": block.get("name"), "arguments": block.get("input")} for block in blocks)
-    return [call_of(entry) for entry in entries]
+    """Return the calls beside a message's text, in the forms of all providers; a call in another form is broken."""
+    return [_native_call(call) for call in message_calls(message)]
+
+
+def _native_call(call: Block) -> ToolCall:
+    arguments = {} if call.value is None or call.value == "" else call.value
+    return call_of({"name": call.name, "arguments": arguments}) if call.is_read else BROKEN
 
 
 def _blocks(message: Message) -> list[Mapping[str, Any]]:

@@ -4,6 +4,9 @@ Judges and the trainer adapter use these; commands use :mod:`rewardkit.commands`
 own and may change with any version.
 """
 
+from rewardkit.blocks.block import UNREAD, Block, BlockKind, to_json
+from rewardkit.blocks.calls import THOUGHT_FIELDS, is_thought, message_answers, message_calls, read_block
+from rewardkit.blocks.content import answer_parts
 from rewardkit.coercion.coerce import build_coercer
 from rewardkit.coercion.rule import Coercer, ColumnValueError, TextOrder
 from rewardkit.declare.spec import CallContext
@@ -14,7 +17,7 @@ from rewardkit.loading.config import read_yaml
 from rewardkit.loading.packages import cache_folder
 from rewardkit.loading.registry import resolve
 from rewardkit.loops import finished, of_this_loop, turns
-from rewardkit.messages import ROLES, content_text, is_thought
+from rewardkit.messages import ROLES, content_text, message_text, why_unknown_role
 from rewardkit.own_columns import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, LiveObject, OwnText
 from rewardkit.rows.files import records
 from rewardkit.rows.invalid_rows import InvalidRows, RowHandling
@@ -33,6 +36,10 @@ __all__ = [
     "ENVIRONMENTS_COLUMN",
     "ENVIRONMENT_COLUMN",
     "ROLES",
+    "THOUGHT_FIELDS",
+    "UNREAD",
+    "Block",
+    "BlockKind",
     "CallContext",
     "Chart",
     "Coercer",
@@ -47,6 +54,7 @@ __all__ = [
     "RowHandling",
     "TextOrder",
     "Versioned",
+    "answer_parts",
     "build_coercer",
     "cache_folder",
     "chart_file",
@@ -58,9 +66,13 @@ __all__ = [
     "group_places",
     "hint_at",
     "is_thought",
+    "message_answers",
+    "message_calls",
+    "message_text",
     "of_this_loop",
     "per_1000",
     "plain",
+    "read_block",
     "read_rows",
     "read_yaml",
     "records",
@@ -68,7 +80,9 @@ __all__ = [
     "score_of",
     "shorten",
     "shortened",
+    "to_json",
     "turns",
     "weighted_total",
     "why_no_text",
+    "why_unknown_role",
 ]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from rewardkit.coercion.rule import LISTS, annotation_text
 from rewardkit.errors import CoercionError, RewardDefinitionError
-from rewardkit.messages import ROLES, completion_text, prompt_text
+from rewardkit.messages import ROLES, completion_text, prompt_text, role_meant, why_unknown_role
 from rewardkit.shown.text import shorten
 from rewardkit.types import Message
 
@@ -175,8 +175,8 @@ class TextParameter(NamedTuple):
         unknown = next((number for number, name in enumerate(roles) if name not in ROLES), None)
         if unknown is not None and role not in roles:
             raise CoercionError(
-                f"{self._singular}{_of(index)}, message {unknown}: unknown role {roles[unknown]!r}, and no message is "
-                f"of role {role!r}, whose text is read; the roles are {', '.join(ROLES)}"
+                f"{self._singular}{_of(index)}, message {unknown}: {why_unknown_role(roles[unknown])}; no message has "
+                f"the role {role!r}, whose text is read"
             )
 
 
@@ -231,11 +231,27 @@ def why_no_text(value: object) -> str | None:
                 f"{type(message).__name__} {shorten(message)}"
             )
         if not isinstance(message.get("role"), str):
-            return f"message {number}: expected a 'role', such as 'user' or 'assistant', in {shorten(message)}"
+            return f"message {number}: {_why_no_role(message)}"
         content = message.get("content")
-        if not isinstance(content, str | list | tuple | None):
+        if not isinstance(content, str | list | tuple | None) and not _is_data_of_tool(message):
             return f"message {number}: expected text or a list of blocks as content, got {shorten(content)}"
+        if content is None and message.get("parts"):
+            return f"message {number}: its 'parts' are not read; write them as a list of blocks in 'content'"
     return None
+
+
+def _why_no_role(message: Mapping[str, Any]) -> str:
+    """Return words on a message without a role: those of ShareGPT's form have one by another name."""
+    speaker = message.get("from")
+    if not isinstance(speaker, str) or "value" not in message:
+        return f"expected a 'role', such as 'user' or 'assistant', in {shorten(message)}"
+    instead = {"role": role_meant(speaker) or "...", "content": "..."}
+    return f"it is in ShareGPT's form, {shorten(message)}; write {instead} for it"
+
+
+def _is_data_of_tool(message: Mapping[str, Any]) -> bool:
+    """Return whether a message is a tool's, which may give back any data but bytes."""
+    return message["role"] in ("tool", "function") and not isinstance(message.get("content"), bytes | bytearray)
 
 
 def _of(index: int | None) -> str:

@@ -144,10 +144,12 @@ class Step:
         count: How many steps there are.
         name: The tool that is called; ``None`` where the call names no tool, and for the other kinds.
         arguments: A tool call's arguments; ``None`` where they are not a JSON object, and for the other kinds.
-        result: The text of the tool's answer; ``None`` where there is no answer, and for the other kinds.
+        result: The text of the tool's answer, of a list or an object its JSON; ``None`` where no answer is the call's,
+            and for the other kinds.
         label: The label of a span; ``None`` for the other kinds.
         before: The turns before it, those of the prompt first; for a span also what its own turn says before it.
         messages: The step as messages: its turn; its call alone, with the tool's answer; or the span's text.
+        no_result: Why a tool call has no result: there is no answer, or it cannot be told whose it is; else ``None``.
 
     Raises:
         RewardDefinitionError: There is no such kind; names those that there are.
@@ -163,6 +165,7 @@ class Step:
     label: str | None = None
     before: tuple[Message, ...] = ()
     messages: tuple[Message, ...] = ()
+    no_result: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse an unknown kind, which a test of a step would not reveal."""

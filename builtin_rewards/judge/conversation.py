@@ -16,7 +16,20 @@ from typing import Any, NamedTuple
 
 from builtin_rewards.reading.thoughts import Shows, field_thought, thought_text, without_thoughts
 from rewardkit import CoercionError
-from rewardkit.extending import ROLES, is_thought, why_no_text
+from rewardkit.extending import (
+    ROLES,
+    UNREAD,
+    Block,
+    BlockKind,
+    answer_parts,
+    is_thought,
+    message_answers,
+    message_calls,
+    read_block,
+    to_json,
+    why_no_text,
+    why_unknown_role,
+)
 
 _NOT_IN_A_HEAD = re.compile(r"[^\w.:/-]")
 
@@ -118,36 +131,39 @@ class _Message:
 
     def add_block(self, block: Any, head: str) -> None:
         """Add a block, but not a tool call or an empty text, which some data sets fill rows with."""
-        if isinstance(block, str):
-            return self.add_text(block, head)
-        if not isinstance(block, Mapping):
-            return self.unseen.append(type(block).__name__)
-        kind = _safe_name(block.get("type") or "text")
-        if kind == "tool_result":
-            of = f"tool{_id_suffix(block.get('tool_use_id'))}"
-            self.parts.append((of, ""))
-            for inner in _to_list(block.get("content") or []):
-                self.add_block(inner, of)
-        elif is_thought(block):
-            self.add_thought(thought_text(block) or "[not shown]")
-        elif text := _first_text(block, "text", "refusal"):
-            self.add_text(text, head)
-        elif (url := _image_url(block)) is not None:
+        if is_thought(block):
+            return self.add_thought(thought_text(block) or "[not shown]")
+        for part in read_block(block) if isinstance(block, str | Mapping) else ():
+            if part.kind is BlockKind.ANSWER:
+                self.add_answer(part, f"tool{_id_suffix(part.id)}")
+            elif part.kind is not BlockKind.CALL:
+                self.add_part(part, head)
+        return None if isinstance(block, str | Mapping) else self.unseen.append(type(block).__name__)
+
+    def add_answer(self, answer: Block, head: str) -> None:
+        """Add what a tool gave back under a head of its own."""
+        self.parts.append((head, ""))
+        for part in answer_parts(answer.value):
+            self.add_part(part, head)
+
+    def add_part(self, part: Block, head: str) -> None:
+        """Add a text or an image; another part is unseen, unless it is empty."""
+        block = part.source
+        if isinstance(block, Mapping) and (url := _image_url(block)) is not None:
             image = Image(hashlib.sha256(url.encode()).hexdigest()[:6], url)
             self.images.append(image)
             self.add_text(f"[image {image.name}]", head)
-        elif kind != "tool_use" and (
-            kind not in ("text", "refusal") or any(_has_content(block[key]) for key in block if key != "type")
-        ):
-            self.unseen.append(kind)
-        return None
+        elif part.kind is BlockKind.TEXT:
+            self.add_text(part.text, head)
+        elif part.type not in ("", "text", "refusal") or _holds_more(block):
+            self.unseen.append(_safe_name(part.type or "text"))
 
 
 def _turn(message: Mapping[str, Any], of: str, where: str, shows: Shows, inside: bool) -> Turn:
     """Return a message of a prompt or a completion as a turn; CoercionError says where a role is unknown."""
     role, name = message["role"], message.get("name") or ""
     if role not in ROLES:
-        raise CoercionError(f"{where}: unknown role {role!r}; the roles are {', '.join(ROLES)}")
+        raise CoercionError(f"{where}: {why_unknown_role(role)}")
     graded = of == "completion" and role == "assistant"
     mark = ", to grade" if graded else ""
     head = f"{role}{name and f' {_safe_name(name)}'}{_id_suffix(message.get('tool_call_id'))}{mark}"
@@ -159,8 +175,15 @@ def _turn(message: Mapping[str, Any], of: str, where: str, shows: Shows, inside:
     if is_thought(message):
         content.add_thought(thought_text(message))
         message = {**message, "content": None}
-    for block in _to_list(message.get("content") or message.get("refusal") or []):
-        content.add_block(block, head)
+    if role in ("tool", "function"):
+        answers = [*message_answers(message)]
+        for answer in answers:
+            content.add_answer(answer, head if len(answers) == 1 else f"tool{_id_suffix(answer.id)}")
+    else:
+        for block in _to_list(message.get("content") or message.get("refusal") or []):
+            content.add_block(block, head)
+        for answer in (answer for answer in message_answers(message) if answer.position < 0):
+            content.add_answer(answer, f"tool{_id_suffix(answer.id)}")
     if message.get("audio"):
         content.unseen.append("audio")
     calls = [(f"{role} calls {call}{mark}", arguments) for call, arguments in _tool_calls(message)]
@@ -208,26 +231,26 @@ def _image_url(block: Mapping[str, Any]) -> str | None:
 
 
 def _tool_calls(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield name and arguments of each tool call: ``tool_calls``, ``function_call`` and ``tool_use``."""
-    calls = [*_to_list(message.get("tool_calls") or []), *_to_list(message.get("function_call") or [])]
-    blocks = [block for block in _to_list(message.get("content")) if isinstance(block, Mapping)]
-    for call in [*calls, *(block for block in blocks if block.get("type") == "tool_use")]:
-        outer = call if isinstance(call, Mapping) else {"arguments": call}
-        inner = next((outer[key] for key in ("function", "custom") if isinstance(outer.get(key), Mapping)), outer)
-        values = (inner.get(key) for key in ("arguments", "input", "parameters"))
-        text = _to_json(next((value for value in values if value is not None), call))
-        name = inner.get("name") or "unnamed"
+    """Yield name and arguments of each tool call; of a call without arguments, or in a form not read, the whole."""
+    for call in message_calls(message):
+        name = call.name or ("unnamed" if call.is_read else f"{call.type}, {UNREAD}")
+        text = to_json(call.source if call.value is None else call.value)
         yield (
-            f"{_safe_name(name)}{_id_suffix(outer.get('id'))}",
+            f"{_safe_name(name)}{_id_suffix(call.id)}",
             "\n".join([raw, text] if (raw := _name_line(name)) else [text]),
         )
+
+
+def _holds_more(block: object) -> bool:
+    """Return whether a block has content beside its type."""
+    return not isinstance(block, Mapping) or any(_has_content(block[key]) for key in block if key != "type")
 
 
 def _tool_definition(tool: object) -> tuple[str, str]:
     inner = tool.get("function", tool) if isinstance(tool, Mapping) else tool
     if not isinstance(inner, Mapping) or not (name := _first_text(inner, "name")):
-        return "tools", _to_json(tool)
-    parameters = _to_json(_without_none(inner.get("parameters") or inner.get("input_schema") or {}))
+        return "tools", to_json(tool)
+    parameters = to_json(_without_none(inner.get("parameters") or inner.get("input_schema") or {}))
     lines = (_name_line(name), _first_text(inner, "description"), f"parameters: {parameters}")
     return f"tools {_safe_name(name)}", "\n".join(filter(None, lines))
 
@@ -248,11 +271,6 @@ def from_json(value: Any) -> Any:
     except (ValueError, RecursionError):
         return value.strip()
     return content if content is None or isinstance(content, list | dict) else value.strip()
-
-
-def _to_json(value: object) -> str:
-    """Return a text as it is, and other values as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str, skipkeys=True)
 
 
 def _id_suffix(value: object) -> str:

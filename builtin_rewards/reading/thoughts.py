@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from rewardkit.extending import content_text, is_thought
+from rewardkit.extending import THOUGHT_FIELDS, content_text, is_thought
 
 Shows: TypeAlias = Literal["answer", "all"]
 """What a model of judgement is shown of what a model wrote: its answer alone, or its thoughts too."""
@@ -37,8 +37,7 @@ _MARK = re.compile(  # the marks of thoughts, none of them right behind a backti
     r"|(?P<fence>(?<=^`)``[^\n`]*\n(?>(?!```)[^\n]*\n)*+```[ \t]*$))",
     re.IGNORECASE | re.MULTILINE,
 )
-# Fields of messages that hold thoughts, by server, and those of a thought that hold its text.
-_THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks")
+# Fields of a thought that hold its text.
 _TEXT_FIELDS = (
     *("thinking", "reasoning", "reasoning_content", "text", "summary", "content", "reasoningContent", "reasoningText"),
 )
@@ -132,7 +131,7 @@ def without_thoughts(message: Mapping[str, Any], *, inside: bool = False) -> Ans
 
     ``inside`` says that it begins within a thought; see :func:`leaves_thought_open`.
     """
-    fields = {name: value for name, value in message.items() if name not in _THOUGHT_FIELDS}
+    fields = {name: value for name, value in message.items() if name not in THOUGHT_FIELDS}
     thoughts = sum(len(field_thought({name: message[name]})) for name in message.keys() - fields.keys())
     content = message.get("content")
     if is_thought(message):
@@ -201,7 +200,7 @@ def thought_text(part: Mapping[str, Any]) -> str:
 
 def field_thought(message: Mapping[str, Any]) -> str:
     """Return the text of the first field of a message that holds a thought, or blocks of one; empty without."""
-    return _field_text(message, _THOUGHT_FIELDS, "\n")
+    return _field_text(message, THOUGHT_FIELDS, "\n")
 
 
 def _field_text(part: Mapping[str, Any], fields: Sequence[str], separator: str = "") -> str:

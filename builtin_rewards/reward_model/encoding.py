@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from builtin_rewards.reading.thoughts import Shows, leaves_thought_open, messages_without_thoughts, strip_frame
 from builtin_rewards.reward_model.spelled_tokens import SpelledTokens
 from rewardkit import DataError
+from rewardkit.extending import message_text
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -252,13 +253,6 @@ def _paste(tokenizer: PreTrainedTokenizerBase, questions: _Messages, answers: _M
 
 def _transcript(messages: _Messages) -> str:
     return "\n\n".join(f"{_SPEAKERS.get(turn['role'], turn['role'])}: {message_text(turn)}" for turn in messages)
-
-
-def message_text(message: Mapping[str, Any]) -> str:
-    content = message.get("content")
-    if isinstance(content, str) or content is None:
-        return content or ""
-    return "".join(str(part.get("text") or "") for part in content if isinstance(part, Mapping))
 
 
 def _tokens(

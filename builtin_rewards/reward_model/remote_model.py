@@ -16,12 +16,13 @@ from typing import Any, get_args
 from builtin_rewards.endpoint.errors import is_number
 from builtin_rewards.judge import RetryPolicy
 from builtin_rewards.reading.thoughts import Shows
-from builtin_rewards.reward_model.encoding import TextForm, encode_messages, half_character, message_text, messages_of
+from builtin_rewards.reward_model.encoding import TextForm, encode_messages, half_character, messages_of
 from builtin_rewards.reward_model.loading import load_tokenizer
 from builtin_rewards.reward_model.model_reward import ModelFunction, ModelReward, check_choice
 from builtin_rewards.reward_model.served_forms import ROUTES, ServedRoute, ServedText, ServerKind
 from builtin_rewards.reward_model.served_scores import ModelServer, ServedScores, ServedSettings
 from rewardkit import ConfigError, DataError, RewardOptions, Rollout, Score
+from rewardkit.extending import message_text
 
 KEY_ENV = "REWARD_MODEL_API_KEY"  # the variable of the key: never the key of a provider of judges
 CONCURRENCY = 512  # Calls in flight at once: what requests are made of

@@ -20,12 +20,12 @@ from builtin_rewards.reward_model.encoding import (
     TextForm,
     Turns,
     encode_messages,
-    message_text,
     messages_of,
 )
 from builtin_rewards.reward_model.forward import ForwardPasses, Logits, caused_by, message_of
 from builtin_rewards.reward_model.loading import CheckedFolder, LoadedMember, load_members
 from rewardkit import ConfigError, DataError
+from rewardkit.extending import message_text
 
 NORMALIZATIONS = ("center", "reference", "quantile")
 """Subtract the mean of training, give the z-score, or the share of the reference that scores lower."""

@@ -8,7 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rewardkit.messages import content_text
+from rewardkit.blocks.block import Block, BlockKind
+from rewardkit.blocks.calls import THOUGHT_FIELDS, is_thought, message_answers, message_calls, read_block
+from rewardkit.blocks.content import answer_parts
+from rewardkit.messages import message_text
 from rewardkit.record.pictures.sources import key_in, picture_references
 from rewardkit.types import Outcome, Text
 
@@ -47,9 +50,7 @@ def plain(text: Text) -> str:
     """Return all text of a prompt or completion, the messages of a conversation one after the other."""
     if isinstance(text, str):
         return text
-    return "\n\n".join(
-        content_text(message.get("content")) if isinstance(message, Mapping) else str(message) for message in text
-    )
+    return "\n\n".join(message_text(message) if isinstance(message, Mapping) else str(message) for message in text)
 
 
 def _cut(messages: Sequence[dict[str, Any]], room: int) -> list[dict[str, Any]]:
@@ -79,36 +80,46 @@ def _message(message: object) -> dict[str, Any]:
 
 def _parts(message: Mapping[str, Any]) -> Iterator[Part]:
     """Yield the parts of a message: its thoughts, its content block by block, its tool calls."""
-    for key in ("reasoning_content", "thinking", "reasoning"):
+    for key in THOUGHT_FIELDS:
         if isinstance(message.get(key), str):
             yield _part("thinking", message[key])
-    kind = "result" if message.get("role") in ("tool", "function") else "text"
-    content = message.get("content")
-    for block in content if isinstance(content, list | tuple) else [content]:
-        if block is not None:
-            yield _block(block, kind)
-    calls = message.get("tool_calls")
-    for call in calls if isinstance(calls, list | tuple) else []:
-        yield _call(call)
-    if message.get("function_call"):
-        yield _call(message["function_call"])
+    if message.get("role") in ("tool", "function"):
+        for answer in message_answers(message):
+            yield from _answer(answer)
+    else:
+        content = message.get("content") or message.get("refusal")
+        for block in content if isinstance(content, list | tuple) else [content]:
+            yield from () if block is None else _block(block)
+        yield from (_call(call) for call in message_calls(message) if call.position < 0)
+        yield from (part for answer in message_answers(message) if answer.position < 0 for part in _answer(answer))
 
 
-def _block(block: object, kind: str) -> Part:
-    """Return a block of a message's content, as OpenAI and Anthropic write them; an unknown one as JSON."""
-    if not isinstance(block, Mapping):
-        return _part(kind, _as_text(block))
-    match block.get("type"):
-        case "thinking" | "reasoning":
-            return _part("thinking", _as_text(block.get("thinking", block.get("text", ""))))
-        case "tool_use":
-            return _part("call", _as_text(block.get("input")), block.get("name"))
-        case "tool_result":
-            content = block.get("content")
-            return _part("result", content_text(content) if isinstance(content, str | list) else _as_text(content))
-    if isinstance(block.get("text"), str):
-        return _part(kind, block["text"])
-    return _picture(block) or _part("other", _as_text(block))
+def _block(block: object) -> Iterator[Part]:
+    """Yield what a block of a message's content is; one that is no text, call or answer as JSON."""
+    if isinstance(block, Mapping) and is_thought(block):
+        text = next((block[key] for key in (*THOUGHT_FIELDS, "text") if isinstance(block.get(key), str)), None)
+        yield _part("thinking", _as_text(block) if text is None else text)
+        return
+    for part in read_block(block):
+        if part.kind is BlockKind.CALL:
+            yield _call(part)
+        elif part.kind is BlockKind.ANSWER:
+            yield from _answer(part)
+        else:
+            yield _content_part(part, "text")
+
+
+def _answer(answer: Block) -> Iterator[Part]:
+    """Yield what a tool gave back: its text, and pictures."""
+    for part in answer_parts(answer.value):
+        yield _content_part(part, "result")
+
+
+def _content_part(block: Block, kind: str) -> Part:
+    if block.kind is BlockKind.TEXT:
+        return _part(kind, block.text)
+    picture = _picture(block.source) if isinstance(block.source, Mapping) else None
+    return picture or _part("other", _as_text(block.source))
 
 
 def _picture(block: Mapping[str, Any]) -> Part | None:
@@ -135,11 +146,9 @@ def _named(value: object, depth: int = 0) -> Iterator[str]:
                 yield from _named(part, depth + 1)
 
 
-def _call(call: object) -> Part:
-    function = call.get("function", call) if isinstance(call, Mapping) else call
-    if not isinstance(function, Mapping):
-        return _part("call", _as_text(function))
-    return _part("call", _as_text(function.get("arguments", "")), function.get("name"))
+def _call(call: Block) -> Part:
+    value = call.value if call.is_read and (call.name or call.value is not None) else call.source
+    return _part("call", "" if value is None else _as_text(value), call.name)
 
 
 def _part(kind: str, text: str, name: object = None) -> Part:

@@ -114,6 +114,7 @@ class RewardSpec:
     bound: frozenset[str] = frozenset()
     always: tuple[tuple[str, Filler], ...] = ()  # Names and fillers of the parameters that every call fills
     any_finite_score: bool = False  # Whether every finite number is a score of one rollout
+    reads_text: bool = False  # Whether it takes completions as text, of messages the last that count
 
     def __post_init__(self) -> None:
         """Derive what each call would otherwise compute again."""
@@ -121,6 +122,8 @@ class RewardSpec:
         object.__setattr__(self, "always", always)
         simple = self.kind is Kind.SINGLE and self.options.score_range is None
         object.__setattr__(self, "any_finite_score", simple)
+        takes = [p.taken for p in self.parameters if p.taken is not None and p.name != "prompt"]
+        object.__setattr__(self, "reads_text", any(taken.form is Form.TEXT for taken in takes))
 
     @property
     def name(self) -> str:

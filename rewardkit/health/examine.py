@@ -18,7 +18,7 @@ from rewardkit.health.flag import Flag
 from rewardkit.health.measures import by_group
 from rewardkit.health.noise import Noise, noise_of
 from rewardkit.health.watch import BASELINE_STEPS, WINDOW_STEPS, Watch
-from rewardkit.messages import completion_text, content_text
+from rewardkit.messages import completion_text, message_text
 from rewardkit.record.batch_rows import LETTERS
 from rewardkit.record.passes import second_scores
 from rewardkit.record.reader import RunReader
@@ -291,7 +291,7 @@ def _numbers(values: Sequence[float | None]) -> Floats:
 def _all_text(text: Text) -> str:
     if isinstance(text, str):
         return text
-    return "\n".join(content_text(message.get("content")) for message in text)
+    return "\n".join(message_text(message) for message in text)
 
 
 def _again_of(run: RunReader) -> Again | None:

@@ -31,9 +31,10 @@ from rewardkit.declare.options import RewardOptions
 from rewardkit.declare.spec import CallContext, Kind, RewardSpec
 from rewardkit.errors import BadReturnError, CoercionError, InfrastructureError, RewardTextError
 from rewardkit.forms import hint_of
+from rewardkit.messages import why_odd_text
 from rewardkit.runtime.finding import CallFinding, bare, describe, failure, type_name
 from rewardkit.shown.text import beginning
-from rewardkit.types import Arrived, Cause, Rollout, Score, Unanswered
+from rewardkit.types import Arrived, Cause, Rollout, Score, Text, Unanswered
 from sandbox.workers import INSIDE
 
 _Error = TypeVar("_Error", bound=BaseException)
@@ -59,9 +60,10 @@ def attempt(
         if _is(error, KeyboardInterrupt) and INSIDE not in os.environ:
             raise
         return _with_hint(spec, failure_of(error))
-    if type(value) is float and spec.any_finite_score and value - value == 0.0:
+    is_plain = not spec.reads_text or type(rollouts[0].completion) is str
+    if type(value) is float and spec.any_finite_score and is_plain and value - value == 0.0:
         return value  # the usual case; inf - inf and nan - nan are not 0
-    return finding_of(spec, value, len(rollouts))
+    return _with_notes(spec, finding_of(spec, value, len(rollouts)), rollouts)
 
 
 async def attempt_async(
@@ -80,7 +82,7 @@ async def attempt_async(
         raise
     except BaseException as error:
         return _with_hint(spec, failure_of(error))
-    return finding_of(spec, value, len(rollouts))
+    return _with_notes(spec, finding_of(spec, value, len(rollouts)), rollouts)
 
 
 def finding_of(spec: RewardSpec, value: object, rollouts: int) -> CallFinding:
@@ -260,6 +262,31 @@ def _with_hint(spec: RewardSpec, finding: CallFinding) -> CallFinding:
         return finding
     hint = hint_of(finding.error, [parameter.taken for parameter in spec.parameters if parameter.taken is not None])
     return finding._replace(error=finding.error + hint)
+
+
+def _with_notes(spec: RewardSpec, finding: CallFinding, rollouts: Sequence[Rollout | Arrived]) -> CallFinding:
+    """Add to the reasons of a reward that reads text what is odd in the text of completions in messages."""
+    if not spec.reads_text or finding.cause is not None:
+        return finding
+    notes = [None if type(rollout.completion) is str else _note(rollout.completion) for rollout in rollouts]
+    if not any(notes):
+        return finding
+    if spec.kind is Kind.SINGLE:
+        return _noted(finding, notes[0])
+    return finding._replace(rows=tuple(map(_noted, finding.rows, notes)))
+
+
+def _note(completion: Text) -> str | None:
+    try:
+        return why_odd_text(completion)
+    except Exception:  # a message may be an object of any kind
+        return None
+
+
+def _noted(finding: CallFinding, note: str | None) -> CallFinding:
+    if note is None or finding.cause is not None:
+        return finding
+    return finding._replace(reason=note if finding.reason is None else f"{finding.reason} ({note})")
 
 
 def _memory_limit() -> str:

@@ -3,8 +3,8 @@
 Steps are those of the completion alone, never of the prompt:
 
 - a *turn* is a message of the assistant; a completion that is text is one turn;
-- a *tool call* stands in a message's ``tool_calls`` or ``function_call``, or is a block ``tool_use``. Its answer is the
-  one with its id before the next turn of the assistant; where call or answer has no id, the one in the same place;
+- a *tool call* stands in a message's ``tool_calls`` or ``function_call``, or is a block; :mod:`rewardkit.blocks` has
+  the shapes, and :mod:`rewardkit.steps.pairing` the rules by which it gets its answer;
 - a *span* is what stands between ``<label>`` and the next ``</label>`` in a turn's text, or goes to the end of the turn
   where that is missing. Tags inside a span are text.
 """
@@ -13,16 +13,20 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
+from rewardkit.blocks.block import Block, BlockKind, to_json
+from rewardkit.blocks.calls import CALL_FIELDS, message_answers, message_calls, read_block
+from rewardkit.blocks.content import answer_text
 from rewardkit.errors import CoercionError
 from rewardkit.forms import why_no_text
-from rewardkit.messages import ROLES, content_text, conversation
+from rewardkit.messages import ROLES, conversation, message_text, why_unknown_role
 from rewardkit.rows.strict_json import decode
+from rewardkit.shown.text import counted
+from rewardkit.steps.pairing import Marked, pair
 from rewardkit.types import STEP_KINDS, Message, Step, Text
 
 MOST_STEPS = 1_000  # A completion of more steps fails, or it would cost a judge's fee for each
@@ -51,7 +55,7 @@ def steps_of(prompt: Text, completion: Text, each: str, labels: Sequence[str] = 
     first = 1 if isinstance(prompt, str) else len(prompt)
     readers: dict[str, _Reader] = {
         "turn": _turn,
-        "tool_call": _tool_calls,
+        "tool_call": functools.partial(_tool_calls, first=first),
         "span": functools.partial(_spans, labels=labels),
     }
     read_turn = readers[each]
@@ -60,27 +64,34 @@ def steps_of(prompt: Text, completion: Text, each: str, labels: Sequence[str] = 
     if len(entries) > MOST_STEPS:
         raise ValueError(f"the completion has more than {MOST_STEPS:,} {STEP_KINDS[each]}; no more are scored")
     for index, (step, turn, chars) in enumerate(entries):
-        text = content_text(messages[turn].get("content"))[:chars] if chars else ""
+        text = message_text(messages[turn])[:chars] if chars else ""
         begun = [{"role": "assistant", "content": text}] if text.strip() else []
         yield replace(step, index=index, count=len(entries), before=(*messages[:turn], *begun))
+
+
+def why_no_calls(completion: Text) -> str:
+    """Return words on a completion without tool calls: answers without a call, or where calls may stand; ``""``."""
+    messages = () if isinstance(completion, str) else completion
+    count = sum(1 for message in messages for _ in message_answers(message))
+    if count:
+        return f", and {counted(count, 'answer')} of tools without a call"
+    return " in its messages; each='span' reads those that are written in the text, by their tags"
 
 
 def _refuse_unknown_roles(of: str, text: Text) -> None:
     """Raise CoercionError for an unknown role: a turn whose role is misspelt would be passed over."""
     for index, message in enumerate(() if isinstance(text, str) else text):
         if message["role"] not in ROLES:
-            raise CoercionError(
-                f"{of}, message {index}: unknown role {message['role']!r}; the roles are {', '.join(ROLES)}"
-            )
+            raise CoercionError(f"{of}, message {index}: {why_unknown_role(message['role'])}")
 
 
 def _turn(whole: Sequence[Message], turn: int) -> Iterator[_Located]:
     message = whole[turn]
-    yield _Located(Step(content_text(message.get("content")), "turn", messages=(message,)), turn)
+    yield _Located(Step(message_text(message), "turn", messages=(message,)), turn)
 
 
 def _spans(whole: Sequence[Message], turn: int, labels: Sequence[str]) -> Iterator[_Located]:
-    text = content_text(whole[turn].get("content"))
+    text = message_text(whole[turn])
     names = "|".join(map(re.escape, labels))
     for span in re.finditer(rf"<({names})(?:\s[^<>]*)?>(.*?)(?:</\1\s*>|\Z)", text, re.DOTALL):
         inner = span[2].strip()
@@ -88,78 +99,88 @@ def _spans(whole: Sequence[Message], turn: int, labels: Sequence[str]) -> Iterat
         yield _Located(Step(inner, "span", label=span[1], messages=(own,)), turn, span.start())
 
 
-def _tool_calls(whole: Sequence[Message], turn: int) -> Iterator[_Located]:
-    """Yield a turn's tool calls, each with the answer of its id; where one of the two has none, by their order."""
-    answers = list(_answers(whole[turn + 1 :]))
-    for number, (call, own) in enumerate(_calls(whole[turn])):
-        matches = (answer for answer in answers if answer.id is not None and answer.id == call.get("id"))
-        placed = (answer for answer in answers[number : number + 1] if answer.id is None or call.get("id") is None)
-        answer = next(itertools.chain(matches, placed), None)
-        name, text = _name_and_arguments(call)
-        step = Step(text, "tool_call", name=name, arguments=_object(text or "{}"), messages=(own,))
-        if answer is not None:
-            step = replace(step, result=answer.text, messages=(own, answer.message))
-        yield _Located(step, turn)
+def _tool_calls(messages: Sequence[Message], turn: int, first: int) -> Iterator[_Located]:
+    """Yield the tool calls of a round, at its first turn: of the assistant's turns in a row.
+
+    ``first`` is where the completion begins.
+    """
+    if turn > first and messages[turn - 1]["role"] == "assistant":
+        return
+    turns = list(itertools.takewhile(lambda index: messages[index]["role"] == "assistant", range(turn, len(messages))))
+    following = range(turns[-1] + 1, len(messages))
+    behind = itertools.takewhile(lambda index: messages[index]["role"] != "assistant", following)
+    answers = [answer for index in (*turns, *behind) for answer in _answers(messages, index)]
+    calls = list(itertools.islice((call for index in turns for call in _calls(messages, index)), MOST_STEPS + 1))
+    for call, match in zip(
+        calls, pair([call.mark for call in calls], [answer.mark for answer in answers]), strict=True
+    ):
+        step = replace(_step_of(call), no_result=match.problem)
+        if match.answer is not None:
+            answer = answers[match.answer]
+            is_inside = answer.block.source is call.block.source
+            step = replace(step, result=answer.text, messages=(call.message, *([] if is_inside else [answer.message])))
+        yield _Located(step, call.mark.position[0])
 
 
-def _name_and_arguments(call: Mapping[str, Any]) -> tuple[str | None, str]:
-    """Return the name of the tool that is called, and the arguments as they are written; objects as JSON."""
-    inner = next((call[key] for key in ("function", "custom") if isinstance(call.get(key), Mapping)), call)
-    candidates = (inner[key] for key in ("arguments", "input", "parameters") if inner.get(key) is not None)
-    arguments: Any = next(candidates, {})
-    name = inner.get("name")
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
-    return name if isinstance(name, str) else None, text
+class _Entry(NamedTuple):
+    """A call, or an answer: what it is known by, its block, its message without the others, and an answer's text."""
+
+    mark: Marked
+    block: Block
+    message: Message
+    text: str = ""
 
 
-def _calls(message: Message) -> Iterator[tuple[Mapping[str, Any], Message]]:
-    """Yield each tool call of a message, and the message without the others."""
-    calls, function_call = message.get("tool_calls") or (), message.get("function_call")
+def _calls(messages: Sequence[Message], turn: int) -> Iterator[_Entry]:
+    """Yield each tool call of a turn, with the turn's message without the other calls and without answers."""
+    message = messages[turn]
     content = message.get("content")
     blocks = content if isinstance(content, list | tuple) else ()
-    other_blocks = [block for block in blocks if not _is_block("tool_use", block)]
-    bare = {key: value for key, value in message.items() if key not in ("tool_calls", "function_call")}
-    bare |= {"content": other_blocks} if blocks else {}
-    for call in calls if isinstance(calls, list | tuple) else (calls,):
-        yield _as_call(call), {**bare, "tool_calls": [call]}
-    if function_call:
-        yield _as_call(function_call), {**bare, "function_call": function_call}
-    before = 0  # blocks that stay
-    for block in blocks:
-        if _is_block("tool_use", block):
-            yield block, {**bare, "content": [*other_blocks[:before], block, *other_blocks[before:]]}
+    others = [index for index, block in enumerate(blocks) if not _is_of_tools(block)]
+    bare = {key: value for key, value in message.items() if key not in CALL_FIELDS}
+    bare |= {"content": [blocks[index] for index in others]} if blocks else {}
+    for call in message_calls(message):
+        if call.position >= 0:
+            own = {**bare, "content": [blocks[index] for index in sorted([*others, call.position])]}
         else:
-            before += 1
+            own = {**bare, **_field_with(message, call.source)}
+        yield _Entry(Marked((turn, 2 * call.position), call.id, call.name, call.value), call, own)
 
 
-def _as_call(call: object) -> Mapping[str, Any]:
-    return call if isinstance(call, Mapping) else {"arguments": call}
+def _field_with(message: Message, call: object) -> Message:
+    """Return the field of a message that has a call, with this call alone."""
+    for field in CALL_FIELDS:
+        calls = message.get(field)
+        if isinstance(calls, list | tuple) and any(entry is call for entry in calls):
+            return {field: [call]}
+        if calls is call:
+            return {field: call}
+    return {}
 
 
-class _Answer(NamedTuple):
-    """What a tool gave back: the id of the call, where there is one, its text and its message."""
-
-    id: Any
-    text: str
-    message: Message
+def _is_of_tools(block: object) -> bool:
+    return any(part.kind in (BlockKind.CALL, BlockKind.ANSWER) for part in read_block(block))
 
 
-def _answers(following: Sequence[Message]) -> Iterator[_Answer]:
-    """Yield each tool's answer before the next turn of the assistant."""
-    for message in itertools.takewhile(lambda message: message["role"] != "assistant", following):
-        content = message.get("content")
-        if message["role"] in ("tool", "function"):
-            yield _Answer(message.get("tool_call_id"), content_text(content), message)
-            continue
-        for block in content if isinstance(content, list | tuple) else ():
-            if _is_block("tool_result", block):
-                inner = block.get("content")
-                text = content_text(inner if isinstance(inner, str | list | tuple | None) else str(inner))
-                yield _Answer(block.get("tool_use_id"), text, {**message, "content": [block]})
+def _answers(messages: Sequence[Message], index: int) -> Iterator[_Entry]:
+    """Yield each answer of a tool in a message, as a message of its own."""
+    message = messages[index]
+    for answer in message_answers(message):
+        text = answer_text(answer.value)
+        own: Message = message if answer.position < 0 else {**message, "content": [answer.source]}
+        if message["role"] == "assistant":  # of a tool that the provider ran
+            own = {"role": "tool", "content": text}
+            own |= {key: value for key, value in (("tool_call_id", answer.id), ("name", answer.name)) if value}
+        yield _Entry(Marked((index, 2 * answer.position + 1), answer.id, answer.name, text), answer, own, text)
 
 
-def _is_block(kind: str, block: object) -> bool:
-    return isinstance(block, Mapping) and block.get("type") == kind
+def _step_of(call: _Entry) -> Step:
+    """Return a call as a step, without its answer: its text is the arguments as they are written."""
+    block = call.block
+    if not block.is_read:
+        return Step(to_json(block.source), "tool_call", messages=(call.message,))
+    text = to_json({} if block.value is None else block.value)
+    return Step(text, "tool_call", name=block.name, arguments=_object(text or "{}"), messages=(call.message,))
 
 
 def _object(text: str) -> dict[str, Any] | None:

@@ -10,14 +10,14 @@ from typing import Any
 
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.shown.text import shortened
-from rewardkit.types import COST_METRICS, STEP_KINDS, Score, Step
+from rewardkit.steps.reading import why_no_calls
+from rewardkit.types import COST_METRICS, STEP_KINDS, Score, Step, Text
 
 MOST_SHOWN = 64  # Steps that have a metric and a line in the reason; the score counts all
 _DISCOUNT = 0.9
 _REDUCTIONS = ("mean", "min", "last", "discounted")
 _REASON_CHARS, _NAME_CHARS = 9_000, 40
 _LABEL = re.compile(r"[^\W\d][\w.:-]*")
-_NO_CALLS = " in its messages; each='span' reads those that are written in the text, by their tags"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +67,20 @@ class StepPlan:
         mean = math.fsum(weight / weight_sum * score for weight, score in zip(weights, scores, strict=True))
         return max(min(scores), min(max(scores), mean))  # rounding may lead outside
 
-    def combine(self, pairs: Sequence[tuple[Step, Score]]) -> Score:
+    def combine(self, pairs: Sequence[tuple[Step, Score]], completion: Text) -> Score:
         """Return one score of all, with a metric and a line of the reason for each; skipped where no step is scored."""
         plural = STEP_KINDS[self.each]
         if not pairs:
-            hint = _NO_CALLS if self.each == "tool_call" else ""
+            hint = why_no_calls(completion) if self.each == "tool_call" else ""
             return Score(None, f"the completion has no {plural}{hint}", {"steps": 0})
         listed = pairs[:MOST_SHOWN]
         scores = [score.value for _, score in pairs if score.value is not None]
         lines = [f"{self.reduce} over {len(scores)} of {len(pairs)} {plural}"]
         for step, score in listed:
             number = "left out" if score.value is None else f"{score.value:.4g}"
-            line = f"{head_of(step)}: {number}{', ' if score.reason else ''}{' '.join((score.reason or '').split())}"
+            no_result = f" (no result: {step.no_result})" if step.no_result else ""
+            reason = f", {' '.join(score.reason.split())}" if score.reason else ""
+            line = f"{head_of(step)}: {number}{no_result}{reason}"
             lines.append(line[: _REASON_CHARS // len(listed)])
         lines += [f"and {len(pairs) - len(listed):,} more"] if len(pairs) > len(listed) else []
         step_scores = {f"step/{step.index}": score.value for step, score in listed if score.value is not None}

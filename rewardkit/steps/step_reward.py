@@ -114,7 +114,11 @@ class Stepwise(RewardFunction, Versioned):
                 self.name_in(error, step)
                 raise
             pairs.append((replace(step, before=()), score))  # what is before all of them is long
-        return self.plan.combine(pairs)
+        return self.combine(pairs, columns)
+
+    def combine(self, pairs: Sequence[tuple[Step, Score]], columns: Mapping[str, Any]) -> Score:
+        """Return the one score of a rollout's steps."""
+        return self.plan.combine(pairs, columns["completion"])
 
     def steps(self, columns: Mapping[str, Any]) -> Iterator[Step]:
         """Return the steps of the rollout that a call is given."""
@@ -191,7 +195,7 @@ class AsyncStepwise(Stepwise):
             if isinstance(first_error, _Ending) and first_error.__cause__ is not None:
                 first_error = first_error.__cause__
             raise first_error from None
-        return self.plan.combine([task.result() for task in tasks])
+        return self.combine([task.result() for task in tasks], columns)
 
 
 class StepReward(Reward[..., Any]):

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from rewardkit.errors import DataError
-from rewardkit.messages import content_text
+from rewardkit.messages import message_text
 from rewardkit.testing.source import Entry
 from rewardkit.testing.table import rollouts_of
 from rewardkit.types import Rollout
@@ -40,7 +40,7 @@ class Asked:
     @property
     def text(self) -> str:
         """The text of all messages, one below another."""
-        return "\n".join(content_text(message.get("content")) for message in self.messages)
+        return "\n".join(message_text(message) for message in self.messages)
 
 
 Script: TypeAlias = Reply | Sequence[Reply] | Mapping[str, Reply] | Callable[[Asked], Reply]

@@ -21,6 +21,7 @@ from rewardkit import (
     group_reward,
     reward,
 )
+from rewardkit.messages import ROLES
 from rewardkit.moving import from_trl
 
 TALK = [{"role": "assistant", "content": "4"}]
@@ -75,7 +76,8 @@ def test_text_of_nobody_is_refused_where_a_role_is_unknown(name: str, read: str)
     odd, known = {"role": "modle", "content": "4"}, {"role": "tool", "content": "4"}
     spoken = {"role": read, "content": ""}
     given = {"prompt": ASKED, "completion": TALK}
-    error = f"{name} of example 0, message 1: unknown role 'modle', and no message is of role '{read}', whose text is"
+    error = f"{name} of example 0, message 1: unknown role 'modle'; the roles are {', '.join(ROLES)}; no message has "
+    error += f"the role '{read}', whose text is read"
     assert error in _seen(made, Rollout(**{**given, name: [known, odd]}))
     assert "" == _seen(made, Rollout(**{**given, name: [known]}))
     assert "" == _seen(made, Rollout(**{**given, name: [spoken, odd]}))
@@ -157,7 +159,8 @@ def test_an_annotation_of_no_list_of_completions_is_refused(annotation: Any) -> 
         (["4"], "expected a list of messages such as {'role': .*}, but its element 0 is str '4'"),
         ([*TALK, None], "expected a list .*, but its element 1 is NoneType None"),
         ([{"content": "4"}], "message 0: expected a 'role', such as 'user' or 'assistant', in {'content': '4'}"),
-        ([{"from": "gpt", "value": "4"}], "message 0: expected a 'role'"),
+        ([{"from": "gpt", "value": "4"}], "message 0: it is in ShareGPT's form, .*; write {'role': 'assistant', "),
+        ([{"role": "user", "parts": [{"text": "4"}]}], "message 0: its 'parts' are not read; write them as"),
         ([*TALK, {"role": None, "content": "4"}], "message 1: expected a 'role'"),
         ([{"role": "user", "content": 4}], "message 0: expected text or a list of blocks as content, got 4"),
         (4, "expected a string or a list of messages, got int"),

@@ -157,7 +157,7 @@ def test_a_block_that_cannot_be_read_is_not_nothing(block: dict[str, Any]) -> No
     """Text that is no string, and what has no type, are skipped rather than scored as empty."""
     outcome = outcomes(judge(), Rollout("Where?", [assistant([block])]))[0]
     assert (Status.SKIPPED, None) == (outcome.status, outcome.score)
-    assert f"1 of type {block.get('type', 'text')}" in str(outcome.reason)
+    assert f"1 of type {block.get('type', next(iter(block)))}" in str(outcome.reason)
 
 
 def test_an_image_needs_no_type() -> None:
@@ -367,7 +367,7 @@ DEFINED = '[42 tools weather]\nHow warm it is.\nparameters: {"type": "object"}'
         ([WEATHER, {"name": "x]y"}], f"{DEFINED}\n[42 tools x_y]\nname: x]y\nparameters: {{}}"),
         (["weather(city)", {"built_in": 1}], '[42 tools]\nweather(city)\n[42 tools]\n{"built_in": 1}'),
         ("[weather", "[42 tools]\n[weather"),
-        ([{"function": "weather"}, {1: {2}}], '[42 tools]\n{"function": "weather"}\n[42 tools]\n{"1": "{2}"}'),
+        ([{"function": "weather"}, {1: {2}}], '[42 tools]\n{"function": "weather"}\n[42 tools]\n{"1": [2]}'),
     ],
 )
 def test_tools_are_told_by_name_description_and_parameters(tools: Any, expected: str) -> None:
