@@ -12,9 +12,14 @@ from rewardkit.types import COST_METRICS, Outcome, Rollout, Status
 
 def per_1000(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """Return the costs of 1,000 calls, by the metrics of these calls, without metrics that only some of them have."""
-    paid = [outcome.metrics for outcome in outcomes if outcome.metrics.get("requests")]
-    names = [name for name in COST_METRICS if paid and all(name in metrics for metrics in paid)]
-    return {name: 1000 * sum(metrics[name] for metrics in paid) / len(outcomes) for name in names}
+    return shared_costs([outcome.metrics for outcome in outcomes if outcome.metrics], len(outcomes))
+
+
+def shared_costs(metrics: Sequence[Mapping[str, float]], calls: int) -> dict[str, float]:
+    """Return the costs of 1,000 of so many calls, by the metrics that all calls have which asked a server."""
+    paid = [own for own in metrics if own.get("requests")]
+    names = [name for name in COST_METRICS if paid and all(name in own for own in paid)]
+    return {name: 1000 * sum(own[name] for own in paid) / calls for name in names}
 
 
 def costs_told(costs: Mapping[str, float]) -> str:

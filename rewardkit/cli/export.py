@@ -15,6 +15,7 @@ import typer
 from rewardkit.cli.arguments import AsJson, RunPlace, option
 from rewardkit.cli.exits import finish
 from rewardkit.cli.output import check_new, replacement_path
+from rewardkit.cli.progress import told_progress
 from rewardkit.errors import ConfigError
 from rewardkit.record.export import ExportColumn, export_columns, export_rows, lists_by_column
 from rewardkit.record.places import run_path
@@ -51,11 +52,19 @@ def export_command(
         check_new(to, opened.path.files, "--to", force=force)
         last = opened.last_id
         columns = export_columns(opened)
-        with replacement_path(to.resolve()) as beside:
-            written = write(beside, columns, export_rows(opened, columns, last))
+        with replacement_path(to.resolve()) as beside, told_progress("exporting") as tick:
+            rows = export_rows(opened, columns, last)
+            written = write(beside, columns, _counted(rows, opened.count(), tick))
         names = [column.name for column in columns]
     result = {"run": opened.name, "file": str(to), "rows": written, "columns": names}
     finish(result, lambda: typer.echo(plain(f"wrote {counted(written, 'completion')} to {to}")), as_json=as_json)
+
+
+def _counted(rows: Rows, total: int, tick: Callable[..., None]) -> Rows:
+    """Yield rows, and tell how many of how many were taken; a run that grows meanwhile has more."""
+    for done, row in enumerate(rows, 1):
+        yield row
+        tick(done, max(done, total))
 
 
 def _write_lines(path: Path, columns: Sequence[ExportColumn], rows: Rows) -> int:

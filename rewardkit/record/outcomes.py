@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from rewardkit.record.batch_rows import DETAILS, LETTERS
+from rewardkit.record.batch_rows import LETTERS
 from rewardkit.record.store import RecordRow
 from rewardkit.record.texts import unpacked
 from rewardkit.types import Cause, Outcome, Unanswered
 
 _STATUS = {letter: status for status, letter in LETTERS.items()}
-_READ: Mapping[str, Callable[[Any], Any]] = {
-    "metrics": lambda text: object_of(text or "{}"),
-    "cause": lambda text: None if text is None else Cause(text),
-    "unanswered": lambda text: tuple(Unanswered(**record) for record in json.loads(text or "[]")),
-}
 
 
 def outcome_of(
@@ -32,10 +27,22 @@ def outcome_of(
     status, value = _STATUS[letter.lower()], None if math.isnan(score) else score  # a capital: from the cache
     if details is None:
         return Outcome(status, value, duration_s=took, version=digits, cached=letter.isupper())
-    fields: dict[str, Any] = {name: _READ[name](details[name]) if name in _READ else details[name] for name in DETAILS}
-    fields["traceback"] = _text(details["trace_body"], unpack)
-    fields["logs"] = _text(details["log_body"], unpack) or ""
-    return Outcome(status, value, duration_s=took, version=digits, cached=letter.isupper(), **fields)
+    cause, metrics, unanswered = details["cause"], details["metrics"], details["unanswered"]
+    return Outcome(
+        status,
+        value,
+        reason=details["reason"],
+        metrics=object_of(metrics) if metrics else {},
+        cause=None if cause is None else Cause(cause),
+        error=details["error"],
+        traceback=_text(details["trace_body"], unpack),
+        attempts=details["attempts"],
+        duration_s=took,
+        logs=_text(details["log_body"], unpack) or "",
+        version=digits,
+        cached=letter.isupper(),
+        unanswered=tuple(Unanswered(**record) for record in json.loads(unanswered)) if unanswered else (),
+    )
 
 
 def object_of(text: str) -> dict[str, Any]:

@@ -41,6 +41,7 @@ class PassColumns(NamedTuple):
     ids: Whole  # The completions' numbers in the record, in order
     scores: Floats  # The scores; `nan` for a completion without a score
     status: Words  # `s` for scored, `k` for skipped, `f` for failed
+    seconds: Floats  # How long the calls took
 
 
 class PassWriter:
@@ -101,12 +102,15 @@ class PassWriter:
             yield self._connection
 
 
-def columns_of(rows: Sequence[Any]) -> PassColumns:
-    """Return the numbers of a pass from its rows, which have completion, score and status."""
+def columns_of(rows: Sequence[tuple[Any, ...]]) -> PassColumns:
+    """Return the numbers of a pass from its rows, which have completion, score, status and seconds."""
+    columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(PassColumns._fields)
+    ids, scores, status, seconds = columns
     return PassColumns(
-        np.array([row["completion"] for row in rows], np.int64),
-        np.array([np.nan if row["score"] is None else row["score"] for row in rows], np.float64),
-        np.array([row["status"] for row in rows], "<U1"),
+        np.array(ids, np.int64),
+        np.array(scores, np.float64),  # None becomes nan
+        np.array(status, "<U1"),
+        np.array(seconds, np.float64),
     )
 
 

@@ -7,11 +7,12 @@ plain sum, see :mod:`rewardkit.record.schema`.
 from __future__ import annotations
 
 COMPLETION = (
-    "SELECT completion.*, batch.step, batch.split, batch.versions, session.rank, t.body AS completion_body,"
-    " p.body AS prompt_body, c.body AS columns_body FROM completion JOIN batch ON batch.id = completion.batch"
-    " JOIN session ON session.id = batch.session JOIN prompt ON prompt.id = completion.prompt"
-    " JOIN text p ON p.id = prompt.prompt JOIN text c ON c.id = prompt.columns"
-    " LEFT JOIN text t ON t.id = completion.completion"
+    "SELECT completion.*, text.body AS completion_body FROM completion"
+    " LEFT JOIN text ON text.id = completion.completion WHERE completion.id IN ({})"
+)
+OF_BATCHES = (
+    "SELECT batch.id, batch.step, batch.split, batch.versions, session.rank FROM batch"
+    " JOIN session ON session.id = batch.session WHERE batch.id IN ({})"
 )
 PROMPTS = (
     "SELECT prompt.id, p.body AS prompt_body, c.body AS columns_body FROM prompt JOIN text p ON p.id = prompt.prompt"
@@ -122,6 +123,11 @@ PROMPT_EPOCHS = (
     "SELECT prompt, CAST(completion.epoch AS INTEGER) AS passed, count(*), avg(weighted), max(weighted) FROM completion"
     " JOIN batch ON batch.id = completion.batch WHERE batch.split = ? GROUP BY prompt, passed"
     " ORDER BY prompt, passed NULLS FIRST"
+)
+CALL_METRICS = "SELECT completion, metrics FROM said WHERE version = ? AND pass = ? AND metrics IS NOT NULL"
+CACHED = (
+    "SELECT completion.id, completion.status, batch.versions FROM completion"
+    " JOIN batch ON batch.id = completion.batch WHERE completion.status <> lower(completion.status)"
 )
 RESCORED = (
     "SELECT rescored.*, version.digits FROM rescored JOIN pass ON pass.id = rescored.pass"

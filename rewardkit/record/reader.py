@@ -6,8 +6,7 @@ import functools
 import itertools
 import json
 import math
-import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from rewardkit.errors import RecordError
@@ -15,6 +14,7 @@ from rewardkit.messages import completion_text
 from rewardkit.record import questions
 from rewardkit.record.batch_rows import text_back
 from rewardkit.record.columns import ScorePart, read_table, score_part, score_sums
+from rewardkit.record.completion_rows import read_completions
 from rewardkit.record.fits import Fits, check_split, status_of
 from rewardkit.record.identities import Identities, read_identities, read_questions
 from rewardkit.record.log_pages import LogPage, LogPlace, Wanted, entry_of, read_page
@@ -117,6 +117,10 @@ class RunReader(RecordedNumbers, RecordedPictures):
         """How many completions were recorded without their text, because the disk was slower than the run."""
         return int(self._rows("SELECT coalesce(sum(left_out), 0) FROM batch")[0][0])
 
+    def left_out_ids(self) -> list[int]:
+        """Return the completions whose text was left out."""
+        return [number for (number,) in self._tuples("SELECT id FROM completion WHERE completion IS NULL ORDER BY id")]
+
     @property
     def prompt_count(self) -> int:
         """How many prompts there are; their indices count from 0."""
@@ -142,8 +146,21 @@ class RunReader(RecordedNumbers, RecordedPictures):
 
     def pass_columns(self, number: int) -> PassColumns:
         """Return the numbers of a pass, in the order of the completions."""
-        query = "SELECT completion, score, status FROM rescored WHERE pass = ? ORDER BY completion"
-        return columns_of(self._rows(query, number))
+        query = "SELECT completion, score, status, seconds FROM rescored WHERE pass = ? ORDER BY completion"
+        return columns_of(self._tuples(query, number))
+
+    def call_metrics(self, version: Version, number: int = 0) -> list[tuple[int, str]]:
+        """Return the completion and the metrics, as JSON, of the calls of a version in a pass; 0 for the run's own."""
+        return self._tuples(questions.CALL_METRICS, version.id, number)
+
+    def cached_calls(self, version: Version) -> list[int]:
+        """Return the completions whose outcome of a version came from the cache."""
+        rows = self._tuples(questions.CACHED)
+        with self._decoding():
+            return [
+                number for number, status, versions in rows
+                if version.id in (ids := json.loads(versions)) and status[ids.index(version.id)].isupper()
+            ]  # fmt: skip
 
     def again(self, table: CompletionTable) -> dict[str, Floats]:
         """Return the second scores of a table's completions, by reward and by the very version that gave the first."""
@@ -207,14 +224,15 @@ class RunReader(RecordedNumbers, RecordedPictures):
         while page := list(itertools.islice(ids, PAGE)):
             yield from self.by_id(page)
 
-    def by_id(self, ids: Sequence[int]) -> list[Completion]:
-        """Return completions by their numbers in the record, in that order; those that are not there are left out."""
-        rows = self._rows_in(f"{questions.COMPLETION} WHERE completion.id IN ({{}})", ids)
-        details = self._rows_in(f"{questions.SAID} WHERE said.pass = 0 AND said.completion IN ({{}})", ids)
-        by_call = {(row["completion"], row["version"]): row for row in details}
-        unpack = functools.cache(unpacked)  # the completions of a group share their prompt
+    def by_id(self, ids: Sequence[int], rewards: Collection[str] | None = None) -> list[Completion]:
+        """Return completions by their numbers in the record, in that order; those that are not there are left out.
+
+        Args:
+            ids: The numbers.
+            rewards: The rewards whose outcomes are wanted; all unless given.
+        """
         with self._decoding():
-            completions = {row["id"]: self._completion(row, by_call, unpack) for row in rows}
+            completions = read_completions(self._rows_in, self._named, ids, rewards)
         return [completions[number] for number in ids if number in completions]
 
     def weights_of(self, completion: int) -> dict[str, float]:
@@ -465,30 +483,6 @@ class RunReader(RecordedNumbers, RecordedPictures):
 
     def _names(self, versions: str) -> list[str]:
         return [name for name, _, _ in self._named(json.loads(versions))]
-
-    def _completion(
-        self, row: RecordRow, details: Mapping[tuple[int, int], RecordRow], unpack: Callable[[bytes], str]
-    ) -> Completion:
-        """Return a completion from its row and the details of its calls, by completion and version."""
-        versions = json.loads(row["versions"])
-        named = self._named(versions)
-        scores = struct.unpack(f"<{len(named)}d", row["scores"])
-        seconds = struct.unpack(f"<{len(named)}f", row["seconds"])
-        outcomes = {
-            name: outcome_of(letter, score, duration_s, digits, details.get((row["id"], version)))
-            for (name, _, digits), version, letter, score, duration_s in zip(
-                named, versions, row["status"], scores, seconds, strict=True
-            )
-        }
-        body = _unpacked(row["completion_body"])
-        return Completion(
-            row["id"], row["step"], row["epoch"], row["split"], row["rank"], row["prompt"], row["group"],
-            text_back(unpack(row["prompt_body"])), object_of(unpack(row["columns_body"])),
-            None if body is None else text_back(body), row["tokens"],
-            None if row["truncated"] is None else bool(row["truncated"]), outcomes,
-            {name: number for name, number, _ in named}, row["total"], row["weighted"], row["advantage"],
-            row["batch"],
-        )  # fmt: skip
 
 
 def _version(row: RecordRow) -> Version:

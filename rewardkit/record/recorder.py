@@ -394,12 +394,15 @@ class Recorder:
             for name in _TEXTS
         }
 
-        def stored(name: str, value: str | int | None) -> str | int | None:
-            if not isinstance(value, str) or name in _OPEN:
-                return value
-            return next(ids[name]) if name in ids else hide(value)
+        def stored(name: str, column: Sequence[str | int | None]) -> Sequence[str | int | None]:
+            if name in _OPEN:
+                return column
+            if name in ids:
+                return [None if value is None else next(ids[name]) for value in column]
+            return [hide(value) if isinstance(value, str) else value for value in column]
 
-        return [tuple(stored(name, getattr(call, name)) for name in DETAILS) for call in calls]
+        columns = list(zip(*(call[-len(DETAILS) :] for call in calls), strict=True)) or [()] * len(DETAILS)
+        return list(zip(*(stored(name, column) for name, column in zip(DETAILS, columns, strict=True)), strict=True))
 
     def version(
         self, connection: RecordConnection, name: str, described: Description, step: int | None, origin: str

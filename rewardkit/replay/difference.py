@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,10 +12,11 @@ import numpy as np
 
 from rewardkit.groups import group_numbers
 from rewardkit.loading.registry import RewardSet
+from rewardkit.record.table import Whole
 from rewardkit.replay.compare import ZERO, Column, Comparison, Setting, compare
 from rewardkit.replay.single_scorer import PORTION_ROWS, Count, Portion, SingleScorer, Tick, UnitCost
 from rewardkit.shown.text import counted
-from rewardkit.types import Outcome, Rollout, Status
+from rewardkit.types import Outcome, Rollout
 
 SHOWN = 5  # Completions that are named, those that change most
 
@@ -86,24 +87,29 @@ class Difference:
         }  # fmt: skip
 
 
+Describe = Callable[[int], ChangedCompletion]
+"""Returns the completion at an index with both outcomes; it is asked for the few that are named."""
+
+
 class Both:
-    """Both versions' outcomes as they come in: the numbers of all, the words of those whose score changes most."""
+    """Both versions' outcomes as they come in: the numbers of all, and how to name those whose score changes most."""
 
     def __init__(self, limit: int = SHOWN) -> None:
         self._limit = limit
         self._columns: tuple[list[Column], list[Column]] = [], []
-        self._ids: list[int] = []
-        self._examples: list[tuple[float, int, ChangedCompletion]] = []  # A heap by change and number
+        self._ids: list[Whole] = []
+        self._changed: list[tuple[float, int, int, Describe]] = []  # A heap by change and number
 
     @property
-    def ids(self) -> list[int]:
+    def ids(self) -> Whole:
         """The completions' numbers, in the order in which they came in."""
-        return self._ids
+        return np.concatenate([np.zeros(0, np.int64), *self._ids])
 
     @property
     def examples(self) -> list[ChangedCompletion]:
         """The completions that change most, the largest change first."""
-        return [example for *_, example in sorted(self._examples, reverse=True)]
+        largest = sorted(self._changed, key=lambda entry: entry[:2], reverse=True)
+        return [describe(index) for _, _, index, describe in largest]
 
     @property
     def columns(self) -> tuple[Column, Column]:
@@ -116,25 +122,18 @@ class Both:
         )
         return old, new
 
-    def add(
-        self,
-        portion: Portion,
-        old: Sequence[Outcome],
-        new: Sequence[Outcome],
-        steps: Sequence[int | None] | None = None,
-    ) -> None:
-        """Add both versions' outcomes of a portion; ``steps`` are those of its completions, where they differ."""
-        for parts, outcomes in zip(self._columns, (old, new), strict=True):
-            parts.append(Column.of(outcomes))
-        self._ids.extend(portion.ids)
-        steps = [portion.step] * len(old) if steps is None else steps
-        for number, step, rollout, before, after in zip(portion.ids, steps, portion.rollouts, old, new, strict=True):
-            change = _change(before, after)
-            if change > ZERO:
-                example = ChangedCompletion(number, step, rollout, before, after)
-                heapq.heappush(self._examples, (change, -number, example))
-                if len(self._examples) > self._limit:
-                    heapq.heappop(self._examples)
+    def add(self, ids: Sequence[int] | Whole, old: Column, new: Column, describe: Describe) -> None:
+        """Add what both versions say of completions; a change is one of scores that the versions gave themselves."""
+        for parts, column in zip(self._columns, (old, new), strict=True):
+            parts.append(column)
+        numbers = np.asarray(ids, np.int64)
+        self._ids.append(numbers)
+        changes = np.nan_to_num(np.abs(new.own - old.own))
+        largest = np.lexsort((numbers, -changes))[: self._limit]
+        for index in largest[changes[largest] > ZERO].tolist():
+            heapq.heappush(self._changed, (float(changes[index]), -int(numbers[index]), index, describe))
+            if len(self._changed) > self._limit:
+                heapq.heappop(self._changed)
 
 
 def of_data(
@@ -158,17 +157,18 @@ def of_data(
         count = Count(tick, 2 * len(rollouts))
         for start in range(0, len(rollouts), size):
             portion = Portion(range(start, min(start + size, len(rollouts))), rollouts[start : start + size])
-            both.add(portion, first.score(portion, count), second.score(portion, count))
+            before, after = first.score(portion, count), second.score(portion, count)
+            both.add(portion.ids, Column.of(before), Column.of(after), describe_in(portion, before, after))
     setting = Setting(groups, np.zeros(len(rollouts), dtype=np.int64), np.ones(len(rollouts)))
     names = (first.name, second.name)
     return Difference(*names, compare(*both.columns, setting), both.examples, first.cost.total(), second.cost.total())
 
 
-def _change(old: Outcome, new: Outcome) -> float:
-    """Return the absolute change of a score; 0 where one version did not score."""
-    if old.status is not Status.SCORED or new.status is not Status.SCORED or old.score is None or new.score is None:
-        return 0.0
-    return abs(new.score - old.score)
+def describe_in(portion: Portion, old: Sequence[Outcome], new: Sequence[Outcome]) -> Describe:
+    """Return what names the completions of a portion."""
+    return lambda index: ChangedCompletion(
+        portion.ids[index], portion.step, portion.rollouts[index], old[index], new[index]
+    )
 
 
 def _cost(cost: UnitCost | None) -> dict[str, Any] | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,9 @@ from rewardkit.errors import RecordError
 from rewardkit.loading.registry import RewardSet
 from rewardkit.record.passes import PassWriter
 from rewardkit.record.reader import RunReader
-from rewardkit.record.table import Whole
+from rewardkit.record.table import CompletionTable, Floats, Whole
 from rewardkit.record.values import Completion
-from rewardkit.replay.single_scorer import Count, Portion, SingleScorer, Tick, UnitCost, obstacle
+from rewardkit.replay.single_scorer import Ahead, Count, Portion, SingleScorer, Tick, UnitCost, obstacle
 from rewardkit.replay.stored import Stored, needs_of, portions, with_their_groups
 from rewardkit.replay.versions import VersionFinder
 from rewardkit.runtime.plan import check_rollouts
@@ -60,13 +61,15 @@ def rescore(
     numbers = stored.table.ids if wanted is None else wanted
     left_out: Counter[str] = Counter()
     outcomes = _Outcomes()
+    recorded = _own_scores(stored.table, name)
     with SingleScorer(rewards, **lane) as scorer, contextlib.ExitStack() as stack:
         writer: PassWriter | None = None
         for read, answers in score_portions(run, scorer, stored, numbers, left_out, tick):
             if writer is None:  # not before something was scored: what does not load leaves no pass
                 writer = stack.enter_context(PassWriter(run.path, name, scorer.reward, about=about, env=rewards.env))
             writer.add([completion.id for completion in read], answers)
-            outcomes.add([completion.outcomes.get(name) for completion in read], answers)
+            before = np.searchsorted(stored.table.ids, [completion.id for completion in read])
+            outcomes.add(recorded[before], answers)
         if writer is None:
             reasons = [f"{count:,}: {reason}" for reason, count in left_out.items()]
             why = "; ".join(reasons) or "it has no completions there"
@@ -75,13 +78,19 @@ def rescore(
 
 
 def score_portions(
-    run: RunReader, scorer: SingleScorer, stored: Stored, wanted: Whole, left_out: Counter[str], tick: Tick
+    run: RunReader,
+    scorer: SingleScorer,
+    stored: Stored,
+    wanted: Whole,
+    left_out: Counter[str],
+    tick: Tick,
+    rewards: Collection[str] = (),
 ) -> Iterator[tuple[Sequence[Completion], Sequence[Outcome]]]:
     """Yield completions with a reward's outcomes now, a portion at a time; groups are scored whole.
 
     ``left_out`` counts those that cannot be scored, by the reason; ``tick`` is called with the calls done, those known
-    and those failed. Raises RecordError where the reward reads what a record does not keep, and MissingColumnError
-    where the run's rows lack a column.
+    and those failed. The completions have the recorded outcomes of ``rewards``. Raises RecordError where the reward
+    reads what a record does not keep, and MissingColumnError where the run's rows lack a column.
     """
     wrong = obstacle(scorer.reward)
     if wrong is not None:
@@ -90,8 +99,9 @@ def score_portions(
     chosen = with_their_groups(stored, wanted) if needs.groups else stored.of(wanted)
     wanted_ids = set(wanted.tolist())
     count = Count(tick, len(chosen))
-    for read in portions(run, chosen, needs, left_out):
-        outcomes = score(run, scorer, read.portion, count)
+    ahead = Ahead(portions(run, chosen, needs, left_out, rewards))
+    for read in ahead:
+        outcomes = score(run, scorer, read.portion, count, ahead.fetch)
         pairs = [
             (completion, answer)
             for completion, answer in zip(read.completions, outcomes, strict=True)
@@ -101,10 +111,16 @@ def score_portions(
             yield [completion for completion, _ in pairs], [answer for _, answer in pairs]
 
 
-def score(run: RunReader, scorer: SingleScorer, portion: Portion, count: Count) -> list[Outcome]:
+def score(
+    run: RunReader,
+    scorer: SingleScorer,
+    portion: Portion,
+    count: Count,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> list[Outcome]:
     """Return a reward's outcomes of a portion; an error on a missing column says that the run lacks it."""
     check_rollouts(scorer.reward.leaves, portion.rollouts, whose=f"a row of the run {run.name!r}")
-    return scorer.score(portion, count)
+    return scorer.score(portion, count, meanwhile)
 
 
 def unanswered_completions(run: RunReader, stored: Stored, name: str, version: int | None = None) -> Stored:
@@ -160,20 +176,28 @@ def ask_again(
     return passes
 
 
+def _own_scores(table: CompletionTable, name: str) -> Floats:
+    """Return the scores that a reward gave itself in the run; ``nan`` for a completion without one."""
+    if name not in table.scores:
+        return np.full(len(table), np.nan)
+    return np.where(table.status[name] == "s", table.scores[name], np.nan)
+
+
 class _Outcomes:
     """Numbers of a pass, added up portion by portion."""
 
     def __init__(self) -> None:
         self._status: Counter[Status] = Counter()
         self._causes: Counter[str] = Counter()
-        self._before, self._now = _OwnScores(), _OwnScores()
+        self._before: list[float] = []
+        self._now: list[float] = []  # The scores that it gave itself, those before in the run
 
-    def add(self, before: Sequence[Outcome | None], now: Sequence[Outcome]) -> None:
-        """Add a portion's recorded outcomes, ``None`` without one, and those of this pass."""
+    def add(self, before: Floats, now: Sequence[Outcome]) -> None:
+        """Add a portion's recorded scores, ``nan`` without one, and the outcomes of this pass."""
         self._status.update(outcome.status for outcome in now)
         self._causes.update(outcome.cause.value for outcome in now if outcome.cause is not None)
-        self._before.add(before)
-        self._now.add(now)
+        self._before += before[~np.isnan(before)].tolist()
+        self._now += [outcome.score for outcome in now if outcome.status is Status.SCORED and outcome.score is not None]
 
     def total(self, number: int, label: str, cost: UnitCost, left_out: Mapping[str, int]) -> Rescored:
         return Rescored(
@@ -183,24 +207,12 @@ class _Outcomes:
             scored=self._status[Status.SCORED],
             skipped=self._status[Status.SKIPPED],
             failed=dict(self._causes),
-            mean=self._now.mean,
-            before=self._before.mean,
+            mean=_mean(self._now),
+            before=_mean(self._before),
             cost=cost,
             left_out=dict(left_out),
         )
 
 
-class _OwnScores:
-    """Sum and number of the scores that a reward gave itself."""
-
-    def __init__(self) -> None:
-        self._sum, self._count = 0.0, 0
-
-    def add(self, outcomes: Sequence[Outcome | None]) -> None:
-        scored = [outcome for outcome in outcomes if outcome is not None and outcome.status is Status.SCORED]
-        self._sum += sum(outcome.score or 0.0 for outcome in scored)
-        self._count += len(scored)
-
-    @property
-    def mean(self) -> float | None:
-        return self._sum / self._count if self._count else None
+def _mean(scores: Sequence[float]) -> float | None:
+    return math.fsum(scores) / len(scores) if scores else None

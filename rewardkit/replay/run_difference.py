@@ -21,12 +21,23 @@ from rewardkit.record.reader import RunReader
 from rewardkit.record.table import Floats, Whole
 from rewardkit.record.values import Version
 from rewardkit.replay.compare import PARTIAL, Column, Places, Setting, compare, formula_of
-from rewardkit.replay.difference import SHOWN, Both, Difference
+from rewardkit.replay.difference import SHOWN, Both, ChangedCompletion, Describe, Difference
+from rewardkit.replay.recorded_version import RecordedVersion, recorded_version
 from rewardkit.replay.rescore import score
-from rewardkit.replay.single_scorer import CostSum, Count, Portion, SingleScorer, Tick, group_sizes, obstacle
-from rewardkit.replay.stored import Needs, Read, Stored, is_label, needs_of, portions, version_of, with_their_groups
+from rewardkit.replay.single_scorer import Ahead, CostSum, Count, Portion, SingleScorer, Tick, UnitCost, obstacle
+from rewardkit.replay.stored import (
+    NO_TEXT,
+    Needs,
+    Read,
+    Stored,
+    is_label,
+    needs_of,
+    portions,
+    version_of,
+    with_their_groups,
+)
 from rewardkit.replay.versions import VersionFinder
-from rewardkit.types import Outcome
+from rewardkit.types import Outcome, Rollout
 
 _BATCHES = 8  # Batches from which it is read how advantages were made
 
@@ -61,24 +72,24 @@ def subject_of(run: RunReader, text: str, load: Callable[[str], RewardSet]) -> S
     return Subject(text, rewards=rewards)
 
 
+class _Part(NamedTuple):
+    """What one side says of a portion of completions."""
+
+    column: Column  # Scores and status; an empty status where it can say nothing
+    outcome: Callable[[int], Outcome]  # Returns the whole outcome of one of them
+
+
 @dataclass(slots=True)
 class _VersionSide:
     """One side while it is being read: what the record has of it, and what scores the rest."""
 
     subject: Subject
-    passes: Sequence[int] = ()  # The passes that rescored with the version, the newest first
+    recorded: RecordedVersion | None = None  # What the record has of it; `None` for a reward that is scored now
     has_outcome: Places = field(default_factory=lambda: np.zeros(0, bool))  # Where the record has an outcome
     rewards: RewardSet | None = None  # What scores completions without a recorded outcome; `None` where nothing can
     why: str = ""  # Why nothing can
     scorer: SingleScorer | None = None
     cost: CostSum = field(default_factory=CostSum)
-
-    @property
-    def grouped(self) -> bool:
-        """Return whether one call scores a group."""
-        if self.scorer is not None:
-            return self.scorer.grouped
-        return self.subject.version is not None and self.subject.version.settings.get("kind") == "group"
 
     def start(self, mask: Places, stack: contextlib.ExitStack, lane: Mapping[str, Any]) -> int:
         """Start a scorer for the completions without a recorded outcome; return how many these are."""
@@ -88,35 +99,37 @@ class _VersionSide:
         self.scorer = stack.enter_context(SingleScorer(self.rewards, **lane))
         return lacking
 
-    def outcomes(self, run: RunReader, read: Read, count: Count) -> list[Outcome | None]:
-        """Return the version's outcomes of a portion, recorded or scored now, else ``None``; add up what they cost."""
-        outcomes = self._recorded_outcomes(run, read)
-        lacking = [index for index, outcome in enumerate(outcomes) if outcome is None]
+    def part(
+        self, run: RunReader, stored: Stored, portion: Portion, count: Count, meanwhile: Callable[[], None]
+    ) -> _Part:
+        """Return what the version says of a portion, recorded or scored now; add up what the calls of now cost."""
+        size = len(portion.ids)
+        scores, status, new = np.full(size, np.nan), np.full(size, "", "<U1"), dict[int, Outcome]()
+        recorded = self.recorded
+        if recorded is not None:
+            indices = np.searchsorted(stored.table.ids, portion.ids)
+            scores, status = recorded.column.scores[indices], recorded.column.status[indices]
+        lacking = np.flatnonzero(status == "").tolist()
         if lacking and self.scorer is not None:
-            indices = range(len(outcomes)) if self.scorer.grouped else lacking
-            for index, outcome in zip(indices, score(run, self.scorer, _part(read, indices), count), strict=True):
-                outcomes[index] = outcomes[index] or outcome
-        available = [outcome for outcome in outcomes if outcome is not None]
-        if len(available) == len(outcomes):
-            self.cost.add(available, group_sizes(read.portion.rollouts) if self.grouped else None)
-        return outcomes
+            wanted = list(range(size)) if self.scorer.grouped else lacking
+            answers = score(run, self.scorer, _part(portion, wanted), count, meanwhile)
+            self.cost = self.scorer.cost
+            new = {index: answer for index, answer in zip(wanted, answers, strict=True) if status[index] == ""}
+            column = Column.of(list(new.values()))
+            scores[list(new)], status[list(new)] = column.scores, column.status
 
-    def _recorded_outcomes(self, run: RunReader, read: Read) -> list[Outcome | None]:
-        """Return the version's outcomes of a portion, of the training or of the newest pass that has one, or None."""
-        version = self.subject.version
-        if version is None:
-            return [None] * len(read.completions)
-        by_id = {
-            completion.id: completion.outcomes[version.reward]
-            for completion in read.completions
-            if completion.versions.get(version.reward) == version.number
-        }
-        ids = [completion.id for completion in read.completions]
-        for rescoring in self.passes:
-            lacking = [key for key in ids if key not in by_id]
-            if lacking:
-                by_id.update(run.rescored(rescoring, lacking))
-        return [by_id.get(key) for key in ids]
+        def outcome(index: int) -> Outcome:
+            if index in new or recorded is None:
+                return new[index]
+            return recorded.outcomes(run, stored, [portion.ids[index]])[portion.ids[index]]
+
+        return _Part(Column(scores, status), outcome)
+
+    def unit_cost(self, run: RunReader, stored: Stored, compared: Whole) -> UnitCost:
+        """Return what 1,000 completions take: those that were scored now, or without any the recorded ones."""
+        if self.scorer is None and self.recorded is not None:
+            return self.recorded.cost(run, stored, np.searchsorted(stored.table.ids, compared))
+        return self.cost.total()
 
 
 def of_run(
@@ -148,18 +161,21 @@ def of_run(
         if limit is not None:
             mask &= np.isin(stored.table.groups, stored.table.groups[mask][:limit])
         calls = sum(side.start(mask, stack, lane) for side in sides)
-        _add_outcomes(run, sides, stored, stored.table.ids[mask], both, left_out, Count(tick, calls))
-    if not both.ids:
-        raise RecordError(f"{run.name}: nothing to compare: {'; '.join(left_out) or 'no completions'}")
-    compared = stored.of(np.array(both.ids, np.int64))
+        add = _add_outcomes if calls else _add_recorded
+        add(run, sides, stored, stored.table.ids[mask], both, left_out, Count(tick, calls))
+        ids = both.ids
+        if not len(ids):
+            raise RecordError(f"{run.name}: nothing to compare: {'; '.join(left_out) or 'no completions'}")
+        old_cost, new_cost = (side.unit_cost(run, stored, ids) for side in sides)
+    compared = stored.of(ids)
     setting, notes = _setting(stored, compared, name, weight)
     return Difference(
         old.label,
         new.label,
         compare(*both.columns, setting),
         both.examples,
-        sides[0].cost.total(),
-        sides[1].cost.total(),
+        old_cost,
+        new_cost,
         beside={other: float(weights[-1]) for other, weights in setting.other_weights.items() if weights[-1]},
         weight=float(setting.weights[-1]),
         formula=setting.formula,
@@ -185,18 +201,13 @@ def _side(run: RunReader, subject: Subject, stored: Stored, finder: VersionFinde
     if subject.version is None:
         return _VersionSide(subject, has_outcome=np.zeros(len(stored), bool), rewards=subject.rewards)
     version = subject.version
-    table = stored.table
-    has_outcome = table.versions.get(version.reward, np.zeros(len(table), np.int64)) == version.number
-    passes = [
-        scoring.id for scoring in run.passes if (scoring.reward, scoring.version) == (version.reward, version.number)
-    ][::-1]
-    for rescoring in passes:
-        has_outcome = has_outcome | np.isin(table.ids, run.pass_columns(rescoring).ids)
+    recorded = recorded_version(run, version, stored)
+    has_outcome = recorded.is_there
     if has_outcome.all():
-        return _VersionSide(subject, passes, has_outcome)
+        return _VersionSide(subject, recorded, has_outcome)
     reward, why = finder.find(version)
     rewards = None if reward is None else RewardSet({version.reward: reward})
-    return _VersionSide(subject, passes, has_outcome, rewards, why)
+    return _VersionSide(subject, recorded, has_outcome, rewards, why)
 
 
 def _comparable(run: RunReader, sides: Sequence[_VersionSide], stored: Stored, left_out: Counter[str]) -> Places:
@@ -234,19 +245,56 @@ def _add_outcomes(
     Counts in ``left_out`` the completions that cannot be scored, and tells ``count`` of each new outcome.
     """
     needs = _needs_of_all(sides)
-    compared_ids = set(ids.tolist())
     to_read = with_their_groups(stored, ids) if needs.groups else stored.of(ids)
-    for portion_read in portions(run, to_read, needs, left_out):
-        old, new = (side.outcomes(run, portion_read, count) for side in sides)
-        pairs = {
-            index: (before, after)
-            for index, (completion, before, after) in enumerate(zip(portion_read.completions, old, new, strict=True))
-            if completion.id in compared_ids and before is not None and after is not None
-        }
-        if pairs:
-            befores, afters = zip(*pairs.values(), strict=True)
-            steps = [portion_read.completions[index].step for index in pairs]
-            both.add(_part(portion_read, list(pairs)), befores, afters, steps)
+    ahead = Ahead(portions(run, to_read, needs, left_out))
+    for read in ahead:
+        old, new = (side.part(run, stored, read.portion, count, ahead.fetch) for side in sides)
+        is_compared = np.isin(read.portion.ids, ids) & (old.column.status != "") & (new.column.status != "")
+        chosen = np.flatnonzero(is_compared)
+        if len(chosen):
+            before, after = (Column(part.column.scores[chosen], part.column.status[chosen]) for part in (old, new))
+            chosen_ids = np.array(read.portion.ids, np.int64)[chosen]
+            both.add(chosen_ids, before, after, _describe(read, old, new, chosen.tolist()))
+
+
+def _describe(read: Read, old: _Part, new: _Part, chosen: Sequence[int]) -> Describe:
+    """Return what names the chosen completions of a portion."""
+
+    def describe(number: int) -> ChangedCompletion:
+        index = chosen[number]
+        completion = read.completions[index]
+        outcomes = old.outcome(index), new.outcome(index)
+        return ChangedCompletion(completion.id, completion.step, read.portion.rollouts[index], *outcomes)
+
+    return describe
+
+
+def _add_recorded(
+    run: RunReader,
+    sides: Sequence[_VersionSide],
+    stored: Stored,
+    ids: Whole,
+    both: Both,
+    left_out: Counter[str],
+    count: Count,
+) -> None:
+    """Add both versions' recorded outcomes, whose texts are read for those that are named alone."""
+    without_text = run.left_out_ids() if run.left_out else []
+    with_text = ids[~np.isin(ids, without_text)]
+    if len(with_text) < len(ids):
+        left_out[NO_TEXT] += len(ids) - len(with_text)
+    indices = np.searchsorted(stored.table.ids, with_text)
+    recorded = [side.recorded for side in sides if side.recorded is not None]
+    columns = [Column(part.column.scores[indices], part.column.status[indices]) for part in recorded]
+
+    def describe(index: int) -> ChangedCompletion:
+        number = int(with_text[index])
+        (row,) = run.by_id([number], ())
+        old, new = (part.outcomes(run, stored, [number])[number] for part in recorded)
+        return ChangedCompletion(number, row.step, Rollout(row.prompt, row.completion or "", row.columns), old, new)
+
+    if len(with_text):
+        both.add(with_text, columns[0], columns[1], describe)
 
 
 def _needs_of_all(sides: Sequence[_VersionSide]) -> Needs:
@@ -326,8 +374,7 @@ def _parts(run: RunReader, name: str, setting: Setting) -> Iterator[str]:
             yield f"{version.reward} has {name} as a part, and keeps its scores here: compare {version.reward} itself"
 
 
-def _part(read: Read, indices: Sequence[int]) -> Portion:
-    portion = read.portion
+def _part(portion: Portion, indices: Sequence[int]) -> Portion:
     return portion._replace(
         ids=[portion.ids[index] for index in indices], rollouts=[portion.rollouts[index] for index in indices]
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.spec import Kind
@@ -15,6 +16,7 @@ from rewardkit.score_batch import per_1000
 from rewardkit.scorer import Scorer
 from rewardkit.types import Outcome, Rollout, Status
 
+T = TypeVar("T")
 PORTION_ROWS = 1000  # Completions that are scored at once, unless a group reward needs its groups whole
 
 Tick = Callable[..., None]
@@ -78,6 +80,26 @@ class Count:
         self._tick(self.done, self._known, self.failed)
 
 
+class Ahead(Generic[T]):
+    """Items one at a time, of which the next can be fetched early."""
+
+    def __init__(self, items: Iterable[T]) -> None:
+        self._items = iter(items)
+        self._fetched: list[T] = []
+
+    def fetch(self) -> None:
+        """Fetch the next item, unless it was fetched."""
+        if not self._fetched:
+            self._fetched.extend(itertools.islice(self._items, 1))
+
+    def __iter__(self) -> Iterator[T]:
+        while True:
+            self.fetch()
+            if not self._fetched:
+                return
+            yield self._fetched.pop()
+
+
 class SingleScorer:
     """One reward, alone in its set, in a runtime of its own; use it in a ``with`` statement.
 
@@ -105,12 +127,22 @@ class SingleScorer:
         """Whether a group's completions must be scored together."""
         return any(leaf.spec.kind is Kind.GROUP for leaf in self.reward.leaves)
 
-    def score(self, portion: Portion, tell: Callable[[Outcome], None] = lambda outcome: None) -> list[Outcome]:
-        """Return the outcomes of a portion in its order; ``tell`` is called with each as it becomes known."""
+    def score(
+        self,
+        portion: Portion,
+        tell: Callable[[Outcome], None] = lambda outcome: None,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> list[Outcome]:
+        """Return the outcomes of a portion in its order; ``tell`` is called with each as it becomes known.
+
+        ``meanwhile`` is called once, as soon as the workers are busy: it may read what comes next.
+        """
         by_row: dict[int, Outcome] = {}
         for finished in self._scorer.stream(portion.rollouts, step=portion.step, epoch=portion.epoch):
             by_row[finished.row] = finished.outcome
             tell(finished.outcome)
+            if len(by_row) == 1:
+                meanwhile()
         outcomes = [by_row[row] for row in range(len(portion.rollouts))]
         self.cost.add(outcomes, group_sizes(portion.rollouts) if self.grouped else None)
         return outcomes

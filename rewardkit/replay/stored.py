@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -121,13 +121,16 @@ def with_their_groups(stored: Stored, ids: Whole) -> Stored:
     return stored.where(np.isin(keys, keys[np.isin(table.ids, ids)]))
 
 
-def portions(run: RunReader, stored: Stored, needs: Needs, left_out: Counter[str]) -> Iterator[Read]:
+def portions(
+    run: RunReader, stored: Stored, needs: Needs, left_out: Counter[str], rewards: Collection[str] = ()
+) -> Iterator[Read]:
     """Yield completions in the order of recording, as many at once as memory should hold.
 
     Where groups are needed, the stored ones are whole. ``left_out`` counts those that cannot be scored, by the reason.
+    The completions have the recorded outcomes of ``rewards``.
     """
     for places in _cut(stored, needs):
-        completions = run.by_id(stored.table.ids[places].tolist())
+        completions = run.by_id(stored.table.ids[places].tolist(), rewards)
         usable = _usable(completions, needs)
         if len(usable) < len(completions):
             left_out[NO_TEXT] += len(completions) - len(usable)

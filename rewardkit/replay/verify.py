@@ -147,7 +147,7 @@ def _check_version(
     differing: list[Differing] = []
     steady = True
     with SingleScorer(rewards, **lane) as scorer:
-        for completions, outcomes in score_portions(run, scorer, stored, chosen, left_out, tick):
+        for completions, outcomes in score_portions(run, scorer, stored, chosen, left_out, tick, [version.reward]):
             for completion, now in zip(completions, outcomes, strict=True):
                 recorded = completion.outcomes[version.reward]
                 if now.cause in _BY_CHANCE:
