@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from rewardkit.record.reader import RunReader
 from rewardkit.record.values import RecordedPrompt
 
+_AT_ONCE = 500  # Prompts that are read at once
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -48,13 +49,15 @@ def data_rows(run: RunReader, form: DataForm) -> Iterator[Mapping[str, Any]]:
     readers of data sets ask for that. A number that is not finite is ``null``, and half of a surrogate pair is U+FFFD:
     JSON and UTF-8 have neither.
     """
-    for prompt in _chosen(run, form.prompts):
-        yield _row(prompt, form)
+    for start in range(0, len(form.prompts), _AT_ONCE):
+        for prompt in run.prompts_by_index(form.prompts[start : start + _AT_ONCE]):
+            yield _row(prompt, form)
 
 
 def _chosen(run: RunReader, prompts: Collection[int]) -> Iterator[RecordedPrompt]:
-    chosen = frozenset(prompts)
-    return (prompt for prompt in run.prompts() if prompt.index in chosen)
+    numbers = sorted(prompts)
+    for start in range(0, len(numbers), _AT_ONCE):
+        yield from run.prompts_by_index(numbers[start : start + _AT_ONCE])
 
 
 def _row(prompt: RecordedPrompt, form: DataForm) -> dict[str, Any]:

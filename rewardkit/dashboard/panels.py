@@ -35,13 +35,13 @@ PANELS = (
     Panel(
         "graphs", "Graphs", "g", graphs.view,
         {"columns": breakdown.columns, "groups": breakdown.groups, "histogram": breakdown.histogram_view},
-        saved=graphs.SAVED,
+        saved=(*graphs.SAVED, *breakdown.SAVED),
     ),
     Panel("logs", "Logs", "l", logs.view, saved=logs.SAVED),
     Panel(
         "completions", "Completions", "c", completions.completions,
         {"prompts": completions.prompts, "prompt": completions.prompt, "completion": completions.completion,
-         "profile": breakdown.profile},
+         "profile": breakdown.profile, "prompt_rows": breakdown.prompt_rows},
         saved=saved_completions.SAVED,
     ),
     Panel("health", "Health", "h", health.view, saved=health.SAVED),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from rewardkit.dashboard.as_json import json_bytes
@@ -36,7 +36,7 @@ class Answers:
     """The answers of one run, for one page."""
 
     def __init__(self, opened: OpenRun, scope: Scope) -> None:
-        self._opened, self._scope = opened, scope
+        self._opened, self._scope, self._ids = opened, scope, scope.ids
         self._declared = {f"{index}.{saved.view}": saved for index, saved in enumerate(declared(scope))}
         self._seen: set[str] = set()
 
@@ -52,12 +52,17 @@ class Answers:
         yield from self._of(Per.RUN, {})
 
     def of_piece(self, piece: SavedPiece) -> Iterator[SavedAnswer]:
-        """Yield what is of a piece: its step and its prompt, where these are new, and its completions."""
+        """Yield what is of a piece: its step, where that is new, and its completions."""
         step = {} if piece.step is None else {"step": piece.step}
         yield from self._of(Per.STEP, {**step, "split": piece.split})
-        yield from self._of(Per.PROMPT, {"prompt": piece.prompt})
         for number in piece.ids:
             yield from self._of(Per.COMPLETION, {"id": number})
+
+    def of_prompts(self, prompts: Iterable[int], ids: frozenset[int] | None) -> Iterator[SavedAnswer]:
+        """Yield what is of prompts, with rows of these completions alone; of all with ``None``."""
+        self._ids = ids
+        for prompt in prompts:
+            yield from self._of(Per.PROMPT, {"prompt": prompt})
 
     def _of(self, per: Per, subject: ViewQuery) -> Iterator[SavedAnswer]:
         """Yield the answers on a subject that were not given before."""
@@ -86,8 +91,8 @@ class Answers:
             page = body[saved.join]
             rows += len(page)
             body[saved.join] = self._own(saved, page)
-            if saved.narrow is not None and self._scope.ids is not None:
-                body = saved.narrow(body, self._scope.ids)
+            if saved.narrow is not None and self._ids is not None:
+                body = saved.narrow(body, self._ids)
             further = saved.further(body, rows) if page else None
             is_cut = further is not None and rows >= MOST_ROWS
             left_out = int(body.get("matched", rows + 1)) - rows if is_cut else 0
@@ -97,7 +102,7 @@ class Answers:
 
     def _own(self, saved: Saved, rows: list[Any]) -> list[Any]:
         """Return the rows of what is saved, where a part of the run is."""
-        own = self._scope.prompts if saved.per is Per.RUN else self._scope.ids
+        own = self._scope.prompts if saved.per is Per.RUN else self._ids
         if saved.own is None or own is None:
             return rows
         return [row for row in rows if row[saved.own] in own]

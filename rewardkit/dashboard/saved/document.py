@@ -33,6 +33,7 @@ BLOCK_BYTES = 256_000  # Bytes of answers that are packed together
 MEGABYTES = 20  # Size of a page, at most, unless told
 _RESERVE = 1.02  # What the list of the answers may still grow to
 _BASE64 = 4 / 3
+_ROW_BYTES, _SCORE_BYTES = 700, 80  # Bytes of a completion in the table of its prompt, and of each of its scores there
 
 Tick = Callable[[int, int], None]
 
@@ -67,7 +68,12 @@ def write_page(
     writer.write(_head(run.name))
     for answer in answers.of_run():
         writer.add(answer)
-    done, part = _add_pieces(answers, writer, pieces(run, scope), lambda count: tick(count, wanted))
+    part = _add_pieces(run, answers, writer, pieces(run, scope), lambda count: tick(count, wanted))
+    ids = frozenset(number for piece in part for number in piece.ids)
+    done = len(ids)
+    prompts = dict.fromkeys(piece.prompt for piece in part)
+    for answer in answers.of_prompts(prompts, scope.ids if done == wanted else ids):
+        writer.add(answer)
     left_out = [*_left_out(run, scope, done, wanted, part, megabytes), *writer.cut_tables()]
     about = {
         "run": run.name,
@@ -86,19 +92,27 @@ def write_page(
 
 
 def _add_pieces(
-    answers: Answers, writer: _Writer, parts: Iterable[SavedPiece], tick: Callable[[int], None]
-) -> tuple[int, list[SavedPiece]]:
-    """Add pieces until the page is full; return how many completions it has, and the pieces that it has."""
-    done, written = 0, []
+    run: Run, answers: Answers, writer: _Writer, parts: Iterable[SavedPiece], tick: Callable[[int], None]
+) -> list[SavedPiece]:
+    """Add pieces until the page is full, with room for what is of their prompts; return those that it has."""
+    written, prompts = [], set()
+    of_row = _ROW_BYTES + _SCORE_BYTES * len(run.rewards)
+    done = 0
     for piece in parts:
         if writer.is_full:
             break
         for answer in answers.of_piece(piece):
             writer.add(answer)
+        new = [] if piece.prompt in prompts else run.prompts_by_index([piece.prompt])
+        writer.reserve(
+            of_row * len(piece.ids)
+            + sum(_ROW_BYTES + len(json_bytes([prompt.prompt, prompt.columns])) for prompt in new)
+        )
+        prompts.add(piece.prompt)
         written.append(piece)
         done += len(piece.ids)
         tick(done)
-    return done, written
+    return written
 
 
 def _left_out(run: Run, scope: Scope, done: int, wanted: int, written: list[SavedPiece], megabytes: float) -> list[str]:
@@ -124,15 +138,19 @@ class _Writer:
         self._index: dict[str, list[tuple[int, int]]] = {}
         self._block: list[bytes] = []
         self._blocks = 0
-        self._bytes = self._raw = self._raw_packed = self._packed = self._names = 0
+        self._bytes = self._raw = self._raw_packed = self._packed = self._names = self._reserved = 0
         self._cut: dict[str, int] = {}
 
     @property
     def is_full(self) -> bool:
         """Whether a further block would make the file larger than it may be."""
         share = self._packed / self._raw_packed if self._raw_packed else 0.5
-        ahead = (self._raw + BLOCK_BYTES) * share * _BASE64
+        ahead = (self._raw + self._reserved + BLOCK_BYTES) * share * _BASE64
         return (self._bytes + ahead + self._names * 0.4 * _BASE64) * _RESERVE + len(_tail()) > self._most
+
+    def reserve(self, count: int) -> None:
+        """Keep room for so many bytes of answers that are added later."""
+        self._reserved += count
 
     def write(self, text: str) -> None:
         """Write markup of our own."""

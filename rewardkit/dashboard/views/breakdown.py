@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from rewardkit.breakdown.data_column import DataColumn
+from rewardkit.breakdown.data_rows import data_form, data_rows
 from rewardkit.breakdown.grouped import completions_by_prompt, group_curves, group_means
 from rewardkit.breakdown.histogram import histogram, shift
 from rewardkit.breakdown.prompt_profile import LAST_GROUPS, PromptProfile, Rates, prompt_profile
@@ -16,6 +18,7 @@ from rewardkit.breakdown.run_scores import Measured, RunScores, Scores, measure
 from rewardkit.dashboard.as_json import plain
 from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import OpenRun
+from rewardkit.dashboard.saving import Per, Saved, ViewQuery
 from rewardkit.record.table import Mask, Whole
 
 READ_S = 1.0  # Seconds of reading after which an answer says how far it came; the next one goes on from there
@@ -23,10 +26,13 @@ FIRST_PROMPTS = 200  # Prompts in which the columns of the data are looked for
 MOST_COLUMNS = 200  # Columns that can be chosen
 LINES = 8  # Groups that have a curve of their own
 PAGE = 50  # Prompts of a page
+LINES_AT_ONCE, LINES_CHARS = 500, 4_000_000  # Lines of a data set in one answer, and about how many characters
 PREVIEW = 240  # Characters of a prompt in a row
 KINDS = ("all", "never_right", "in_between", "always_right", "unknown")
 SORTS = ("prompt", "rate", "counted", "passed", "skipped", "failed", "mean")
 ORDERS = ("up", "down")
+SAVED_COLUMNS, SAVED_REWARDS, SAVED_STEPS = 8, 8, 300
+"""Columns, rewards and steps whose groups a saved page has, the first ones; the steps are chosen evenly."""
 
 
 def columns(opened: OpenRun, query: Query) -> dict[str, Any]:
@@ -99,10 +105,7 @@ def profile(opened: OpenRun, query: Query) -> dict[str, Any]:
     scores, measured, reading = _measured(opened, query)
     last, pass_at = query.integer("last", LAST_GROUPS, low=1), query.number("pass_at")
     prompts = prompt_profile(scores, measured, last=last, pass_at=pass_at)
-    chosen = _of_kind(prompts, query.choice("kind", KINDS, "all"))
-    keep = query.text("keep")
-    if keep is not None:
-        chosen &= Rates.of(keep, "keep").covers(prompts.rates)
+    chosen = _chosen(prompts, query)
     sort, down = query.choice("sort", SORTS, "rate"), query.choice("order", ORDERS, "up") == "down"
     ordered = _sorted(prompts, np.flatnonzero(chosen), sort, down=down)
     offset = query.integer("offset", 0, low=0)
@@ -120,6 +123,40 @@ def profile(opened: OpenRun, query: Query) -> dict[str, Any]:
         "rows": _rows(opened, prompts, ordered[offset : offset + PAGE]),
         "reading": reading,
     }
+
+
+def prompt_rows(opened: OpenRun, query: Query) -> dict[str, Any]:
+    """Return lines of the data set that the chosen prompts are, from the row at ``offset`` on.
+
+    Query: as for ``profile``, but for the order: rows stand in the order in which prompts were first seen. ``next`` is
+    the offset of the next answer; ``None`` behind the last row.
+    """
+    scores, measured, reading = _measured(opened, query)
+    last, pass_at = query.integer("last", LAST_GROUPS, low=1), query.number("pass_at")
+    prompts = prompt_profile(scores, measured, last=last, pass_at=pass_at)
+    numbers = prompts.prompts[_chosen(prompts, query)].tolist()
+    form = opened.cache.get("form", (opened.version, tuple(numbers)), lambda: data_form(opened.run, numbers))
+    offset, size = query.integer("offset", 0, low=0), 0
+    lines: list[str] = []
+    for row in data_rows(opened.run, form._replace(prompts=form.prompts[offset : offset + LINES_AT_ONCE])):
+        lines.append(json.dumps(row, ensure_ascii=False) + "\n")
+        size += len(lines[-1])
+        if size > LINES_CHARS:
+            break
+    following = offset + len(lines)
+    return {
+        "lines": lines,
+        "next": following if lines and following < len(form.prompts) else None,
+        "rows": len(form.prompts),
+        "reading": reading,
+    }
+
+
+def _chosen(prompts: PromptProfile, query: Query) -> Mask:
+    """Return which prompts are of the kind and in the range of a query."""
+    chosen = _of_kind(prompts, query.choice("kind", KINDS, "all"))
+    keep = query.text("keep")
+    return chosen if keep is None else chosen & Rates.of(keep, "keep").covers(prompts.rates)
 
 
 def _measured(opened: OpenRun, query: Query) -> tuple[Scores, Measured, dict[str, Any] | None]:
@@ -167,3 +204,41 @@ def _rows(opened: OpenRun, prompts: PromptProfile, indices: Sequence[int] | Whol
 
 def _preview(texts: dict[int, Any], number: int) -> str | None:
     return plain(texts[number])[:PREVIEW] if number in texts else None
+
+
+def _measures(opened: OpenRun, subject: ViewQuery) -> Iterator[dict[str, object]]:
+    """Yield the requests of the total, and of each reward, in the splits in which something was scored at a step."""
+    for split in SPLITS:
+        if opened.run.steps(split):
+            for reward in (None, *opened.run.rewards[:SAVED_REWARDS]):
+                yield {"split": split, "reward": reward}
+
+
+def _groupings(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
+    """Yield the requests of the groups by each column."""
+    names = columns(opened, Query())["columns"][:SAVED_COLUMNS]
+    return ({**request, "column": name} for request in _measures(opened, subject) for name in names)
+
+
+def _few_columns(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of which a saved page has the groups."""
+    names = answer["columns"]
+    return {"columns": names[:SAVED_COLUMNS], "columns_left": answer["columns_left"] + len(names[SAVED_COLUMNS:])}
+
+
+def _thinned(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return groups with at most :data:`SAVED_STEPS` steps in their curves."""
+    size = len(answer["steps"])
+    indices = np.unique(np.linspace(0, size - 1, min(size, SAVED_STEPS)).round().astype(np.int64)).tolist()
+    return answer | {
+        "steps": [answer["steps"][index] for index in indices],
+        "curves": [[line[index] for index in indices] for line in answer["curves"]],
+    }
+
+
+SAVED = (
+    Saved("columns", Per.RUN, of_whole=True, shorten=_few_columns),
+    Saved("groups", Per.RUN, _groupings, keys=("split", "column", "reward"), of_whole=True, shorten=_thinned),
+    Saved("histogram", Per.RUN, _measures, keys=("split", "reward"), of_whole=True),
+)
+"""What a saved page has of these views."""

@@ -10,6 +10,8 @@ from rewardkit.dashboard.readers import OpenRun
 from rewardkit.dashboard.saving import Per, Saved, ViewQuery
 from rewardkit.dashboard.views.completions import MOST
 
+MOST_BY_REWARD = 100_000  # Completions of a run up to which its prompts are saved by each reward: each reads them all
+
 
 def narrowed(answer: dict[str, Any], ids: Container[int]) -> dict[str, Any]:
     """Return what the view of a prompt answers of these completions alone, with two of them to compare."""
@@ -39,8 +41,9 @@ def _ups(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
 
 
 def _by_reward(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
-    """Yield the requests of the table of prompts by the totals, and by each reward's scores."""
-    yield from ({"limit": MOST, "reward": reward} for reward in (None, *opened.run.rewards))
+    """Yield the requests of the table of prompts by the totals and, of a run that is not long, by each reward's."""
+    rewards = opened.run.rewards if opened.run.count() <= MOST_BY_REWARD else ()
+    yield from ({"limit": MOST, "reward": reward} for reward in (None, *rewards))
 
 
 def _at_steps(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:

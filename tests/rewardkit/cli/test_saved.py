@@ -151,16 +151,16 @@ def test_a_page_that_is_full_says_what_it_leaves_out(tmp_path: Path, monkeypatch
     noise = iter(range(10**6))
     with Runtime([later], lane="inline", record=Path("runs/wide")) as runtime:
         for step in range(32):
-            texts = [" ".join(str(hash((next(noise), step))) for _ in range(300)) for _ in range(16)]
+            texts = [" ".join(str(hash((next(noise), step))) for _ in range(900)) for _ in range(16)]
             runtime.score([Rollout(f"{step}-{place // 4}", text) for place, text in enumerate(texts)], step=step)
-    found = told("show", "runs/wide", "--html", "wide.html", "--max-mb", "1.5")
+    found = told("show", "runs/wide", "--html", "wide.html", "--max-mb", "4")
     page = SavedFile("wide.html")
-    assert 1_500_000 > found["bytes"] == Path("wide.html").stat().st_size
+    assert 4_000_000 > found["bytes"] == Path("wide.html").stat().st_size
     assert 32 * 16 == found["of"] > found["completions"] > 40
     assert page.about["left_out"] == found["left_out"]
     (sentence,) = found["left_out"]
     assert re.match(
-        r"It has \d+ of 512 completions of \d+ steps, evenly chosen among 32, because a page of 1.5 MB", sentence
+        r"It has \d+ of 512 completions of \d+ steps, evenly chosen among 32, because a page of 4 MB", sentence
     )
     assert "--step, --prompt, --where or --grep, or give it more room with --max-mb" in sentence
     steps = [part["step"] for parts in page.answers("completion").values() for part in parts]

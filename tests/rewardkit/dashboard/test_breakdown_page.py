@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rewardkit.record.recorder import Recorder
+from rewardkit.rows import read_rows
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Cause, Outcome, Rollout, Status
 
@@ -34,13 +35,15 @@ def step(number: int) -> ScoreBatch:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder with a run of eight steps, one whose rows have no columns, and one of no completions."""
+    """Give a folder with a run of eight steps, one without columns, a scored file, and one without completions."""
     folder = tmp_path_factory.mktemp("breakdown")
     with Recorder(folder / "one") as one:
         for number in range(8):
             one.record(step(number), step=number, num_generations=4)
     with Recorder(folder / "bare") as bare:
         bare.record(ScoreBatch([Rollout("2+2=", "4", {})], {"good": [FAILED]}, {"good": 1.0}), step=0)
+    with Recorder(folder / "scored") as scored:
+        scored.record(step(0))
     with Recorder(folder / "empty") as empty:
         empty.metrics(1, {"loss": 1.0})
     return folder
@@ -75,7 +78,7 @@ def test_a_column_with_a_hostile_name_and_values_is_text(page: Any) -> None:
     page.get_by_label("Group by").select_option(HOSTILE)
     table = page.get_by_role("region", name=f"Groups by {HOSTILE}")
     expect(table).to_contain_text(HOSTILE)
-    expect(table).to_contain_text("\u27e6U+202E\u27e7b")
+    expect(table).to_contain_text("\u27e6U+202E RLO\u27e7b")
 
 
 def test_a_histogram_says_what_moved(page: Any, window: Any) -> None:
@@ -114,6 +117,11 @@ def test_pass_rates_are_filtered_sorted_and_taken_along(page: Any, window: Any) 
     expect(rows).to_have_count(2)
     page.get_by_label("Right by").select_option("good")
     expect(page.locator("code")).to_have_text("rewardkit profile one --reward=good --keep=0.2..0.6 --out=keep.jsonl")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download").click()
+    assert ["prompt 1", "prompt 2"] == [
+        row.values["prompt"].replace(HOSTILE, "prompt") for row in read_rows(download.value.path(), for_trainer=True)
+    ]
     page.get_by_role("button", name="Pass rate", exact=True).click()
     rows.first.press("Enter")
     page.wait_for_url("**/completions?*prompt=2*")
@@ -124,6 +132,15 @@ def test_a_wrong_range_is_said(page: Any, window: Any) -> None:
     window.may_fail = True
     page = window.visit("/runs/one/completions?list=profile&keep=0.9..0.1")
     expect(page.get_by_role("alert")).to_contain_text("the first rate is above the second; write 0.1..0.9")
+
+
+def test_a_scored_file_has_groups_and_a_histogram_without_steps(window: Any) -> None:
+    """There is no curve, and nothing that could have moved."""
+    page = window.visit("/runs/scored/graphs")
+    page.get_by_label("Group by").select_option("level")
+    expect(page.get_by_role("region", name="Groups by level").get_by_role("row")).to_have_count(3)
+    page.get_by_label("Spread of").select_option("good")
+    expect(page.get_by_role("region", name="Spread of good").get_by_role("status")).to_contain_text("the same steps")
 
 
 def test_what_is_not_there_is_said(window: Any) -> None:

@@ -29,7 +29,7 @@ export default function Completions({ run, overview, query }) {
 
 const WAYS = [
   ["prompts", "Prompts"],
-  ["profile", "Pass rates"],
+  ...(SAVED ? [] : [["profile", "Pass rates"]]),
   ["steps", "By step"],
   ...(SAVED ? [] : [["all", "All completions"]]),
 ];

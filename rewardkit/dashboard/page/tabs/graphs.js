@@ -53,6 +53,7 @@ export default function Graphs({ run, overview, query }) {
     <div class="stack graphs">
       <h1 class="unseen">Graphs of ${visible(run)}</h1>
       ${(data.steps.length > 0 || splits.length > 1) && html`<${Controls} run=${run} view=${view} splits=${splits} split=${split} marks=${data.markers} hasPlain=${data.graphs.some((graph) => graph.lines.some((line) => line.name === PLAIN))} unread=${data.unread} rewards=${rewards} />`}
+      ${!data.steps.length && splits.length < 2 && overview.completions > 0 && html`<div class="bar"><${GroupBy} run=${run} column=${view.by} /><${SpreadOf} value=${view.spread} rewards=${rewards} /></div>`}
       <${Happened} run=${run} marks=${data.markers} />
       ${view.sought && html`<${Found} sought=${view.sought} names=${names} pinned=${pinned} />`}
       ${view.by && html`<${ByGroup} run=${run} split=${split} column=${view.by} reward=${query.byof} rewards=${rewards} view=${view} onRange=${toRange} />`}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,22 @@ def test_a_page_of_pass_rates(opened: OpenRun, parameters: dict[str, str], promp
     assert (prompts, len(prompts)) == ([row["prompt"] for row in page["rows"]], page["matched"])
     assert {"never_right": 1, "in_between": 3, "always_right": 2, "unknown": 0} == page["kinds"]
     assert ([1, 0, 0, 1, 0, 1, 0, 0, 1, 0, 0, 2], 6) == (page["rates"], page["prompts"])
+
+
+def test_the_rows_of_the_chosen_prompts_come_in_parts(opened: OpenRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part says where the next begins; the lines are those of the file that the command writes."""
+    monkeypatch.setattr(breakdown, "LINES_AT_ONCE", 2)
+    lines, offset = [], 0
+    while offset is not None:
+        part = breakdown.prompt_rows(opened, Query({"keep": "0.1..0.9", "offset": str(offset)}))
+        lines += part["lines"]
+        offset = part["next"]
+    assert 3 == part["rows"]
+    assert [
+        {"prompt": f"prompt {number}", "level": ["easy", "hard"][number % 2], "number": number} for number in (1, 2, 3)
+    ] == [json.loads(line) for line in lines]
+    nothing = breakdown.prompt_rows(opened, Query({"kind": "unknown"}))
+    assert ([], None) == (nothing["lines"], nothing["next"])
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 /** Pass rates: how often each prompt is right over its last groups, and the command that writes those to go on with. */
 import { go, of } from "../../lib/address.js";
-import { useApi } from "../../lib/api.js";
+import { get, useApi } from "../../lib/api.js";
 import { count, counted, number, percent, visible } from "../../lib/format.js";
-import { html, useState } from "../../lib/view.js";
+import { html, useEffect, useRef, useState } from "../../lib/view.js";
+import { save } from "../../parts/chart-paint.js";
 import { Choice, NumberField, useDraft } from "../../parts/fields.js";
 import { Interval } from "../../parts/interval.js";
 import { Reading } from "../../parts/reading.js";
@@ -56,7 +57,7 @@ export function Profile({ run, overview, query }) {
       <${Reading} reading=${data.reading} reload=${reload} />
       <${Kinds} data=${data} kind=${query.kind || "all"} onChange=${(kind) => set({ kind: kind === "all" ? null : kind })} />
       <${Rates} data=${data} />
-      <${Command} run=${run} split=${split} query=${query} />
+      <${Command} run=${run} split=${split} query=${query} asked=${asked} />
       ${data.rows.length
         ? html`<${Table} label="Pass rates" columns=${COLUMNS} rows=${data.rows} rowKey=${(row) => row.prompt} sort=${sort} onSort=${(rsort) => set({ rsort: rsort === "rate" ? null : rsort })} onRow=${(row) => go({ query: { prompt: row.prompt, from: null } })} />`
         : !data.reading && html`<${Empty} title="No prompt fits" hint="Choose another kind, or a wider range of pass rates." />`}
@@ -117,11 +118,12 @@ function Rates({ data }) {
 const RANGES = { never_right: "0..0", always_right: "1..1" };
 
 /** The command that writes these prompts as a data set. */
-function Command({ run, split, query }) {
+function Command({ run, split, query, asked }) {
   const [copied, setCopied] = useState(false);
+  const range = query.keep || RANGES[query.kind] || "0.1..0.9";
   const options = {
     "--reward": query.right, "--pass-at": query.passat, "--last": query.last, "--split": split === "train" ? null : split,
-    "--keep": query.keep || RANGES[query.kind] || "0.1..0.9", "--out": "keep.jsonl",
+    "--keep": range, "--out": "keep.jsonl",
   };
   const words = Object.entries(options).filter(([, value]) => value).flatMap(([name, value]) => [`${name}=${quoted(value)}`]);
   const command = ["rewardkit profile", quoted(run), ...words].join(" ");
@@ -134,7 +136,40 @@ function Command({ run, split, query }) {
     <p class="profile-command">
       <span class="faint">As a data set:</span> <code>${visible(command)}</code>
       <button type="button" class="button" onClick=${copy}>${copied ? "Copied" : "Copy"}</button>
+      <${Download} run=${run} asked=${{ ...asked, keep: range }} />
     </p>
+  `;
+}
+
+/** The same rows as a file of this browser's, fetched a part at a time; a second click stops it. */
+function Download({ run, asked }) {
+  const [state, setState] = useState(null); // null, or {done, of}, or {problem}
+  const stop = useRef(null);
+  useEffect(() => () => stop.current?.abort(), []);
+  const load = async () => {
+    stop.current = new AbortController();
+    const lines = [];
+    try {
+      setState({ done: 0, of: 0 });
+      for (let offset = 0; offset !== null; ) {
+        const part = await get(of(run, "prompt_rows"), { ...asked, offset }, { signal: stop.current.signal });
+        if (part.reading) continue;
+        lines.push(...part.lines);
+        setState({ done: lines.length, of: part.rows });
+        offset = part.next;
+      }
+      if (lines.length) save(new Blob(lines, { type: "application/jsonl" }), "keep.jsonl");
+      setState(lines.length ? null : { problem: "No prompt has such a pass rate." });
+    } catch (wrong) {
+      setState(wrong.name === "AbortError" ? null : { problem: wrong.words || String(wrong) });
+    }
+  };
+  const isLoading = state?.done !== undefined;
+  return html`
+    <button type="button" class="button" onClick=${isLoading ? () => stop.current.abort() : load}>
+      ${isLoading ? `Stop: ${count(state.done)} of ${count(state.of)} rows` : "Download"}
+    </button>
+    ${state?.problem && html`<span class="worse" role="alert">${visible(state.problem)}</span>`}
   `;
 }
 

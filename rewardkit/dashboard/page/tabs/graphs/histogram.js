@@ -2,6 +2,7 @@
 import { go, of } from "../../lib/address.js";
 import { useApi } from "../../lib/api.js";
 import { count, number, percent, stepSpan, visible } from "../../lib/format.js";
+import { SAVED } from "../../lib/saved.js";
 import { html } from "../../lib/view.js";
 import { Choice } from "../../parts/fields.js";
 import { Reading } from "../../parts/reading.js";
@@ -99,10 +100,10 @@ function Moved({ data, name }) {
   `;
   return html`
     <div class="spread-moved">
-      <div class="bar">
+      ${!SAVED && html`<div class="bar">
         <${Choice} label="From" value=${String(before)} options=${options} onChange=${set("before")} />
         <${Choice} label="To" value=${String(after)} options=${options} onChange=${set("after")} />
-      </div>
+      </div>`}
       <p role="status">${movedWords(data)}</p>
       <table class="table spread-table">
         <thead><tr><th scope="col">${name}</th><th scope="col">${sliceWords(slices[before])}</th><th scope="col">${sliceWords(slices[after])}</th></tr></thead>
@@ -118,9 +119,9 @@ function Moved({ data, name }) {
   `;
 }
 
-function movedWords({ moved, distance, flows, bins, before, after }) {
+function movedWords({ moved, distance, flows, bins, slices, before, after }) {
   if (moved === null) return "One of the two has no values.";
-  if (before === after) return "Both are the same steps: choose two to see what moved between them.";
+  if (before === after) return slices.length > 1 ? "Both are the same steps: choose two to see what moved between them." : "All are of the same steps, so nothing moved between any.";
   if (!moved) return "Nothing moved: both spread alike.";
   const moves = flows.map(({ start, end, share }) => `${percent(share)} from ${binWords(bins[start])} to ${binWords(bins[end])}`);
   return `${percent(moved)} lie elsewhere, ${number(distance)} on average over all. The largest moves: ${moves.join("; ")}.`;
