@@ -206,7 +206,7 @@ def contains_all(
         not read. Case, full-width letters and zero-width characters make no difference. Columns: ``answer``, a text
         or a list of texts, unless the setting ``terms`` is given. ``None`` where there are no terms.
         """
-        # audit: skip stuffing,misplaced,negated,lookalike it looks for terms, whatever else the completion says
+        # audit: skip stuffing,misplaced,negated,lookalike,item,citing it looks for terms, whatever else there is
         matches, misses = search(completion, answer)
         total = len(matches) + len(misses)
         if not total:
@@ -238,7 +238,7 @@ def contains_any(
         Terms, and the column ``answer``, are those of ``contains_all``. A completion that lists many guesses contains
         the right one too: where there is one right answer, compare whole answers instead.
         """
-        # audit: skip stuffing,misplaced,negated,lookalike it looks for terms, whatever else the completion says
+        # audit: skip stuffing,misplaced,negated,lookalike,item,citing it looks for terms, whatever else there is
         matches, misses = search(completion, answer)
         if not matches:
             return Score(0.0, reason=f"none of {_list_terms(misses)}") if misses else _NO_TERMS

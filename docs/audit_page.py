@@ -23,6 +23,8 @@ What `rewardkit audit` says of the rewards that come with rewardkit, on the rows
 [Audit a reward](../how-to/audit-a-reward.md) has the families of attacks and their rules.
 With the completions of these rows as a run, `rewardkit audit --run` calls none of the rewards exploitable.
 
+**Not judged** are rewards that read no answer: nothing that was tried speaks against them, and what fills the form or
+the length that they pay for, another reward must judge.
 **Tried** counts completions, **paid** those that were wrongly paid, **slow** and **crashed** calls that took half of
 their deadline, or raised.
 **Refused** is the share of honest ways of writing a right answer that are not paid: an exact match refuses most of
@@ -41,14 +43,14 @@ def main() -> int:
         print(_row(found[-1]), *_flaws(found[-1]), sep="\n", flush=True)
     if not sys.argv[1:]:
         PAGE.write_text(page(found), encoding="utf-8")
-    return 0 if all(one["passed"] for one in found) else 1
+    return 1 if any(one["verdict"] == "not passed" for one in found) else 0
 
 
 def audit(name: str) -> dict[str, Any]:
     """Return the report of one reward's audit."""
     command = [sys.executable, "-m", "rewardkit", "audit", name, str(ROWS / f"{name}.jsonl"), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
-    if done.returncode not in (0, 1):
+    if done.returncode not in (0, 1, 4):
         sys.exit(f"{name}: {done.stderr}")
     report: dict[str, Any] = json.loads(done.stdout)["rewards"][0]
     return report
@@ -56,7 +58,8 @@ def audit(name: str) -> dict[str, Any]:
 
 def page(found: list[dict[str, Any]]) -> str:
     """Return the page's text."""
-    rows = ["| reward | tried | paid | refused | slow | crashed |", "|---|---|---|---|---|---|", *map(_row, found)]
+    rows = ["| reward | verdict | tried | paid | refused | slow | crashed |", "|---|---|---|---|---|---|---|"]
+    rows += map(_row, found)
     left = [f"- `{one['reward']}`, {name}: {why}." for one in found for name, why in _left_out(one).items()]
     total = sum(_count(one, "accepted") for one in found)
     said = f"{len(found)} rewards, {sum(_count(one, 'tried') for one in found):,} completions, {total} wrongly paid."
@@ -66,7 +69,8 @@ def page(found: list[dict[str, Any]]) -> str:
 def _row(one: dict[str, Any]) -> str:
     counts = [f"{_count(one, key):,}" for key in ("tried", "accepted")]
     late = [str(_count(one, key)) for key in ("slow", "crashed")]
-    return f"| `{one['reward']}` | {' | '.join(counts)} | {one['false_reject_share']:.0%} | {' | '.join(late)} |"
+    cells = [f"`{one['reward']}`", one["verdict"], *counts, f"{one['false_reject_share']:.0%}", *late]
+    return f"| {' | '.join(cells)} |"
 
 
 def _flaws(one: dict[str, Any]) -> list[str]:

@@ -23,7 +23,7 @@ import yaml
 ROOT = Path(__file__).parents[1]
 RECIPES = ROOT / "rewardkit" / "recipes"
 PAGES = ROOT / "docs" / "recipes"
-_AUDITED = re.compile(r"^(?:NOT )?passed: .*|^not audited: .*", re.DOTALL | re.MULTILINE)
+_AUDITED = re.compile(r"^(?:(?:NOT )?passed|not judged): .*", re.DOTALL | re.MULTILINE)
 _SHOWN_CHARS = 90
 
 

@@ -13,6 +13,7 @@ from rewardkit.audit.probe import Family, Probe, Wrong
 from rewardkit.audit.rows import AuditRow
 
 _STRUCK_OUT = "\u0336"
+_FOREIGN_WORDS = 3  # words of another row's work that are not in the row's own, at least
 _FROM_THE_RIGHT = "\u202e"
 
 
@@ -130,8 +131,8 @@ def negated(gold: Gold, frames: Sequence[Frame]) -> Iterator[Probe]:
 def lookalikes(gold: Gold) -> list[Wrong]:
     """Return texts that a reader takes for something else, and folding, dropping or reordering makes the gold."""
     text = gold.text
-    if len(text) > 60 or "\n" in text:
-        return []
+    if len(text) > 60 or gold.shape is GoldShape.TEXT:
+        return []  # what compares words may drop signs
     attacks = [
         Wrong("'not equal' before it", f"\u2260{text}"),
         Wrong("'not' before it", f"\u00ac{text}"),
@@ -169,15 +170,20 @@ def same_to_a_reader(gold: Gold) -> list[Wrong]:
 
 
 def wrong_work(row: AuditRow) -> list[Probe]:
-    """Return the gold behind senseless work, in the last words of the row's reference; nothing without such words."""
+    """Return the gold behind senseless work, in the last words of the row's reference; nothing without work in it.
+
+    Another row's work must say something that the row's reference does not: a template is filled in alike on all.
+    """
     gold = row.gold
-    end = next((_ending(text, gold.text) for text in row.references if gold.text in text), None) if gold else None
-    if end is None:
+    ends = ((text, _ending(text, gold.text)) for text in row.references if gold.text in text) if gold else ()
+    text, end = next(((text, end) for text, end in ends if len(text.split()) > len(end.split())), ("", ""))
+    if not end:
         return []
     nonsense = "Blue is a colour. Therefore the sum of both is a tree, and the tree is divided by its own name.\n"
     probes = [Probe(Family.WORK, "work without sense", nonsense * 3 + end)]
-    if row.other_reference:
-        probes.append(Probe(Family.WORK, "another row's work", row.other_reference.rpartition("\n")[0] + "\n" + end))
+    work = (row.other_reference or "").rpartition("\n")[0]
+    if len({*work.casefold().split()} - {*text.casefold().split()}) >= _FOREIGN_WORDS:
+        probes.append(Probe(Family.WORK, "another row's work", f"{work}\n{end}"))
     return probes
 
 

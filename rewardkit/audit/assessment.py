@@ -7,12 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
+from rewardkit.audit.climbing import earned, overpaid
 from rewardkit.audit.engine import BASE, AuditSettings, ScoredForm, ScoredProbe, Trials, best_of, form_probe
-from rewardkit.audit.honest import untagged
+from rewardkit.audit.gold import gold_of, share_parts
+from rewardkit.audit.honest import REFERENCE, untagged
 from rewardkit.audit.probe import NEEDS_FRAME, Family, Probe
 from rewardkit.audit.programs import LAZY
 from rewardkit.audit.result import Audit, AuditFinding, Example, FamilyCounts, PayRange, RewardAudit, Traits
-from rewardkit.audit.rows import TEST_COLUMNS, AuditRow, ChosenRows
+from rewardkit.audit.rows import REFERENCE_COLUMNS, TEST_COLUMNS, AuditRow, ChosenRows
 from rewardkit.audit.rules_of_thumb import KINDS, rule_of
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.options import WORST
@@ -20,7 +22,11 @@ from rewardkit.declare.spec import Kind
 from rewardkit.types import Cause, Outcome, Status
 
 _ENOUGH_ROWS = 3
+_ALIKE = 0.8  # an answer that earns this share of what the right one does is paid alike
+_DEGREES = 3  # scores between floor and full that show that a row's answers are paid by degrees
 ROUNDING = 1e-6  # what a sum of shares may lack of the full level
+
+_LIKE_GOLD = re.compile(r"gold|answer|label|target|correct|expected|relevant|truth|support|class|is_", re.IGNORECASE)
 
 A = TypeVar("A", bound=Audit)
 
@@ -42,6 +48,9 @@ class Assessment(ABC, Generic[A]):
         self._unaudited: dict[int, str] = {}
         for index, row in enumerate(rows.rows):
             self._find_level(index, row)
+        if self._reads_a_setting():
+            self._leave_out_gold()
+        self._graded = self._graded_rows()
         self.traits = self._traits()
         if self.traits.answer and not self._is_of_groups:
             self._find_unframed()
@@ -61,10 +70,18 @@ class Assessment(ABC, Generic[A]):
             "traits": self.traits,
             "unaudited": {self._rows.rows[index].line: reason for index, reason in self._unaudited.items()},
             "findings": self._findings(),
+            "unpaid_references": self._unpaid_references(),
+            "equal_golds": self._trials.equal_golds,
             "untried": self._trials.untried,
             "is_interrupted": self._trials.is_interrupted,
             "unit": self._rows.unit,
         }
+
+    def _unpaid_references(self) -> int:
+        """Return how many references were scored, if all of them earn nothing; else 0."""
+        rows = range(len(self._trials.honest))
+        pays = [pay for index in rows for pay in earned(self._trials, index, self._zero, REFERENCE)]
+        return len(pays) if pays and max(pays) <= 0 else 0
 
     def _all_outcomes(self) -> Iterable[Outcome]:
         """Return every outcome of a completion, apart from the comparisons."""
@@ -105,6 +122,31 @@ class Assessment(ABC, Generic[A]):
             floor = max(floor, self._zero, *(score for score in lazy if score is not None))
         self._levels[index] = PayRange(floor if floor < full else self._zero, full)
 
+    def _reads_a_setting(self) -> bool:
+        """Return whether, on most rows, the gold's column changes what is paid, and the answer does not.
+
+        Such a column holds no answer, but what is asked of one, such as its length.
+        """
+        tells = []
+        for index, level in self._levels.items():
+            swapped, rival = self._trials.swapped.get(index), self._trials.rivals.get(index)
+            if swapped is None or rival is None:
+                continue
+            is_alike = (level.progress(rival.score) or 0.0) >= _ALIKE
+            moves = swapped.score is not None and abs(swapped.score - level.full) > (1 - _ALIKE) * level.full
+            tells.append(is_alike and moves)
+        return sum(tells) * 2 > len(tells)
+
+    def _leave_out_gold(self) -> None:
+        """Audit no row: what counted as right answers is something else."""
+        column = self._rows.gold_column
+        for index in self._levels:
+            self._unaudited[index] = (
+                f"{column!r} changes what any answer earns, and no answer is told from another, so it holds no right "
+                "answer; give right completions in a column 'reference', or another --gold"
+            )
+        self._levels.clear()
+
     def _find_unframed(self) -> None:
         """Store rows on which no frame is paid in ``_unaudited``: attacks on the answer tell nothing there."""
         for index in self._levels:
@@ -140,6 +182,11 @@ class Assessment(ABC, Generic[A]):
         best_paid = max(paid, key=lambda trial: trial.outcome.score or 0.0, default=None)
         return reason if best_paid is None else f"{reason}; what is paid is {best_paid.probe.full_name!r}"
 
+    def _overpaid(self) -> list[ScoredProbe]:
+        """Return what shows that more of one thing is paid without end; nothing for a group reward."""
+        skipped = self._settings.skipped
+        return [] if self._is_of_groups or Family.AMOUNT in skipped else overpaid(self._trials, self._zero, skipped)
+
     @property
     def _is_of_groups(self) -> bool:
         return any(leaf.spec.kind is Kind.GROUP for leaf in self._reward.leaves)
@@ -173,6 +220,8 @@ class Assessment(ABC, Generic[A]):
         """Return why a family says nothing about the reward; ``None`` for a family that does."""
         if family in self._settings.skipped:
             return f"left out: {self._settings.skipped[family]}"
+        if family is Family.AMOUNT:
+            return "a group reward: a score depends on the other completions" if self._is_of_groups else None
         if not self._levels:
             return "no row could be audited"
         if self._is_of_groups:
@@ -195,7 +244,7 @@ class Assessment(ABC, Generic[A]):
         for index in self._levels:
             paid = [form for form, outcome in self._trials.honest[index] if self._is_paid(index, outcome.score)]
             framed = [form for form in paid if form.frame is not None]
-            pays_reference = any(form.name == "the data's reference" for form in framed)
+            pays_reference = any(form.name == REFERENCE for form in framed)
             pays_answer = any(form.frame.common for form in framed if form.frame is not None)
             rows += pays_reference and not pays_answer
         return rows * 2 > len(self._levels)
@@ -224,7 +273,22 @@ class Assessment(ABC, Generic[A]):
 
     def _earns(self, trial: ScoredProbe) -> bool:
         """Return whether a trial is paid; one that is right in part only if it is paid in full."""
-        return (self._is_full if trial.probe.partial else self._is_paid)(trial.row, trial.outcome.score)
+        probe, gold = trial.probe, self._rows.rows[trial.row].gold
+        partial = probe.partial
+        if not partial and trial.row in self._graded and probe.family is not Family.FORMS:
+            partial = probe.family in NEEDS_FRAME or share_parts(gold, probe.text)
+        return (self._is_full if partial else self._is_paid)(trial.row, trial.outcome.score)
+
+    def _graded_rows(self) -> set[int]:
+        """Return the rows on which answers are paid by degrees, as by a measure of likeness or of closeness."""
+        degrees: dict[int, set[float]] = {}
+        near = [(t.row, t.outcome.score) for t in self._trials.attacks if t.probe.family is Family.NEIGHBOUR]
+        honest = [(row, outcome.score) for row, forms in enumerate(self._trials.honest) for _, outcome in forms]
+        for row, score in [*near, *honest]:
+            level = self._levels.get(row)
+            if level is not None and score is not None and level.floor < score < level.full - ROUNDING:
+                degrees.setdefault(row, set()).add(round(score, 4))
+        return {row for row, scores in degrees.items() if len(scores) >= _DEGREES}
 
     def _any_words_are_paid(self, index: int, family: Family) -> bool:
         """Return whether a reward that reads no answers pays other words like the prompt, as one of length does."""
@@ -235,9 +299,7 @@ class Assessment(ABC, Generic[A]):
 
     def _count(self, counts: FamilyCounts, index: int, probe: Probe, outcome: Outcome) -> Example:
         """Add what was tried on a row to ``counts``, and return it as an example."""
-        level, row = self._levels.get(index), self._rows.rows[index]
-        gold = row.gold.text if row.gold is not None else None
-        example = Example(row.line, probe, outcome, level.full if level else None, gold)
+        example = self._example(index, probe, outcome)
         counts.tried += 1
         if outcome.cause is Cause.TIMEOUT or outcome.duration_s > self._settings.slow_share * self._timeout_s:
             counts.slow.append(example)
@@ -246,6 +308,12 @@ class Assessment(ABC, Generic[A]):
                 counts.crashed.append(example)
             counts.lost += outcome.is_lost
         return example
+
+    def _example(self, index: int, probe: Probe, outcome: Outcome) -> Example:
+        """Return a completion that was tried on a row as an example."""
+        level, row = self._levels.get(index), self._rows.rows[index]
+        gold = row.gold.text if row.gold is not None else None
+        return Example(row.line, probe, outcome, level.full if level else None, gold)
 
     def _findings(self) -> list[AuditFinding]:
         """Return the faults of the reward as a whole; none for a group reward, whose scores cannot be compared."""
@@ -305,6 +373,7 @@ class RewardAssessment(Assessment[RewardAudit]):
         ]
         for trial in [*forms, *self._trials.attacks]:
             self._count_trial(families[trial.probe.family], trial)
+        self._judge_amounts(families[Family.AMOUNT])
         for counts in families.values():
             if not counts.tried and counts.not_applicable is None:
                 counts.not_applicable = "nothing of the kind can be made of these rows"
@@ -314,7 +383,30 @@ class RewardAssessment(Assessment[RewardAudit]):
             paid_forms=self._paid_forms(),
             families=families,
             left_out={name: reason for name, reason in self._settings.skipped.items() if name in KINDS},
+            hint=self._hint(),
         )
+
+    def _hint(self) -> str:
+        """Return which column that the reward reads may hold the golds; ``""`` without one."""
+        columns, _ = self._read_columns()
+        excluded = {self._rows.gold_column, *TEST_COLUMNS, *REFERENCE_COLUMNS}
+        values: dict[str, set[str]] = {}
+        for row in self._rows.rows:
+            for name in sorted(columns - excluded):
+                if gold_of(row.columns.get(name)) is not None:
+                    values.setdefault(name, set()).add(repr(row.columns[name]))
+        likely = [name for name, texts in values.items() if len(texts) > 1 or len(self._rows.rows) == 1]
+        likely.sort(key=lambda name: not _LIKE_GOLD.search(name))
+        if not likely or self.traits.answer:
+            return ""
+        return f"; it reads {', '.join(map(repr, likely[:3]))}: if that is the right answer, give --gold {likely[0]}"
+
+    def _judge_amounts(self, counts: FamilyCounts) -> None:
+        """Judge the ladders, of which each is one trial in all: only its last completion can be wrongly paid."""
+        if counts.not_applicable is None:
+            counts.judged = counts.tried
+        for trial in self._overpaid():
+            counts.accepted.append(self._example(trial.row, trial.probe, trial.outcome))
 
     def _count_trial(self, counts: FamilyCounts, trial: ScoredProbe) -> None:
         """Add a trial to the counts of its family, and judge it where its pay says something."""
@@ -323,6 +415,8 @@ class RewardAssessment(Assessment[RewardAudit]):
         if self._pays_failure(index, outcome):
             counts.judged += 1
             counts.accepted.append(example)
+            return
+        if probe.family is Family.AMOUNT:
             return
         judged = probe.judged and not outcome.is_lost and rule_of(probe) not in self._settings.skipped
         if not judged or counts.not_applicable is not None or not self._is_evidence(index, probe.family):

@@ -9,9 +9,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from rewardkit.audit.equal_golds import (
+    EqualGolds,
+    GoldTrial,
+    PayLevels,
+    Writer,
+    compared_rows,
+    cross_trials,
+    equal_places,
+    own_trials,
+)
 from rewardkit.audit.honest import Honest
 from rewardkit.audit.probe import Family, Probe
-from rewardkit.audit.rows import AuditRow, ChosenRows
+from rewardkit.audit.rows import AuditRow, ChosenRows, with_donors
 from rewardkit.audit.texts import other_words
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.decorator import Reward
@@ -37,6 +47,7 @@ class AuditSettings:
     accept_share: float = 0.5  # A completion is paid if it earns more than this share; at 1 only the full level is
     slow_share: float = 0.5  # A call is slow if it takes more than this share of the reward's deadline, 0 to 1
     heavy_rows: int = 2  # Rows on which the heavy probes are tried
+    amount_rows: int = 3  # Rows on which more and more of one thing is tried
     repeated_rows: int = 5  # Rows whose honest forms are scored a second time
     time_limit_s: float = 1800.0  # Seconds after which nothing more is tried; what was tried is judged
     skipped: Mapping[str, str] = field(default_factory=dict)  # Families and rules that the author leaves out, and why
@@ -79,6 +90,7 @@ class Trials:
     rivals: dict[int, Outcome]  # Another row's gold in the frame that is paid best
     unrelated: dict[int, Outcome]  # Other words of the prompt's length
     again: list[Repeat]
+    equal_golds: list[EqualGolds] = field(default_factory=list)  # Of rows and their donors, which were left out
     untried: int = 0  # How many completions were not tried before the audit was over
     is_interrupted: bool = False  # Whether the user ended it
 
@@ -136,21 +148,26 @@ class ProbeRounds(Rounds, ABC):
     ) -> None:
         super().__init__(reward, tick, settings.time_limit_s)
         self._chosen = rows
-        self._rows = rows.rows
+        self._rows = list(rows.rows)
         self._settings = settings
         self._scorer = scorer
         self._untried = 0
         self._is_interrupted = False
+        self._equal: list[EqualGolds] = []
 
     @abstractmethod
     def run(self) -> Trials:
         """Score everything, until the time is over or the user ends it."""
 
     def _score(self, tries: Sequence[tuple[int, Probe]]) -> list[Outcome]:
+        """Return the outcomes of probes on rows, by the rows' indices."""
+        return self._score_on([(self._rows[index], probe) for index, probe in tries])
+
+    def _score_on(self, tries: Sequence[tuple[AuditRow, Probe]]) -> list[Outcome]:
         """Return the outcomes of probes on rows; those that time or Ctrl-C left untried count as lost."""
         outcomes = [_UNTRIED] * len(tries)
         try:
-            rollouts = [self._rollout(self._rows[index], probe) for index, probe in tries]
+            rollouts = [self._rollout(row, probe) for row, probe in tries]
             for index, outcome in self._stream(self._scorer, rollouts):
                 outcomes[index] = outcome
         except KeyboardInterrupt:
@@ -170,6 +187,40 @@ class ProbeRounds(Rounds, ABC):
         outcomes = iter(self._score([*tries, *bases]))
         honest = [[ScoredForm(form, next(outcomes)) for form in row_forms] for row_forms in forms]
         return honest, [[next(outcomes) for _ in BASE] for _ in self._rows]
+
+    def _drop_equal_golds(self, writers: Sequence[Writer | None], levels: Sequence[PayLevels | None]) -> None:
+        """Take from each row the donors whose golds mean the same as its own, by what the answers earn."""
+        rows = [compared_rows(row) if writers[index] else [row] for index, row in enumerate(self._rows)]
+        scores: list[dict[tuple[int, int], float | None]] = [{} for _ in rows]
+
+        def score(trials: Sequence[tuple[int, GoldTrial]]) -> None:
+            outcomes = self._score_on([(trial.row, trial.probe) for _, trial in trials])
+            for (index, trial), outcome in zip(trials, outcomes, strict=True):
+                scores[index][trial.answer, trial.target] = outcome.score
+
+        own = [(i, trial) for i, write in enumerate(writers) if write for trial in own_trials(rows[i], write)]
+        score(own)
+        doubtful = [
+            index
+            for index, level in enumerate(levels)
+            if level is not None and any((earned or level.limit) > level.limit for earned in scores[index].values())
+        ]
+        score([(i, trial) for i in doubtful if (write := writers[i]) for trial in cross_trials(rows[i], write)])
+        for index in doubtful:
+            level = levels[index]
+            if level is not None:
+                twins = equal_places(len(rows[index]), scores[index], level)
+                self._drop_donors(index, [rows[index][twin] for twin in twins])
+
+    def _drop_donors(self, index: int, twins: Sequence[AuditRow]) -> None:
+        """Take the donors with the golds of ``twins`` from a row, and note the pairs."""
+        row, column = self._rows[index], self._chosen.gold_column
+        if not twins or row.gold is None or column is None:
+            return
+        keys = {twin.gold.key for twin in twins if twin.gold}
+        donors = [donor for donor in row.donors if donor.gold is None or donor.gold.key not in keys]
+        self._rows[index] = with_donors(row, donors, column)
+        self._equal += [EqualGolds(row.line, row.gold.text, twin.line, twin.gold.text) for twin in twins if twin.gold]
 
     def _compare(
         self, best: Sequence[Honest | None], rivals: Sequence[tuple[int, Probe]] = ()
@@ -201,6 +252,15 @@ def best_of(forms: Sequence[ScoredForm]) -> ScoredForm | None:
     """Return the form that is paid best, the first of several; ``None`` where none has a score."""
     scored = [form for form in forms if form.outcome.score is not None]
     return max(scored, key=lambda form: form.outcome.score or 0.0, default=None)
+
+
+def pay_levels(forms: Sequence[ScoredForm], base: Sequence[Outcome], settings: AuditSettings) -> PayLevels | None:
+    """Return what the best honest form earns, and the score above which one is paid; ``None`` without a score."""
+    scores = [outcome.score for _, outcome in forms if outcome.score is not None]
+    if not scores:
+        return None
+    low = min([*scores, *(outcome.score for outcome in base if outcome.score is not None)])
+    return PayLevels(max(scores), low + settings.accept_share * (max(scores) - low))
 
 
 def form_probe(form: Honest) -> Probe:

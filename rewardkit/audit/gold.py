@@ -10,6 +10,8 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from rewardkit.renderings.quantities import Measure
+
 _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,30})(?:\.\d{1,30})?")
 _SCIENTIFIC = re.compile(r"[+-]?\d{1,30}(?:\.\d{1,30})?[eE][+-]?\d{1,2}")
 _FRACTION = re.compile(r"([+-]?\d{1,30})/(\d{1,30})")
@@ -58,9 +60,13 @@ class Gold:
 
     @property
     def key(self) -> object:
-        """Equal for golds that mean the same."""
+        """Equal for golds that mean the same: 1 and 1.0, 5 km and 5000 m, an object with its keys in another order."""
         if self.number is not None:
-            return self.number, self.unit
+            measure = Measure.read(self.text) if self.unit[1] else None
+            base = None if measure is None else (measure.number * measure.unit.scale, measure.unit.dimension)
+            return base or (self.number, self.unit)
+        if self.shape is GoldShape.JSON:
+            return _canonical(self.text)
         return letter(self).casefold() if self.shape is GoldShape.LETTER else " ".join(self.text.casefold().split())
 
 
@@ -121,6 +127,23 @@ def _is_json(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def _canonical(text: str) -> str:
+    """Return JSON with sorted keys and whole floats as integers; a text nested too deep as it is."""
+    try:
+        return json.dumps(_plain(json.loads(text)), sort_keys=True)
+    except RecursionError:
+        return text
+
+
+def _plain(value: Any) -> Any:
+    """Return a JSON value with whole floats as integers: 1.0 is written as 1."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def mentions(text: str, gold: Gold | None) -> bool:
@@ -198,6 +221,7 @@ _OTHER_UNITS = {
     "%": "feet", "meters": "feet", "meter": "foot", "m": "ft", "feet": "meters", "ft": "m", "km": "miles",
     "kg": "pounds", "g": "kg", "cm": "mm", "hours": "minutes", "minutes": "hours", "s": "min", "days": "weeks",
 }  # fmt: skip
+_OPPOSITES = {"yes": "no", "no": "yes", "true": "false", "false": "true", "1": "0", "0": "1"}
 _OTHER_SIGNS = {"$": "€", "€": "$", "£": "$"}
 
 
@@ -219,9 +243,16 @@ def other_gold(gold: Gold) -> Gold | None:
     if gold.shape is GoldShape.LETTER:
         return _read(next_letter(letter(gold)))
     if gold.shape is GoldShape.TRUTH:
-        opposite = {"yes": "no", "no": "yes", "true": "false", "false": "true"}[gold.text.lower()]
-        return _read(opposite.capitalize() if gold.text[:1].isupper() else opposite)
+        opposite = _OPPOSITES[gold.text.lower()]
+        return Gold(opposite.capitalize() if gold.text[:1].isupper() else opposite, GoldShape.TRUTH)
     return _read("zebra crossing") if gold.shape is GoldShape.TEXT else None
+
+
+def in_words(gold: Gold, pair: tuple[str, str]) -> Gold:
+    """Return a gold that is true or false in a pair of words for both; any other gold as it is."""
+    if gold.shape is not GoldShape.TRUTH:
+        return gold
+    return Gold(pair[gold.text.lower() in ("false", "no")], GoldShape.TRUTH)
 
 
 def next_letter(choice: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from rewardkit.audit.gold import Gold, GoldShape, letter, places_of, spot_of
 from rewardkit.audit.probe import Family, Probe, Wrong
@@ -13,12 +15,37 @@ from rewardkit.audit.rows import AuditRow
 from rewardkit.audit.talk import calls_in, in_tags, message_of, objects_in
 from rewardkit.types import Message
 
+REFERENCE = "the data's reference"
+"""The name of a completion that the data calls right."""
 _THOUGHT = "I work it out step by step."
+
+_LABEL = re.compile(r"\s*([*#]{0,3} ?[A-Z][\w ]{0,24}:\**)\s")
 
 _PROSE = (
     "There are several ways to look at this. The first is to count what is given, the second to ask what is missing; "
     "both lead to the same end, and the second is quicker. "
 )
+_STRUCTURED = """\
+# What is asked
+
+Step 1: Look at what is given.
+Step 2: See what is missing.
+
+1. The first way is to count.
+2. The second way is to ask.
+
+- It is quick.
+- It is **sure** [1].
+
+| way | time |
+|---|---|
+| count | long |
+| ask | short |
+
+```python
+print("done")
+```
+"""
 
 
 def prose(chars: int) -> str:
@@ -77,6 +104,8 @@ FRAMES = (
     Frame("code fence", "```\n", "\n```"),
 )
 """The usual frames, the plainest first."""
+TRUTH_WORDS = (("true", "false"), ("True", "False"), ("yes", "no"), ("Yes", "No"), ("1", "0"))
+"""Words for true and false."""
 JSON = Frame('{"answer": X}', '{"answer": "', '"}', short=True)
 
 
@@ -99,6 +128,7 @@ class Honest:
     counted: bool = True  # Whether a refusal of it counts; not for the row's own completion, which may be wrong
     messages: Sequence[Message] | None = None  # It as messages, where it is more than one message with the text
     parts: bool = False  # Whether it has JSON, whose parts can be changed
+    word: str = ""  # The word for true or false that it has in place of the gold's own; `""` for the gold itself
 
 
 def right_answers(row: AuditRow) -> list[Honest]:
@@ -116,11 +146,47 @@ def right_answers(row: AuditRow) -> list[Honest]:
         forms.append(Honest(JSON.name, in_json, JSON, _is_honest(JSON, gold)))
         forms += [Honest(frame.name, frame.around(gold.text), frame, counted=False) for frame in _last_lines(row)]
         forms += in_calls(gold)
+        forms += [Honest(name, text, counted=False, parts=True) for name, text in listings(list_in(gold))]
+        forms += _in_other_words(gold)
     else:
         # Without a gold there is no right answer; but a reward of form or length may be paid for any.
         forms += [Honest(frame.name, frame.around("a short answer"), frame, counted=False) for frame in FRAMES]
         forms.append(Honest("prose", _PROSE + _PROSE, counted=False))
+        forms.append(Honest("prose with headings, steps and lists", _STRUCTURED, counted=False))
     return forms + [without_tags(form) for form in forms if form.frame is not None and form.frame.tags]
+
+
+def list_in(gold: Gold) -> list[Any]:
+    """Return the items of a gold that is a list of texts and numbers; an empty list for any other gold."""
+    value = json.loads(gold.text) if gold.shape is GoldShape.JSON else None
+    items = value if isinstance(value, list) else []
+    return items if all(isinstance(item, str | int | float) for item in items) else []
+
+
+def listings(items: Sequence[Any]) -> list[tuple[str, str]]:
+    """Return a list as people write one, without the marks of JSON, each way with its name."""
+    texts = [str(item) for item in items]
+    if not texts:
+        return []
+    return [
+        ("a list with commas", ", ".join(texts)),
+        ("a list on lines", "\n".join(texts)),
+        ("a list with dashes", "\n".join(f"- {text}" for text in texts)),
+        ("a list in brackets", " ".join(f"[{text}]" for text in texts)),
+    ]
+
+
+def _in_other_words(gold: Gold) -> list[Honest]:
+    """Return a gold that is true or false in the other usual words for it, in the frames."""
+    if gold.shape is not GoldShape.TRUTH:
+        return []
+    spellings = [pair[gold.text.lower() in ("false", "no")] for pair in TRUTH_WORDS]
+    return [
+        Honest(f"{word!r}, {frame.name}", frame.around(word), frame, counted=False, word=word)
+        for word in spellings
+        if word != gold.text
+        for frame in FRAMES
+    ]
 
 
 def _is_honest(frame: Frame, gold: Gold) -> bool:
@@ -181,9 +247,9 @@ def _of_reference(row: AuditRow, text: str) -> Honest:
     turns = messages[:-1] if messages is not None and messages[-1].get("content") == text else ()
     if not places or (not turns and text.strip() == text[start:end]):
         has_json = next(objects_in(text), None) is not None
-        return Honest("the data's reference", text, messages=messages, parts=has_json)
+        return Honest(REFERENCE, text, messages=messages, parts=has_json)
     frame = Frame("the reference's own words", text[:start], text[end:], common=False, turns=turns)
-    return Honest("the data's reference", text, frame, messages=messages)
+    return Honest(REFERENCE, text, frame, messages=messages)
 
 
 def in_calls(gold: Gold) -> list[Honest]:
@@ -208,7 +274,14 @@ def _own_words(row: AuditRow) -> Frame | None:
 def _last_lines(row: AuditRow) -> list[Frame]:
     """Return the frames in which the data itself writes a final answer."""
     usual = {(frame.before, frame.behind) for frame in FRAMES}
-    return [Frame(f"last line '{a}X{b}'", a, b, data=True) for a, b in row.endings if (a, b) not in usual]
+    endings = [(a, b) for a, b in row.endings if (a, b) not in usual]
+    frames = [Frame(f"last line '{a}X{b}'", a, b, data=True) for a, b in endings]
+    labels = dict.fromkeys(match[1] for text in row.references if (match := _LABEL.match(text)))
+    return frames + [
+        Frame(f"'{label}' and the last line '{a}X{b}'", f"{label} {_THOUGHT}\n{a}", b, data=True)
+        for label in labels
+        for a, b in row.endings
+    ]
 
 
 def _code(row: AuditRow, text: str) -> list[Honest]:

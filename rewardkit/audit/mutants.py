@@ -15,6 +15,7 @@ from enum import StrEnum
 from fractions import Fraction
 from itertools import pairwise
 
+from rewardkit.audit.amounts import around
 from rewardkit.audit.answers import candidates, of_other_rows
 from rewardkit.audit.gold import Gold, GoldShape, Span, boxes_in, mentions, numeral, other_gold, places_of, share_parts
 from rewardkit.audit.honest import prose
@@ -53,6 +54,10 @@ class Mutation(StrEnum):
     GOLD_APPENDED = "gold_appended"
     NO_REASONING = "no_reasoning"
     ANSWER_ALONE = "answer_alone"
+    PADDED = "padded"
+    FLATTERED = "flattered"
+    CITED = "cited"
+    NOISE_ADDED = "noise_added"
 
 
 class Expected(StrEnum):
@@ -67,6 +72,10 @@ EXPECTED = {
     Mutation.REPEATED: Expected.GAINS_NOTHING,
     Mutation.SHUFFLED: Expected.GAINS_NOTHING,
     Mutation.GOLD_APPENDED: Expected.GAINS_NOTHING,
+    Mutation.PADDED: Expected.GAINS_NOTHING,
+    Mutation.FLATTERED: Expected.GAINS_NOTHING,
+    Mutation.CITED: Expected.GAINS_NOTHING,
+    Mutation.NOISE_ADDED: Expected.GAINS_NOTHING,
     Mutation.NO_REASONING: Expected.TOLD,
     Mutation.ANSWER_ALONE: Expected.TOLD,
 }
@@ -98,7 +107,7 @@ def mutants(row: AuditRow, chooser: random.Random) -> Iterator[Probe]:
         *_of_the_order(own, chooser),
         *_without_reasoning(own, spans, row.gold, code=row.is_code),
     ):
-        if probe.text.strip() != own.strip() and len(probe.text) <= MAX_CHARS:
+        if probe.text.split() != own.split() and len(probe.text) <= MAX_CHARS:
             yield probe if conversation is None else replace(probe, messages=with_last(conversation, probe.text))
 
 
@@ -137,7 +146,7 @@ def answer_spans(text: str, gold: Gold | None) -> list[Span]:
     return spans
 
 
-def _put(text: str, spans: Sequence[Span], new: str) -> str:
+def put(text: str, spans: Sequence[Span], new: str) -> str:
     """Return a text with ``new`` in place of each span."""
     for start, end in sorted(spans, reverse=True):
         text = text[:start] + new + text[end:]
@@ -162,7 +171,7 @@ def _of_the_answer(row: AuditRow, own: str, spans: Sequence[Span]) -> Iterator[P
     places = list(spans) or places_of(own, gold)[-1:]
     for name, parting in (("five answers, commas", ", "), ("five answers, 'or'", " or ")):
         if places:
-            text = _put(own, places, parting.join(candidates(gold, row.others)))
+            text = put(own, places, parting.join(candidates(gold, row.others)))
             partial = gold.shape is GoldShape.TEXT  # of several words, which a measure of likeness finds in the list
             yield Probe(Family.STUFFING, name, text, partial=partial, mutation=Mutation.MANY_ANSWERS)
     several = _each_in_its_frame(own, spans, candidates(gold, row.others))
@@ -170,7 +179,7 @@ def _of_the_answer(row: AuditRow, own: str, spans: Sequence[Span]) -> Iterator[P
         yield Probe(Family.STUFFING, "five answers, each in its frame", several, mutation=Mutation.MANY_ANSWERS)
     for other in answers[:1]:
         ending = own[own.rstrip().rfind("\n") + 1 :]
-        framed = _put(ending, places_of(ending, gold), other)
+        framed = put(ending, places_of(ending, gold), other)
         for name, more in (("another answer behind it", other), ("its last line with another answer", framed)):
             yield Probe(Family.STUFFING, name, f"{own}\n{more}", point=other, mutation=Mutation.GOLD_APPENDED)
 
@@ -203,12 +212,12 @@ def wrong_answers(gold: Gold, alternatives: Sequence[Gold]) -> list[str]:
 def _with_another_answer(own: str, gold: Gold, other: str, spans: Sequence[Span]) -> Iterator[Probe]:
     """Yield the completion with another answer in the answer's place, and wherever the gold stands."""
     partial = share_parts(gold, other) or _is_alike(gold, other)
-    placed = _put(own, spans, other)
+    placed = put(own, spans, other)
     changed = Probe(Family.MISPLACED, "another answer in its place alone", placed, partial=partial, point=other)
     changed = replace(changed, mutation=Mutation.ANSWER_CHANGED)
     if spans and mentions(placed, gold) and placed != own:
         yield changed
-    everywhere = _put(placed, places_of(placed, gold), other)
+    everywhere = put(placed, places_of(placed, gold), other)
     if everywhere != own and not mentions(everywhere, gold):
         name = "another answer wherever it stood"
         yield replace(changed, family=Family.OTHER_GOLD, name=name, text=everywhere)
@@ -278,6 +287,8 @@ def _of_the_order(own: str, chooser: random.Random) -> Iterator[Probe]:
             yield Probe(Family.WORK, name, parting.join(shuffled), mutation=Mutation.SHUFFLED)
     for name, times in (("twice", 2), ("four times", 4)):
         yield Probe(Family.LONG, name, "\n".join([own] * times), mutation=Mutation.REPEATED)
+        as_long = around(own, prose(len(own) * (times - 1)))
+        yield Probe(Family.LONG, f"{name} as long", as_long, judged=False, mutation=Mutation.PADDED)
 
 
 def _without_reasoning(own: str, spans: Sequence[Span], gold: Gold | None, *, code: bool) -> Iterator[Probe]:

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from rewardkit.audit.gold import GoldShape, Span
-from rewardkit.audit.honest import Frame
+from rewardkit.audit.amounts import ids_in
+from rewardkit.audit.gold import Gold, GoldShape, Span
+from rewardkit.audit.honest import Frame, list_in, listings
 from rewardkit.audit.probe import Family, Probe
 from rewardkit.audit.rows import AuditRow
 from rewardkit.audit.talk import calls_in, in_tags, is_call, message_of, objects_in, talk_text, with_last
@@ -67,11 +68,15 @@ def _of_list(value: list[Any], at: str) -> Iterator[ChangedPart]:
     are_calls = bool(calls_in(value))
     rule, what, where = ("call", "call", "") if are_calls else ("item", "item", f" of {at}" if at else "")
     for index, item in enumerate(value):
-        yield ChangedPart(rule, f"{what} {index + 1}{where} is missing", value[:index] + value[index + 1 :])
+        if are_calls or value.count(item) == 1:  # to a set, one of two alike is not missed
+            yield ChangedPart(rule, f"{what} {index + 1}{where} is missing", value[:index] + value[index + 1 :])
         for change in _changes(item, f"{at}[{index}]"):
             yield change._replace(value=[*value[:index], change.value, *value[index + 1 :]])
     if are_calls:
         yield ChangedPart("call", "the last call is made twice", [*value, value[-1]])
+    elif value and isinstance(value[-1], str | int | float):
+        more = next(part.value for part in _changes(max(value, key=_size), ""))
+        yield ChangedPart("item", f"an item too many{where}", [*value, more])
 
 
 def _other(value: Any) -> Any:
@@ -81,6 +86,11 @@ def _other(value: Any) -> Any:
     if isinstance(value, int | float):
         return value + 1
     return f"{value}x" if isinstance(value, str) else "something"
+
+
+def _size(value: Any) -> tuple[float, str]:
+    """Return what orders values of any kinds: numbers by their size, others by their text."""
+    return (float(value), "") if isinstance(value, int | float) else (0.0, str(value))
 
 
 def _short(value: Any) -> str:
@@ -95,12 +105,26 @@ def changed_parts(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     if len(gold.text) <= _MAX_CHARS:
         for change in changes(json.loads(gold.text)):
             yield from _in_frames_and_calls(change, frames)
+        yield from _changed_lists(row, gold)
     for text in row.references:
         conversation = row.conversations.get(text)
         if conversation is not None:
             yield from _in_messages(conversation)
         if len(text) <= _MAX_CHARS:
             yield from _in_text(text, conversation)
+
+
+def _changed_lists(row: AuditRow, gold: Gold) -> Iterator[Probe]:
+    """Yield a list of texts and numbers, changed and as people write lists, and all that is listed anywhere."""
+    items = list_in(gold)
+    if not items:
+        return
+    others = [item for other in row.others for item in list_in(other)] + ids_in(row)
+    more = [item for item in dict.fromkeys(others) if item not in items and str(item) not in map(str, items)]
+    everything = ChangedPart("citing", "all that is listed anywhere", [*more[::2], *items, *more[1::2]])
+    for change in [*changes(items), *([everything] if more else [])]:
+        texts = [("", json.dumps(change.value, ensure_ascii=False)), *listings(change.value)]
+        yield from (_probe(change, text, frame=name) for name, text in texts)
 
 
 def _in_frames_and_calls(change: ChangedPart, frames: Sequence[Frame]) -> Iterator[Probe]:

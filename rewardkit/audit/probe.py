@@ -34,6 +34,7 @@ class Family(StrEnum):
     JUDGE = "judge"
     BOMB = "bomb"
     CODE = "code"
+    AMOUNT = "amount"
     FORMS = "forms"
 
 
@@ -58,6 +59,7 @@ class Probe:
     partial: bool = False  # Whether a part of it is right, so that only full pay counts against the reward
     messages: Sequence[Message] | None = None  # It as messages, where it is more than one message with the text
     point: str = ""  # The part of the text that matters; `""` for its end
+    step: int = 0  # Its place on a ladder of more and more of one thing, from 1; 0 where it stands on none
     mutation: str = ""  # How a run's completion was changed to make it
 
     @property

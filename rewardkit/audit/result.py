@@ -6,14 +6,18 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
+from rewardkit.audit.equal_golds import EqualGolds
 from rewardkit.audit.lint import Mistake
 from rewardkit.audit.probe import Family, Probe
 from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB, rule_of
 from rewardkit.shown.text import beginning, counted
 from rewardkit.types import Outcome
 
+_OF_ANY_REWARD = frozenset({Family.FORMS, Family.ECHO, Family.AMOUNT})
+"""Families that say nothing of what a reward is for: what it pays for the prompt or for more of the same."""
 JSON_EXAMPLES = 10  # examples of a kind that are in the JSON for a family; the counts tell of all
 _JSON_CHARS = 2_000
 
@@ -115,6 +119,14 @@ class AuditFinding(NamedTuple):
     words: str
 
 
+class AuditVerdict(StrEnum):
+    """What an audit comes to; :func:`~rewardkit.cli.exits.audit_code` has the exit code of each."""
+
+    PASSED = "passed"  # what the reward reads was attacked, and nothing exceeds a limit
+    NOT_PASSED = "NOT passed"  # something exceeds a limit, or was not tried
+    NOT_JUDGED = "not judged"  # nothing speaks against it, and nothing of its kind could be judged
+
+
 AuditLimits: TypeAlias = Mapping[str, float]  # the limits of an audit: false_accept, false_reject and failed
 
 
@@ -148,14 +160,26 @@ class AuditResult(ABC):
     def breaches(self, limits: AuditLimits) -> list[str]:
         """Return what keeps it from passing, in words: what exceeds a limit, or was not tried."""
 
+    @property
+    def why_unjudged(self) -> str | None:
+        """Why nothing of its kind could be judged; ``None`` where something was."""
+        return None
+
+    def verdict(self, limits: AuditLimits) -> AuditVerdict:
+        if self.breaches(limits):
+            return AuditVerdict.NOT_PASSED
+        return AuditVerdict.PASSED if self.why_unjudged is None else AuditVerdict.NOT_JUDGED
+
     def passed(self, limits: AuditLimits) -> bool:
-        return not self.breaches(limits)
+        return self.verdict(limits) is AuditVerdict.PASSED
 
     def as_json(self, limits: AuditLimits) -> dict[str, Any]:
         """Return everything about it, ready for JSON."""
         breaches = self.breaches(limits)
         values = {name: getattr(self, name) for name in ("rows", "total_rows", "untried")}
-        return {"passed": not breaches, "breaches": breaches, "limits": dict(limits), **values}
+        verdict = self.verdict(limits)
+        judged = {"verdict": verdict.lower(), "passed": verdict is AuditVerdict.PASSED, "breaches": breaches}
+        return {**judged, "not_judged": self.why_unjudged, "limits": dict(limits), **values}
 
 
 @dataclass(kw_only=True)
@@ -167,6 +191,8 @@ class Audit(AuditResult):
     traits: Traits
     unaudited: dict[int, str]  # Rows that tell nothing about it, by line, with the reason
     findings: list[AuditFinding]  # What is wrong with it as a whole
+    unpaid_references: int = 0  # Completions that the data calls right, where all of them earn nothing
+    equal_golds: list[EqualGolds] = field(default_factory=list)  # Golds that it pays in each other's place: one answer
     lint: list[Mistake] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)  # Parts of it whose source could not be read
 
@@ -210,7 +236,6 @@ class Audit(AuditResult):
 
     def breaches(self, limits: AuditLimits) -> list[str]:
         checks = {
-            "nothing was audited": not self.audited,
             f"{self.untried:,} not tried": self.untried > 0,
             counted(len(self.findings), "finding"): bool(self.findings),
             f"{self.false_accepts:,} wrongly paid": self.false_accepts > limits["false_accept"],
@@ -229,6 +254,8 @@ class Audit(AuditResult):
             "false_accepts": self.false_accepts,
             "failed_calls": self.failed,
             "findings": [finding._asdict() for finding in self.findings],
+            "unpaid_references": self.unpaid_references,
+            "equal_golds": [pair._asdict() for pair in self.equal_golds],
             "lint": [asdict(mistake) for mistake in self.lint],
             "unread": self.unread,
         }
@@ -241,10 +268,21 @@ class RewardAudit(Audit):
     paid_forms: dict[str, tuple[int, int]]  # By honest form: rows on which it was paid, and tried
     families: dict[Family, FamilyCounts]
     left_out: Mapping[str, str] = field(default_factory=dict)  # Rules of thumb that the author left out, and why
+    hint: str = ""  # What would have more judged, such as a column to name
 
     @property
     def counts(self) -> Collection[FamilyCounts]:
         return self.families.values()
+
+    @property
+    def why_unjudged(self) -> str | None:
+        if self.false_accepts:
+            return None
+        if not self.audited:
+            return f"nothing of this reward's kind was tried: no right answer is known on any row{self.hint}"
+        if any(counts.judged for family, counts in self.families.items() if family not in _OF_ANY_REWARD):
+            return None
+        return f"nothing of this reward's kind was tried{self.hint}"
 
     @property
     def false_reject_share(self) -> float:

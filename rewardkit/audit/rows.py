@@ -24,6 +24,7 @@ REFERENCE_COLUMNS = ("reference", "reference_completion", "solution", "canonical
 """Columns with a right completion, all that the data has. ``completion`` may be wrong: it is not an honest form."""
 TEST_COLUMNS = ("tests", "test", "test_list", "inputs", "outputs", "entry_point")  # columns that make a row one of code
 _OTHER_COMPLETIONS = 3
+_OTHER_GOLDS = 4
 _PROMPT_COLUMNS = ("prompt", "question", "problem", "instruction")
 
 T = TypeVar("T")
@@ -44,12 +45,22 @@ class AuditRow:
     other_reference: str | None = None  # A reference of that row
     other_completions: tuple[str, ...] = ()  # What the model wrote on rows with another gold, without this row's gold
     conversations: Mapping[str, tuple[Message, ...]] = field(default_factory=dict)  # By text, of those in messages
+    donors: tuple[AuditRow, ...] = ()  # The rows whose golds, references and completions are tried on this one
     endings: tuple[tuple[str, str], ...] = ()  # What is before and behind the gold in a last line, here or mostly
 
     @property
     def prompt_words(self) -> str:
         """The prompt as text."""
         return prompt_text(self.prompt)
+
+    def is_reference(self, text: str, messages: Sequence[Message] | None = None) -> bool:
+        """Return whether a completion is one that the data calls right, but for blanks."""
+        folded = " ".join(text.split())
+        return any(
+            folded == " ".join(reference.split())
+            and (messages is None or tuple(messages) == self.conversations.get(reference))
+            for reference in self.references
+        )
 
     @property
     def is_code(self) -> bool:
@@ -173,11 +184,18 @@ def _with_others(rows: Sequence[AuditRow], index: int, column: str | None, choos
         row = _with_completions(row, [other for other in sample if other.prompt != row.prompt])
         return replace(row, other_reference=donor.references[0] if donor else None)
     donors = [other for other in sample if other.gold is not None and _differ(row.gold, other.gold)]
+    return with_donors(row, donors, column)
+
+
+def with_donors(row: AuditRow, donors: Sequence[AuditRow], column: str) -> AuditRow:
+    """Return a row with golds, a reference and completions of ``donors``, rows whose golds differ from its own."""
+    if row.gold is None:
+        return row
     others = list({donor.gold.key: donor.gold for donor in donors if donor.gold}.values())
     if not others and (made := other_gold(row.gold)) is not None:
         others = [made]
     if not others:
-        return row
+        return replace(row, others=(), swapped=None, other_reference=None, other_completions=(), donors=())
     swapped: dict[str, Any] = dict(row.columns)
     if donors:
         names = {column, *GOLD_COLUMNS, *REFERENCE_COLUMNS} & swapped.keys()
@@ -186,7 +204,8 @@ def _with_others(rows: Sequence[AuditRow], index: int, column: str | None, choos
         swapped[column] = _like(row.columns[column], others[0])
     reference = next((other.references[0] for other in donors if other.references), None)
     row = _with_completions(row, donors)
-    return replace(row, others=tuple(others[:4]), swapped=swapped, other_reference=reference)
+    golds = tuple(others[:_OTHER_GOLDS])
+    return replace(row, others=golds, swapped=swapped, other_reference=reference, donors=tuple(donors))
 
 
 def _with_completions(row: AuditRow, donors: Sequence[AuditRow]) -> AuditRow:

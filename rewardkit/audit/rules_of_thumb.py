@@ -69,8 +69,8 @@ _RULES = {
         "It compares only the keys that both sides have, and pays in full.",
     ),
     "item": (
-        "A list with an item too few is another list.",
-        "It asks whether what is there is right, and not whether all of it is there; zip() ends with the shorter list.",
+        "A list with an item too few or too many is another list.",
+        "It asks whether what is there is right, or whether what is right is there; zip() ends with the shorter list.",
     ),
     "call": (
         "A call missing, made twice or to another tool is another call.",
@@ -100,6 +100,23 @@ _RULES = {
     "code": (
         "A program passes by its results alone, told by a process that it cannot reach.",
         "The tests run in the program's own process, or an early exit counts as a pass.",
+    ),
+    "length": ("A longer text is worth no more without end.", "It counts characters, words or steps, without a bound."),
+    "repetition": (
+        "The same once more earns nothing.",
+        "It counts what it looks for (words, steps, headings) without a bound, and the same again as well.",
+    ),
+    "courtesy": (
+        "Polite and flattering words are no content.",
+        "It counts words of a list, or a judge likes to be praised; what else the text says plays no part.",
+    ),
+    "citing": (
+        "Whoever cites everything cites nothing.",
+        "It counts citations, or asks for those that are right and not for those that are wrong.",
+    ),
+    "noise": (
+        "Words that mean nothing are not new.",
+        "It pays for words that are rare, different or not in another text, and any string is.",
     ),
     "slow": (
         "A call ends soon, whatever the text.",

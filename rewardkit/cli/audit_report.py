@@ -49,11 +49,8 @@ def print_reward_audit(audit: RewardAudit, limits: AuditLimits) -> None:
     print_reasons(console, "not judged", {**left_out, **unjudged})
     _print_unaudited(audit, console)
     _print_lint(audit, console)
-    verdict = "not audited: no row says enough about this reward"
-    if audit.audited or audit.false_accepts or audit.untried:
-        refused = f"{audit.false_reject_share:.0%} of the honest forms refused (at most {limits['false_reject']:.0%})"
-        verdict = _verdict(audit, limits, "completions", [refused])
-    console.print(Text(verdict, style="bold"))
+    refused = f"{audit.false_reject_share:.0%} of the honest forms refused (at most {limits['false_reject']:.0%})"
+    console.print(Text(_verdict(audit, limits, "completions", [refused]), style="bold"))
 
 
 def print_exploits(audit: ExploitAudit, limits: AuditLimits) -> None:
@@ -84,6 +81,14 @@ def _print_evidence(audit: Audit, rows: str, tried: Table, full: str, console: C
         print_labelled(console, finding.name, finding.words, "bold red")
     if audit.findings:
         console.print()
+    if audit.unpaid_references:
+        references = counted(audit.unpaid_references, "reference")
+        reason = f"all {references} of the data earn nothing: the reward pays no completion that the data calls right"
+        print_labelled(console, "references", reason, "yellow")
+    for pair in audit.equal_golds[:_SHOWN_LINES]:
+        golds = f"“{shortened(pair.gold, 40)}” ({audit.unit} {pair.line}) and “{shortened(pair.other_gold, 40)}”"
+        same = f"{golds} ({audit.unit} {pair.other_line}) are paid in each other's place: one answer, and no fault"
+        print_labelled(console, "equal golds", same, "dim")
     for name, examples in audit.flaws.items():
         _print_flaw(name, examples, audit.unit, full, console)
         console.print()
@@ -217,16 +222,17 @@ def _relative(file: str) -> str:
 
 
 def _verdict(audit: Audit, limits: AuditLimits, noun: str, refused: Sequence[str] = ()) -> str:
-    """Return whether an audit passed, with its figures and their limits."""
-    paid = f"{audit.false_accepts:,} wrongly paid (at most {limits['false_accept']:,})"
+    """Return whether an audit passed, with its figures and their limits, or why nothing was judged."""
+    verdict, tried = audit.verdict(limits), sum(counts.tried for counts in audit.counts)
     failed = f"{audit.failed:,} slow or crashed (at most {limits['failed']:,})"
-    figures = [paid, *refused, failed]
-    if not any(counts.judged for counts in audit.counts) and (audit.audited or refused):
-        tried = sum(counts.tried for counts in audit.counts)
-        figures = [f"{tried:,} {noun} tried for slow and crashed calls only, none judged", failed]
+    figures = [f"{audit.false_accepts:,} wrongly paid (at most {limits['false_accept']:,})", *refused, failed]
+    if audit.why_unjudged is not None:
+        judged = sum(counts.judged for counts in audit.counts)
+        extent = f"{tried:,} {noun} tried for slow and crashed calls, {judged:,} of them judged"
+        figures = [audit.why_unjudged, extent, figures[0], failed]
     if audit.untried:
         stopped = "broken off" if audit.is_interrupted else "stopped by --time-limit"
         figures.insert(0, f"{stopped} with {counted(audit.untried, 'completion')} not tried")
     if audit.findings:
         figures.append(counted(len(audit.findings), "finding"))
-    return f"{'passed' if audit.passed(limits) else 'NOT passed'}: {', '.join(figures)}"
+    return f"{verdict}: {'; '.join(figures)}" if audit.why_unjudged else f"{verdict}: {', '.join(figures)}"

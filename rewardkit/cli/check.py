@@ -16,7 +16,7 @@ from rich.text import Text
 
 from rewardkit.audit.engine import BASE, form_probe, rollout_of
 from rewardkit.audit.honest import Honest, right_answers
-from rewardkit.audit.rows import AuditRow, gold_column, row_of
+from rewardkit.audit.rows import REFERENCE_COLUMNS, AuditRow, gold_column, row_of
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
 from rewardkit.cli.examination_report import print_examination, write_flaws
 from rewardkit.cli.exits import FAILED, finish
@@ -26,7 +26,7 @@ from rewardkit.cli.rewards import Leaves, load_rewards
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
 from rewardkit.examinations.catalogue import EXAMINATIONS
-from rewardkit.examinations.examination import ExaminationResult, examine, rows_to_examine
+from rewardkit.examinations.examination import ID_COLUMNS, ExaminationResult, examine, rows_to_examine
 from rewardkit.rows import read_rows, trainer_warnings
 from rewardkit.rows.files import unit_of
 from rewardkit.rows.reader import Row
@@ -38,6 +38,7 @@ from rewardkit.shown.text import plain, shortened
 from rewardkit.types import Outcome, Rollout, Status
 from sandbox import LOAD_TIMEOUT_S
 
+_REFERENCES = frozenset(REFERENCE_COLUMNS[:-1])  # columns with right completions
 _SILENT_ROWS = 2  # rows on which it is seen what a completion that answers nothing earns
 _SHOWN = 10
 _SHOWN_LINES = 8
@@ -126,7 +127,8 @@ def check_command(
     lines = read_rows(path)
     checks = []
     scoring = _Scoring(path, rows, examine_rows, gold, workers, load_timeout)
-    for leaf in Leaves(reward_set).leaves:
+    leaves = Leaves(reward_set).leaves
+    for leaf in leaves:
         check = check_columns(leaf, lines)
         check.group = _group_size(leaf, lines, num_generations)
         _score(Leaves(reward_set, leaf), leaf, lines, check, scoring)
@@ -135,8 +137,17 @@ def check_command(
         write_flaws(out, {check.reward: check.examinations for check in checks})
     code = 0 if all(check.is_ok for check in checks) else FAILED
     trainers = trainer_warnings(lines[0].values)
-    result = {"rewards": [check.as_json() for check in checks], "warnings": trainers}
-    finish(result, lambda: _print(checks, trainers, unit_of(path)), as_json=as_json, code=code)
+    unread = _unread_columns(leaves, lines[0].values)
+    result = {"rewards": [check.as_json() for check in checks], "warnings": trainers, "unread_columns": unread}
+    finish(result, lambda: _print(checks, trainers, unread, unit_of(path)), as_json=as_json, code=code)
+
+
+def _unread_columns(leaves: Sequence[Reward[..., Any]], columns: Collection[str]) -> list[str]:
+    """Return the columns that no reward reads, nor this command, which scores references; ids are for people."""
+    wanted = [reward.spec.wanted_columns for leaf in leaves for reward in (leaf, *leaf.inner)]
+    excluded = {"prompt", "completion", "completions", "completion_ids", *REFERENCE_COLUMNS, *ID_COLUMNS}
+    excluded |= {name for names in wanted for name in names or ()}
+    return [] if None in wanted else [name for name in columns if name not in excluded]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +183,7 @@ def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: R
         if rollouts:
             answers = outcomes_of("check", [*rollouts, *_silent_rollouts(leaf, rollouts)])
             _add_scores(check, scored, answers[: len(rollouts)])
+            _warn_of_no_pay(leaf, check, bool(lines) and not _REFERENCES.isdisjoint(lines[0].values))
             _warn_of_silence(check, answers[: len(rollouts)], answers[len(rollouts) :])
         for examination, chosen in examined.items():
             if chosen:
@@ -267,6 +279,20 @@ def _add_scores(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Out
     check.max_s = max(outcome.duration_s for outcome in outcomes)
 
 
+def _warn_of_no_pay(leaf: Reward[..., Any], check: RewardCheck, has_references: bool) -> None:
+    """Add a warning to ``check`` where every right answer that was scored earns the least that there is."""
+    low = leaf.options.score_range[0] if leaf.options.score_range else 0.0
+    scores = [score for score in check.scores.values() if score is not None]
+    if not scores or max(scores) > low:
+        return
+    count = len(scores)
+    noun, fix = "reference", "mend the reward, or the column"
+    if not has_references:
+        noun, fix = "gold", "give completions that it pays in a column 'reference'"
+    earns = f"the {noun} that was scored earns" if count == 1 else f"all {count:,} {noun}s that were scored earn"
+    check.warnings.append(f"{earns} {low:g}: the reward pays nothing that the data calls right; {fix}")
+
+
 def _silent_rollouts(leaf: Reward[..., Any], rollouts: Sequence[Rollout]) -> list[Rollout]:
     """Return completions that answer nothing for the first rollouts; ``[]`` for a reward of groups."""
     if leaf.spec.kind is Kind.GROUP:
@@ -302,11 +328,14 @@ def _all_skipped(reasons: Sequence[str | None]) -> str:
     return f"{answers} skipped: the reward does not seem to apply to this data{why}"
 
 
-def _print(checks: Sequence[RewardCheck], trainers: Sequence[str], unit: str) -> None:
+def _print(checks: Sequence[RewardCheck], trainers: Sequence[str], unread: Sequence[str], unit: str) -> None:
     console = screen()
     console.fitted_table(functools.partial(_table, checks, console.width), ["skipped"], ["answers", "slowest"])
     for warning in trainers:
         console.say(("warning: ", "yellow"), plain(warning), fit="wrap")
+    if unread:
+        names = ", ".join(repr(shortened(name, 60)) for name in unread)
+        console.say("no reward reads ", plain(f"the column {names}" if len(unread) == 1 else f"the columns {names}"))
     for check in checks:
         name = (f"{check.reward}: ", "bold")
         for warning in check.warnings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 FAILED = 1  # the work was done, but something failed that the user asked to be told of
 MISTAKE = 2  # the user's mistake: bad data, an unknown option, a reward file that does not import
 INFRASTRUCTURE = 3  # not the user's mistake: workers lost, a full disk, a fault of our own
+NOT_JUDGED = 4  # an audit in which nothing speaks against a reward, and nothing of its kind could be judged
 INTERRUPTED = 130  # Ctrl-C
 
 EXIT_CODES = (  # for the foot of each help page
     "[dim]Exit codes: 0 all is well; 1 the work was done and something failed or did not pass; "
-    "2 a mistake in the input; 3 a fault of the infrastructure; 130 Ctrl-C.[/]"
+    "2 a mistake in the input; 3 a fault of the infrastructure; 4 an audit that judged nothing; 130 Ctrl-C.[/]"
 )
 
 
@@ -38,10 +39,13 @@ def finish(result: Mapping[str, Any], show: Callable[[], None], *, as_json: bool
         raise typer.Exit(code)
 
 
-def audit_code(audits: Iterable[AuditResult], limits: Mapping[str, float]) -> int:
-    """Return the exit code of audits of rewards or judges: whether one was interrupted, or exceeds a limit."""
-    codes = [INTERRUPTED if audit.is_interrupted else FAILED if audit.breaches(limits) else 0 for audit in audits]
-    return max(codes, default=0)
+def audit_code(audits: Sequence[AuditResult], limits: Mapping[str, float]) -> int:
+    """Return the exit code of audits of rewards or judges: whether one was interrupted, exceeds a limit, or is open."""
+    if any(audit.is_interrupted for audit in audits):
+        return INTERRUPTED
+    if any(audit.breaches(limits) for audit in audits):
+        return FAILED
+    return NOT_JUDGED if not all(audit.passed(limits) for audit in audits) else 0
 
 
 def code_of(error: BaseException) -> int:

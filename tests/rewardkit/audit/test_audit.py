@@ -13,10 +13,10 @@ from rewardkit.audit.audits import audit_rows
 from rewardkit.audit.engine import AuditSettings, Tick
 from rewardkit.audit.lint import skips_of
 from rewardkit.audit.probe import Family
-from rewardkit.audit.result import RewardAudit
+from rewardkit.audit.result import AuditVerdict, RewardAudit
 from rewardkit.audit.rows import choose_rows
 from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
-from rewardkit.cli.exits import INTERRUPTED, audit_code
+from rewardkit.cli.exits import INTERRUPTED, NOT_JUDGED, audit_code
 from rewardkit.errors import DataError, RewardDefinitionError
 from rewardkit.loading.registry import resolve
 from rewardkit.rows.reader import read_rows
@@ -155,10 +155,8 @@ def test_flaws_that_need_rows_of_their_kind_are_found(audit: Auditor, name: str,
 SOUND = {
     "exact": "numbers",
     "boxed_number": "numbers",
-    "person": "people",
     "choice": "letters",
     "tags": "numbers",
-    "length": "numbers",
     "graded": "numbers",
 }
 
@@ -171,6 +169,17 @@ def test_no_sound_reward_is_called_bad(audit: Auditor, name: str, data: str) -> 
     assert set() == _evidence(found)
     assert 3 == found.audited
     assert found.passed(LIMITS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "data"), [("person", "people"), ("length", "numbers")])
+def test_a_sound_reward_that_reads_no_answer_is_not_judged(audit: Auditor, name: str, data: str) -> None:
+    """It is not accused and does not pass: nothing says whether what it pays for is what it is for."""
+    found = audit(f"sound_rewards.py:{name}", DATA[data])
+    assert set() == _evidence(found)
+    assert AuditVerdict.NOT_JUDGED is found.verdict(LIMITS)
+    assert "nothing of this reward's kind was tried" == found.why_unjudged
+    assert NOT_JUDGED == audit_code([found], LIMITS)
 
 
 @pytest.mark.slow
@@ -337,7 +346,7 @@ def test_the_how_to_has_every_rule(root: Path) -> None:
 
 def test_every_kind_of_probe_has_a_rule_of_thumb() -> None:
     """Each family but that of right answers has one by its own name, unless all its probes name another."""
-    assert {Family.NEIGHBOUR, Family.FORMS} == set(Family) - set(
+    assert {Family.NEIGHBOUR, Family.AMOUNT, Family.FORMS} == set(Family) - set(
         map(Family, set(map(str, Family)) & set(RULES_OF_THUMB))
     )
 

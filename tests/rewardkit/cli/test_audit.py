@@ -83,12 +83,40 @@ def test_audit_passes_a_sound_reward_and_tells_zero_from_not_judged(work: Path) 
 
 
 def test_audit_says_what_it_tried_where_no_answer_is_read(work: Path) -> None:
-    """The table has the completions that were tried, dashes for what was not judged, and the verdict says so."""
-    code, out, _ = _run("audit", "mine.py:brief", "rows.jsonl", "--rows", "1", "--workers", "1")
+    """The table has the completions that were tried, dashes for what was not judged, and a verdict of its own."""
+    given = ("audit", "mine.py:brief", "rows.jsonl", "--rows", "1", "--workers", "1")
+    code, out, _ = _run(*given)
     cells = next(line.split() for line in out.splitlines() if line.startswith("empty "))
-    assert 0 == code
+    assert 4 == code
     assert ["-", "-", "0", "0"] == cells[2:]
-    assert "completions tried for slow and crashed calls only, none judged" in " ".join(out.split())
+    assert "not judged: nothing of this reward's kind was tried" in " ".join(out.split())
+    code, out, _ = _run(*given, "--json")
+    told = json.loads(out)
+    reason = "nothing of this reward's kind was tried"
+    assert (4, False, "not judged", False, reason) == (
+        code,
+        told["ok"],
+        told["rewards"][0]["verdict"],
+        told["rewards"][0]["passed"],
+        told["rewards"][0]["not_judged"],
+    )
+    assert 1 == _run("audit", "mine.py", "rows.jsonl", "--rows", "1", "--workers", "1")[0]  # what failed comes first
+
+
+def test_audit_names_the_column_that_may_be_the_gold(work: Path) -> None:
+    """A reward that reads a column of no usual name is not judged, until --gold names it."""
+    rows = [{"prompt": f"Spam? {n}", "is_spam": n % 2 == 0} for n in range(4)]
+    _write(work / "spam.jsonl", rows)
+    (work / "spam.py").write_text(
+        "from rewardkit import reward\n\n@reward(score_range=(0, 1))\n"
+        "def spam(completion: str, is_spam: bool) -> float:\n"
+        "    return float(('yes' in completion.lower()) == is_spam)\n"
+    )
+    given = ("audit", "spam.py:spam", "spam.jsonl", "--workers", "1")
+    code, out, _ = _run(*given)
+    assert 4 == code
+    assert "it reads 'is_spam': if that is the right answer, give --gold is_spam" in " ".join(out.split())
+    assert 1 == _run(*given, "--gold", "is_spam")[0]
 
 
 def test_audit_shows_what_is_wrongly_paid_and_the_lint(work: Path) -> None:
@@ -296,6 +324,26 @@ def test_check_warns_where_silence_or_failing_pays(work: Path) -> None:
     assert "paid: warning: '' is skipped, and leaves the group's baseline" in words
     assert "sound: warning" not in words
     assert "by_row: warning" not in words  # the row has nothing to score by, whatever the completion says
+
+
+@pytest.mark.parametrize("column", ["reference", "answer"])
+def test_check_and_audit_tell_that_no_right_answer_is_paid(work: Path, column: str) -> None:
+    """All references earn 0, or all golds: a warning of ``check``, and no verdict of ``audit``."""
+    (work / "slips.py").write_text(
+        "from rewardkit import reward\n\n@reward(score_range=(0, 1))\n"
+        "def slips(completion: str, answer: str) -> float:\n"
+        "    return float(completion.strip().lower() == answer.upper())\n"
+    )
+    rows = [{"prompt": word, "answer": word, column: word, "note": "x"} for word in ("ab", "cd", "ef")]
+    _write(work / "words.jsonl", rows)
+    code, out, _ = _run("check", "slips.py:slips", "words.jsonl", "--workers", "1")
+    words = " ".join(out.split())
+    assert 0 == code
+    assert f"all 3 {'references' if column == 'reference' else 'golds'} that were scored earn 0" in words
+    assert "no reward reads the column 'note'" in words
+    code, out, _ = _run("audit", "slips.py:slips", "words.jsonl", "--workers", "1")
+    assert 4 == code
+    assert ("all 3 references of the data earn nothing" in " ".join(out.split())) is (column == "reference")
 
 
 def test_check_warns_of_a_reward_that_does_not_apply(work: Path) -> None:
