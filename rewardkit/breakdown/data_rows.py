@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rewardkit.record.pictures.sources import key_in
 from rewardkit.record.reader import RunReader
 from rewardkit.record.values import RecordedPrompt
 
@@ -23,23 +24,25 @@ class DataForm(NamedTuple):
     texts_as_messages: int  # Prompts that are text, where others are messages
     filled: int  # Rows that lack a column which others have, and get null in it
     empty: int  # Prompts that are empty, which no trainer takes: they are no rows
+    pictures: int  # Rows in which a reference stands for a picture, whose original the record has not
 
 
 def data_form(run: RunReader, prompts: Collection[int]) -> DataForm:
     """Return the form of the data set that has these prompts as rows."""
     columns: dict[str, None] = {}
     widths: dict[int, int] = {}
-    texts = empty = 0
+    texts = empty = pictures = 0
     for prompt in _chosen(run, prompts):
         if not prompt.prompt:
             empty += 1
             continue
         columns |= dict.fromkeys(name for name in prompt.columns if name != "prompt")
         texts += isinstance(prompt.prompt, str)
+        pictures += _has_reference([prompt.prompt, prompt.columns])
         widths[prompt.index] = len(prompt.columns)
     are_messages = texts < len(widths)
     filled = sum(width < len(columns) for width in widths.values())
-    return DataForm(list(widths), list(columns), are_messages, texts if are_messages else 0, filled, empty)
+    return DataForm(list(widths), list(columns), are_messages, texts if are_messages else 0, filled, empty, pictures)
 
 
 def data_rows(run: RunReader, form: DataForm) -> Iterator[Mapping[str, Any]]:
@@ -58,6 +61,15 @@ def _chosen(run: RunReader, prompts: Collection[int]) -> Iterator[RecordedPrompt
     numbers = sorted(prompts)
     for start in range(0, len(numbers), _AT_ONCE):
         yield from run.prompts_by_index(numbers[start : start + _AT_ONCE])
+
+
+def _has_reference(value: object) -> bool:
+    """Return whether a reference to a picture is somewhere in a value of JSON."""
+    if isinstance(value, str):
+        return key_in(value) is not None
+    if isinstance(value, Mapping):
+        return any(map(_has_reference, value.values()))
+    return isinstance(value, list) and any(map(_has_reference, value))
 
 
 def _row(prompt: RecordedPrompt, form: DataForm) -> dict[str, Any]:

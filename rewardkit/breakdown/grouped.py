@@ -62,8 +62,7 @@ def group_means(scores: Scores, measured: Measured, grouping: Grouping) -> list[
     def count(mask: Mask) -> Whole:
         return np.bincount(codes[mask & is_inside], minlength=size)
 
-    pairs = np.unique(np.column_stack([codes[is_inside], scores.prompts[is_inside]]), axis=0)
-    prompts = np.bincount(pairs[:, 0], minlength=size)
+    prompts = np.bincount(grouping.codes[np.unique(scores.prompts[is_inside])], minlength=size)
     columns = zip(
         grouping.labels, prompts.tolist(), count(is_inside), count(has_value), count(measured.skipped),
         count(measured.failed), strict=True,

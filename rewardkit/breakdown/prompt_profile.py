@@ -236,6 +236,7 @@ def _versions(scores: Scores, measured: Measured, has_value: Mask, size: int) ->
     for name, versions in scores.versions.items():
         counts = scores.weights[name] != 0 if measured.is_total else np.full(len(scores), name == measured.name)
         mask = has_value & counts & (versions > 0)
-        pairs = np.unique(np.column_stack([scores.prompts[mask], versions[mask]]), axis=0)
-        most = np.maximum(most, np.bincount(pairs[:, 0], minlength=size))
+        width = int(versions.max(initial=0)) + 1
+        pairs = np.unique(scores.prompts[mask] * width + versions[mask])
+        most = np.maximum(most, np.bincount(pairs // width, minlength=size))
     return most

@@ -137,6 +137,7 @@ def _notes(profile: PromptProfile, form: DataForm | None) -> list[str]:
             "with null in columns that only other rows have": form.filled,
             "as messages, because others are: their text is the user's": form.texts_as_messages,
             "left out: their text is empty, which no trainer takes": form.empty,
+            "with references in place of pictures: take the pictures from the data that was trained on": form.pictures,
         }
         notes += [f"{counted(count, 'prompt')} {fact}" for fact, count in facts.items() if count]
     return notes

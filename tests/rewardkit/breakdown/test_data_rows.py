@@ -95,6 +95,16 @@ def test_prompts_are_of_one_form(place: Any, tmp_path: Path) -> None:
     assert [[{"role": "user", "content": "2+2="}], TALK] == [row.values["prompt"] for row in read_rows(path)]
 
 
+def test_references_to_pictures_are_counted(place: Any, tmp_path: Path) -> None:
+    """The record has no original of a picture; a path stays a path."""
+    reference = "picture:" + "0f" * 16
+    talk = [{"role": "user", "content": [{"type": "image", "image": reference}, {"type": "text", "text": "what?"}]}]
+    record(place, [(talk, {}), (TALK, {"image": reference}), (TALK, {"image": "pictures/1.png"})])
+    path, form = written(place, tmp_path)
+    assert 2 == form.pictures
+    assert [None, reference, "pictures/1.png"] == [row.values["image"] for row in read_rows(path)]
+
+
 def test_what_json_cannot_say_is_written_so_that_it_can_be_read(place: Any, tmp_path: Path) -> None:
     """Numbers that are not finite become null, halves of surrogate pairs U+FFFD, also inside of lists and objects."""
     record(place, [("half \ud800", {"score": math.nan, "list": [math.inf, {"\udfff": "\udc00"}], "fine": 1.5})])
