@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import itertools
 import json
@@ -14,6 +15,7 @@ import typer
 
 from rewardkit.cli.arguments import AsJson, RunPlace, option
 from rewardkit.cli.exits import finish
+from rewardkit.cli.matches import Matches, Search
 from rewardkit.cli.output import check_new, replacement_path
 from rewardkit.cli.progress import told_progress
 from rewardkit.errors import ConfigError
@@ -30,18 +32,23 @@ def export_command(
     run: RunPlace,
     to: Annotated[Path, option("The file: run.parquet, run.csv or run.jsonl.", "FILE", "--to")],
     force: Annotated[bool, option("Replace the file if it is there.", None, "--force")] = False,
+    where: Annotated[list[str] | None, option("Only completions that fit, as in show.", "judge<0.2")] = None,
+    sort: Annotated[str | None, option("Sort them by this, -NAME the highest first.", "NAME")] = None,
+    grep: Annotated[str | None, option("Only those with a match of this regular expression.", "TEXT")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the completions of a recorded RUN to a file, one row each, that pandas, polars and datasets read.
 
     The columns are those of TRL's own tables (step, prompt, completion, a column for each reward with its score,
     advantage), and then what else is known of the completion, of each reward (status, reason, cause, error, version)
-    and of the data's row. The file appears when all of it is written.
+    and of the data's row. --where, --sort and --grep choose and sort completions as `rewardkit show` does. The file
+    appears when all of it is written.
 
     Examples:
 
     [bold]rewardkit export one --to run.parquet
-    rewardkit export runs/one --to run.csv --force[/]
+    rewardkit export runs/one --to run.csv --force
+    rewardkit export one --to hard.jsonl --where 'level=hard and judge<0.2' --sort=-reward[/]
     """
     write = _WRITERS.get(to.suffix.lower())
     if write is None:
@@ -52,12 +59,29 @@ def export_command(
         check_new(to, opened.path.files, "--to", force=force)
         last = opened.last_id
         columns = export_columns(opened)
-        with replacement_path(to.resolve()) as beside, told_progress("exporting") as tick:
-            rows = export_rows(opened, columns, last)
-            written = write(beside, columns, _counted(rows, opened.count(), tick))
+        rows, total = _rows(opened, columns, last, Search("all", grep, where or [], sort, None))
+        bar = told_progress("exporting") if grep is None else contextlib.nullcontext(_no_tick)  # a search says its own
+        with replacement_path(to.resolve()) as beside, bar as tick:
+            written = write(beside, columns, _counted(rows, total, tick))
         names = [column.name for column in columns]
     result = {"run": opened.name, "file": str(to), "rows": written, "columns": names}
     finish(result, lambda: typer.echo(plain(f"wrote {counted(written, 'completion')} to {to}")), as_json=as_json)
+
+
+def _rows(run: RunReader, columns: Sequence[ExportColumn], last: int, search: Search) -> tuple[Rows, int]:
+    """Return the rows of a run that are chosen, or all up to the ``id`` ``last``, and how many there are at most."""
+    if search.grep is None and search.sort is None and not search.where:
+        return export_rows(run, columns, last), run.count()
+    matches = Matches(run, search)
+    return _chosen_rows(matches, columns), len(matches.selection)
+
+
+def _chosen_rows(matches: Matches, columns: Sequence[ExportColumn]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each completion that was chosen; no file is written where Ctrl-C ends the search."""
+    for listed in matches:
+        yield {column.name: column.value(listed.row) for column in columns}
+    if matches.is_stopped:
+        raise KeyboardInterrupt
 
 
 def _counted(rows: Rows, total: int, tick: Callable[..., None]) -> Rows:
@@ -65,6 +89,10 @@ def _counted(rows: Rows, total: int, tick: Callable[..., None]) -> Rows:
     for done, row in enumerate(rows, 1):
         yield row
         tick(done, max(done, total))
+
+
+def _no_tick(done: int, total: int) -> None:
+    """Say nothing."""
 
 
 def _write_lines(path: Path, columns: Sequence[ExportColumn], rows: Rows) -> int:

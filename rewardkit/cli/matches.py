@@ -12,11 +12,11 @@ from rewardkit.cli.exits import INTERRUPTED, finish
 from rewardkit.cli.progress import SearchLine, told_progress
 from rewardkit.cli.render import ENDLESS, Screen, screen
 from rewardkit.record.conditions import Condition, all_conditions
+from rewardkit.record.reader import RunReader
 from rewardkit.record.search_pattern import SearchPattern
 from rewardkit.record.selection import RunTable, Selection, names_of
 from rewardkit.record.text_search import TextMatch, TextSearch
 from rewardkit.record.values import Completion
-from rewardkit.replay.recorded_run import Run
 from rewardkit.shown.text import counted
 
 READ_S = 0.5  # Seconds of reading between two looks at the clock
@@ -26,7 +26,7 @@ SEARCH_S = 0.1
 class Search(NamedTuple):
     """Which completions are listed, and in which order."""
 
-    split: str
+    split: str  # `all` for both
     grep: str | None
     where: Sequence[str]  # Conditions, all of which must hold
     sort: str | None
@@ -60,13 +60,14 @@ class Matches:
         is_stopped: Whether Ctrl-C ended the search.
     """
 
-    def __init__(self, run: Run, search: Search) -> None:
+    def __init__(self, run: RunReader, search: Search) -> None:
         """Choose the completions; RecordError for a wrong condition, order or expression."""
         self._run, self._search = run, search
         self._pattern = None if search.grep is None else SearchPattern(search.grep)
         conditions = search.conditions
         table = read_table(run, names_of(conditions, search.sort))
-        self.selection = Selection(run, search.split, conditions, search.sort, table=table)
+        split = None if search.split == "all" else search.split
+        self.selection = Selection(run, split, conditions, search.sort, table=table)
         self.searched = 0
         self.is_stopped = False
 
@@ -107,7 +108,7 @@ class Matches:
 _AT_ONCE = 500
 
 
-def read_table(run: Run, names: Sequence[str]) -> RunTable:
+def read_table(run: RunReader, names: Sequence[str]) -> RunTable:
     """Return what a selection by these names needs of a run, read with progress."""
     table = RunTable()
     progress = table.update(run, names, READ_S)
@@ -117,12 +118,12 @@ def read_table(run: Run, names: Sequence[str]) -> RunTable:
     return table
 
 
-def _read_on(run: Run, table: RunTable, names: Sequence[str], tick: Callable[..., None]) -> None:
+def _read_on(run: RunReader, table: RunTable, names: Sequence[str], tick: Callable[..., None]) -> None:
     while (progress := table.update(run, names, READ_S)).unfinished:
         tick(progress.done, progress.of)
 
 
-def show_matches(run: Run, search: Search, *, as_json: bool) -> None:
+def show_matches(run: RunReader, search: Search, *, as_json: bool) -> None:
     """Print the completions that a search finds, each as soon as it is found, and what was looked at."""
     matches = Matches(run, search)
     if as_json:

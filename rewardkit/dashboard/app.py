@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from hmac import compare_digest
 from typing import Any, TypeVar
@@ -26,6 +27,7 @@ from rewardkit.dashboard.page_files import PageFiles
 from rewardkit.dashboard.panels import PANELS, VIEWS, Action
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Missing, NotThere, OpenRun, Readers, RunCaches, Unreadable
+from rewardkit.dashboard.table_export import KINDS, ExportPart, export_part
 from rewardkit.dashboard.views import pairs
 from rewardkit.dashboard.views.pictures import picture
 from rewardkit.dashboard.views.runs import Listing
@@ -103,6 +105,7 @@ def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names
         Route("/api/runs/{run:path}/live", endpoints.live),  # before {view}, which would match it
         Route("/api/runs/{run:path}/state", endpoints.state),
         Route("/api/runs/{run:path}/picture/{key}", endpoints.picture),
+        Route("/api/runs/{run:path}/table.{kind}", endpoints.export),
         Route("/api/runs/{run:path}/{view}", endpoints.view),
         Route("/api/runs/{run:path}/change/{action}", endpoints.action, methods=["POST"]),
         Route("/api/{rest:path}", endpoints.nothing, methods=["GET", "POST"]),
@@ -145,6 +148,31 @@ class _Endpoints:
             return _view_bytes(first, lambda opened: pairs.compare(opened, opposite, query), readers)
 
         return await _answer(self._dashboard.workers.ask(task, VIEW_S))
+
+    async def export(self, request: Request) -> Response:
+        """Send what the table of completions shows as a file, as fast as it is taken."""
+        run, kind = request.path_params["run"], request.path_params["kind"]
+        if kind not in KINDS:
+            return _error(f"no table.{kind[:40]}; there are {', '.join(f'table.{name}' for name in KINDS)}", 404)
+        return await _answer(self._file(run, kind, dict(request.query_params)))
+
+    async def _file(self, run: str, kind: str, parameters: Mapping[str, str]) -> Response:
+        async def read(start: int, until: int) -> ExportPart:
+            query = Query({**parameters, "until": str(until)} if until else parameters)
+            task = partial(_of_run, run, lambda opened: export_part(opened, query, kind, start))
+            part: ExportPart = await self._dashboard.workers.ask(task, VIEW_S)
+            return part
+
+        async def parts(part: ExportPart) -> AsyncGenerator[bytes]:
+            yield part.body
+            while not part.is_last:
+                part = await read(part.end, part.until)
+                yield part.body
+
+        first = await read(0, 0)  # its errors are answered in words
+        name = re.sub(r"[^\w.-]+", "-", run, flags=re.ASCII).strip("-.") or "run"
+        headers = {"content-disposition": f'attachment; filename="{name}.{kind}"'}
+        return StreamingResponse(parts(first), media_type=KINDS[kind], headers=headers)
 
     async def action(self, request: Request) -> Response:
         """Do something to a run, in a thread of the actions; refuse a request without the write token unread."""

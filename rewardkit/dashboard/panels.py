@@ -11,7 +11,16 @@ from typing import Any, NamedTuple, TypeAlias
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import OpenRun
 from rewardkit.dashboard.saving import Saved
-from rewardkit.dashboard.views import breakdown, change, completions, graphs, health, logs, saved_completions
+from rewardkit.dashboard.views import (
+    breakdown,
+    change,
+    completion_table,
+    completions,
+    graphs,
+    health,
+    logs,
+    saved_completions,
+)
 from rewardkit.dashboard.views.runs import overview
 
 ROOT = Path(__file__).parent / "page"
@@ -41,7 +50,8 @@ PANELS = (
     Panel(
         "completions", "Completions", "c", completions.completions,
         {"prompts": completions.prompts, "prompt": completions.prompt, "completion": completions.completion,
-         "profile": breakdown.profile, "prompt_rows": breakdown.prompt_rows},
+         "profile": breakdown.profile, "prompt_rows": breakdown.prompt_rows,
+         "table": completion_table.table},
         saved=saved_completions.SAVED,
     ),
     Panel("health", "Health", "h", health.view, saved=health.SAVED),
@@ -59,9 +69,10 @@ def index_html() -> str:
     """Return the HTML of the page: its template with the table of panels and the links to their styles and modules."""
     links = []
     for panel in PANELS:
-        style = ROOT / "tabs" / f"{panel.name}.css"
+        styles = [ROOT / "tabs" / f"{panel.name}.css", *sorted((ROOT / "tabs" / panel.name).glob("*.css"))]
         modules = [ROOT / "tabs" / f"{panel.name}.js", *sorted((ROOT / "tabs" / panel.name).glob("*.js"))]
-        links += [f'<link rel="stylesheet" href="/tabs/{panel.name}.css">'] if style.is_file() else []
+        styles = [path for path in styles if path.is_file()]
+        links += [f'<link rel="stylesheet" href="/{path.relative_to(ROOT).as_posix()}">' for path in styles]
         links += [f'<link rel="modulepreload" href="/{path.relative_to(ROOT).as_posix()}">' for path in modules]
     template = (ROOT / "index.html").read_text(encoding="utf-8")
     return template.replace("<!-- panels -->", "\n    ".join(links)).replace(

@@ -33,12 +33,15 @@ class RunNumbers:
     def __init__(self) -> None:
         self._path = ""
         self._stamp: Stamp = ()
+        self._changes = 0
+        self._is_whole = False
         self._forget()
 
     def _forget(self) -> None:
         self._batches: list[BatchNumbers] = []
         self._columns: dict[Key, tuple[int, Floats]] = {}
         self._until = (0, 0)
+        self._changes += 1
         self._last = 0
         self.count = 0
         """How many completions were read."""
@@ -48,9 +51,9 @@ class RunNumbers:
         """The rewards by name, in the order in which they were first recorded, with the numbers of their versions."""
 
     @property
-    def state(self) -> tuple[Stamp, int]:
-        """A value that differs for each state of what was read."""
-        return self._stamp, self._last
+    def state(self) -> int:
+        """A number that grows with each change of what was read."""
+        return self._changes
 
     def update(self, run: RunReader, budget_s: float | None = None) -> Progress:
         """Read what was recorded since the last call, for a limited time; start over if batches were removed."""
@@ -58,7 +61,7 @@ class RunNumbers:
         stamp = run.stamp  # before what it stands for is read
         if self._until != run.batches_until(self.last_id):
             self._forget()
-        elif stamp != self._stamp:
+        elif self._is_whole and stamp != self._stamp:
             self._retract(_RECENT_BATCHES)
         self._stamp = stamp
         until = None if budget_s is None else time.monotonic() + budget_s
@@ -72,11 +75,13 @@ class RunNumbers:
                 break
             limit = min(2 * limit, _MOST_BATCHES)
         self._until = run.batches_until(self.last_id)
+        self._is_whole = self._last >= run.last_batch
         total = run.count()
-        return Progress("completions", self.count if self._last < run.last_batch else total, total)
+        return Progress("completions", total if self._is_whole else self.count, total)
 
     def _retract(self, count: int) -> None:
         """Forget the last batches: trainers tell their advantages a moment after a batch is there."""
+        self._changes += 1
         stays = max(0, len(self._batches) - count)
         del self._batches[stays:]
         self.count = sum(len(batch.ids) for batch in self._batches)
@@ -89,6 +94,7 @@ class RunNumbers:
 
     def _add(self, batch: BatchNumbers) -> None:
         self._last = batch.id
+        self._changes += 1
         for name, (_, version) in batch.versions.items():
             versions = self.rewards.setdefault(name, [])
             if version not in versions:

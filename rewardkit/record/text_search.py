@@ -42,11 +42,18 @@ class TextSearch:
         run: The run.
         pattern: What is looked for.
         fields: Where is looked, of :data:`FIELDS`.
+        of_prompts: What is known of prompts already, from a search of this pattern in these fields; it is added to.
     """
 
-    def __init__(self, run: RunReader, pattern: SearchPattern, fields: Sequence[str] = FIELDS) -> None:
+    def __init__(
+        self,
+        run: RunReader,
+        pattern: SearchPattern,
+        fields: Sequence[str] = FIELDS,
+        of_prompts: dict[int, TextMatch | None] | None = None,
+    ) -> None:
         self._run, self._pattern, self._fields = run, pattern, frozenset(fields)
-        self._of_prompts: dict[int, TextMatch | None] = {}
+        self._of_prompts: dict[int, TextMatch | None] = {} if of_prompts is None else of_prompts
 
     def page(
         self,

@@ -14,11 +14,12 @@ from rewardkit.dashboard.as_json import attributes, call_fields, output_fields, 
 from rewardkit.dashboard.prompt_index import PromptIndex, value_text
 from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import NotThere, OpenRun
+from rewardkit.dashboard.views.completion_table import table
 from rewardkit.dashboard.views.pictures import column_pictures, with_pictures
 from rewardkit.dashboard.views.questions import is_per_question, question_columns
 from rewardkit.record.batch_rows import LETTERS
 from rewardkit.record.table import CompletionTable, Floats, Whole
-from rewardkit.record.values import Completion, RecordedPrompt
+from rewardkit.record.values import RecordedPrompt
 from rewardkit.shown.text import beginning
 from rewardkit.types import Outcome, Status
 
@@ -201,30 +202,30 @@ def _neighbours(opened: OpenRun, number: int, *, per_question: bool) -> dict[str
 
 
 def completions(opened: OpenRun, query: Query) -> dict[str, Any]:
-    """Return a page of completions across prompts: those of a step by prompt, or all in the order of recording.
+    """Return a page of a step's completions by prompt; without a step, of the table of all completions.
 
     Query: ``step``, ``split``, ``reward``, ``status``, ``min`` and ``max`` of its score (of the total without a
-    reward), ``first`` (``best``, ``worst`` or ``spread``) and ``offset`` among a step's prompts; ``after`` without a
-    step.
+    reward), ``first`` (``best``, ``worst`` or ``spread``) and ``offset`` among a step's prompts.
     """
-    split = query.choice("split", SPLITS, "train")
     step = query.integer("step", low=0)
-    return _all(opened, query, split) if step is None else _of_step(opened, query, step, split)
+    if step is None:
+        return table(opened, query)
+    return _of_step(opened, query, step, query.choice("split", SPLITS, "train"))
 
 
 def _of_step(opened: OpenRun, query: Query, step: int, split: str) -> dict[str, Any]:
     """Return a page of a step's prompts, each with its best and worst completions, and the steps beside it."""
     run = opened.run
-    table = opened.cache.get(("step", step, split), opened.version, lambda: run.table((step, step), split))
-    mask = _Filter.of(query, run.rewards).mask(table)
-    table = table if mask.all() else table.where(mask)
-    rewards = _rewards(opened, table)
-    groups = _groups(table, query.choice("first", ("best", "worst", "spread"), "best"))
+    whole = opened.cache.get(("step", step, split), opened.version, lambda: run.table((step, step), split))
+    mask = _Filter.of(query, run.rewards).mask(whole)
+    rows_of_step = whole if mask.all() else whole.where(mask)
+    rewards = _rewards(opened, rows_of_step)
+    groups = _groups(rows_of_step, query.choice("first", ("best", "worst", "spread"), "best"))
     offset = query.integer("offset", 0, low=0)
     page = groups[offset : offset + GROUPS]
     texts = _prompts(opened, [number for number, _ in page])
     extremes = [_extremes(places) for _, places in page]
-    rows = iter(_rows(opened, table, np.concatenate([np.zeros(0, np.int64), *extremes]), rewards))
+    rows = iter(_rows(opened, rows_of_step, np.concatenate([np.zeros(0, np.int64), *extremes]), rewards))
     steps = run.steps(split)
     index = int(np.searchsorted(steps, step))
     return {
@@ -233,7 +234,7 @@ def _of_step(opened: OpenRun, query: Query, step: int, split: str) -> dict[str, 
         "before": steps[index - 1] if index > 0 else None,
         "next": next((later for later in steps[index : index + 2] if later > step), None),
         "rewards": [key._asdict() for key in rewards],
-        "completions": len(table),
+        "completions": len(rows_of_step),
         "matched": len(groups),
         "offset": offset,
         "limit": GROUPS,
@@ -241,34 +242,13 @@ def _of_step(opened: OpenRun, query: Query, step: int, split: str) -> dict[str, 
             {
                 "prompt": number,
                 **_prompt_text(texts.get(number)),
-                "best": _number(_edge(np.fmax, table.rewards[places])),
-                "worst": _number(_edge(np.fmin, table.rewards[places])),
+                "best": _number(_edge(np.fmax, rows_of_step.rewards[places])),
+                "worst": _number(_edge(np.fmin, rows_of_step.rewards[places])),
                 "completions": len(places),
                 "rows": list(itertools.islice(rows, len(extreme))),
             }
             for (number, places), extreme in zip(page, extremes, strict=True)
         ],
-    }
-
-
-def _all(opened: OpenRun, query: Query, split: str) -> dict[str, Any]:
-    """Return a page of completions in the order of recording; ``after`` is where the next page begins."""
-    run, filters = opened.run, _Filter.of(query, opened.run.rewards)
-    rows = list(
-        run.completions(
-            reward=filters.reward, status=filters.status, min_score=filters.low, max_score=filters.high, split=split,
-            after=query.integer("after", 0), limit=PAGE + 1,
-        )
-    )  # fmt: skip
-    page = rows[:PAGE]
-    pairs = {(name, number) for row in page for name, number in row.versions.items()}
-    rewards = [key for key in _all_versions(opened) if (key.reward, key.version) in pairs]
-    return {
-        "step": None,
-        "split": split,
-        "rewards": [key._asdict() for key in rewards],
-        "after": page[-1].id if len(rows) > PAGE else None,
-        "rows": [_row_of(row, rewards) for row in page],
     }
 
 
@@ -481,22 +461,6 @@ def _scores(table: CompletionTable, places: Whole, rewards: Sequence[_Key]) -> l
             if version == key.version and status:
                 cells[key.key] = {"score": score, "status": _STATUS[status], "cause": cause or None}
     return cells_of
-
-
-def _row_of(row: Completion, rewards: Sequence[_Key]) -> dict[str, Any]:
-    """Return the row of a completion that was read whole."""
-    return {
-        **attributes(
-            row, "id", "step", "epoch", "split", "tokens", "truncated", "total", "reward", "plain_sum", "advantage",
-        ),
-        "prompt": row.prompt_index,
-        "text": None if row.completion is None else plain(row.completion)[:PREVIEW],
-        "scores": {
-            key.key: {"score": outcome.score, "status": outcome.status, "cause": outcome.cause}
-            for key in rewards
-            if row.versions.get(key.reward) == key.version and (outcome := row.outcomes[key.reward])
-        },
-    }  # fmt: skip
 
 
 def _numbers(values: Floats) -> list[float | None]:

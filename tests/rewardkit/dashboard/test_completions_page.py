@@ -239,7 +239,7 @@ def test_a_step_and_a_number_lead_to_completions(window: Any) -> None:
     window.visit(tab("epochs", "id=5"))
     expect(page.get_by_role("heading", name="Prompt 1")).to_be_visible()
     expect(pane(page, "right")).to_contain_text("epoch 0 is number 0")
-    window.visit(tab("epochs", "list=all&reward=polite&status=failed"))
+    window.visit(tab("epochs", "list=all&where=polite%3Dfailed"))
     expect(page.locator("tbody tr")).to_have_count(12)
 
 

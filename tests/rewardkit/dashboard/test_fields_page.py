@@ -24,13 +24,13 @@ pytestmark = pytest.mark.browser
 EVERY_S = 0.15
 SLOW_MS, QUICK_MS = 180, 0
 NUMBERS = {
-    "all": ("completions", "list=all", ("from", "to"), ("min", "max")),
     "step": ("completions", "list=steps&step=0", ("from", "to"), ("min", "max")),
     "prompt": ("completions", "prompt=0", ("from", "to"), ("min", "max")),
     "logs": ("logs", "", ("Steps", "to"), ("first", "last")),
 }
 TEXTS = {
     "prompts": ("completions", "", "Search in the prompts", "q"),
+    "all": ("completions", "list=all", "Search in the completions", "find"),
     "column": ("completions", "", "Words in the column", "val"),
     "logs": ("logs", "", "Search prints, errors and reasons", "text"),
     "graphs": ("graphs", "", "Search graphs and metrics", "q"),

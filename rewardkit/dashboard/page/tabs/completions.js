@@ -1,21 +1,21 @@
-/** Completions: the prompts, their pass rates, two completions of one side by side, those of a step, and all in the order of recording. */
+/** Completions: the prompts, their pass rates, two completions of one side by side, those of a step, and the table of all. */
 import { go, href, of } from "../lib/address.js";
 import { useApi } from "../lib/api.js";
 import { SAVED } from "../lib/saved.js";
 import { html, useEffect } from "../lib/view.js";
 import { Empty, Loading, ProblemNote } from "../parts/states.js";
-import { All } from "./completions/all.js";
 import { Compare } from "./completions/compare.js";
 import { Profile } from "./completions/profile.js";
 import { Prompts } from "./completions/prompts.js";
 import { Step } from "./completions/step.js";
+import { Table } from "./completions/table.js";
 
 /** The tab. */
 export default function Completions({ run, overview, query }) {
   if (query.id) return html`<${ById} run=${run} id=${query.id} />`;
   if (query.prompt !== undefined) return html`<${Compare} run=${run} overview=${overview} query=${query} />`;
   const list = query.list || (query.step === undefined ? "prompts" : "steps");
-  const List = { prompts: Prompts, profile: Profile, steps: Step, all: All }[list] || Prompts;
+  const List = { prompts: Prompts, profile: Profile, steps: Step, all: Table }[list] || Prompts;
   if (!overview.completions) {
     return html`<${Empty} title="No completions yet" hint="They appear here as soon as the first batch is scored." />`;
   }

@@ -293,20 +293,6 @@ def test_a_large_group_shows_its_best_and_worst(tmp_path: Path, monkeypatch: pyt
     assert GROUP == found["groups"][0]["completions"]
 
 
-def test_all_completions_are_paged_by_their_numbers(opened: OpenRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each page goes on after the last row of the one before; the last one says that it is."""
-    monkeypatch.setattr(views, "PAGE", 10)
-    seen, after = [], 0
-    while after is not None:
-        page = views.completions(opened, asked(after=after))
-        seen += [row["id"] for row in page["rows"]]
-        after = page["after"]
-    assert seen == sorted(set(seen))
-    assert len(seen) == 28
-    failed = views.completions(opened, asked(reward="right", status="failed"))
-    assert {"failed"} == {row["scores"]["right_v1"]["status"] for row in failed["rows"]}
-
-
 def test_a_completion_has_all_that_was_said_of_it(opened: OpenRun) -> None:
     """Score with reason, failure with cause and error, version, totals, length."""
     one = views.completion(opened, asked(id=1))

@@ -12,8 +12,7 @@ import { Toggle, Turn } from "../../parts/fields.js";
 import { Pictures, PicturesOf } from "../../parts/pictures.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { scoreColumn } from "./all.js";
-import { Filters, Line, Pager, PlainSums, filterOf, totalColumns } from "./fields.js";
+import { Filters, Line, Pager, PlainSums, filterOf, scoreColumn, totalColumns } from "./fields.js";
 
 const MODES = [
   ["text", "Text"],

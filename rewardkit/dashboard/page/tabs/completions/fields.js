@@ -2,6 +2,8 @@
 import { go } from "../../lib/address.js";
 import { count, number, visible } from "../../lib/format.js";
 import { html } from "../../lib/view.js";
+import { Name } from "../../parts/chip.js";
+import { Score } from "../../parts/completion.js";
 import { Choice, NumberField, Toggle, Turn } from "../../parts/fields.js";
 
 /** What the reward of a completion is, and the plain sum beside it. */
@@ -81,4 +83,15 @@ export function Line({ text }) {
   if (text === null || text === undefined) return html`<span class="faint">text left out</span>`;
   if (!text.trim()) return html`<span class="faint">${text ? "white space" : "empty text"}</span>`;
   return html`<span class="line-of-text">${visible(text)}</span>`;
+}
+
+/** The column of one reward in one version. */
+export function scoreColumn(key) {
+  return {
+    key,
+    title: html`<${Name} name=${key} />`,
+    align: "right",
+    className: "score-cell",
+    render: (row) => (row.scores[key] ? html`<${Score} ...${row.scores[key]} />` : html`<span class="faint">–</span>`),
+  };
 }
