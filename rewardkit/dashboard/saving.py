@@ -10,7 +10,7 @@ from rewardkit.dashboard.readers import OpenRun
 
 ViewQuery: TypeAlias = Mapping[str, object]
 """The parameters of a request."""
-MOST_ROWS = 2_000  # Rows of a table in a saved page; each page of it is one of these
+MOST_ROWS = 10_000  # Rows of a table in a saved page; each page of it is one of these
 
 
 class Per(StrEnum):
@@ -53,6 +53,7 @@ class Saved:
         requests: Callable[[OpenRun, ViewQuery], Iterable[ViewQuery]] = once,
         *,
         keys: tuple[str, ...] = (),
+        applied: tuple[str, ...] = (),
         join: str | None = None,
         further: Callable[[Mapping[str, Any], int], ViewQuery | None] = by_offset,
         own: str | None = None,
@@ -68,6 +69,7 @@ class Saved:
             per: What each answer is of.
             requests: Returns the requests of a subject, beside its own parameters.
             keys: Parameters of ``requests`` that tell answers of one subject apart.
+            applied: Further parameters that the page applies to the answer by itself; with any other it has no answer.
             join: The list in an answer that holds its rows.
             further: What the next page is asked for with, from a page and the rows so far.
             own: The field of a row that has its completion's number, or with ``per`` run its prompt's; rows of others
@@ -79,6 +81,7 @@ class Saved:
         """
         self.view, self.per, self.requests, self.join, self.further = view, per, requests, join, further
         self.own, self.gathered, self.of_whole = own, gathered, of_whole
+        self.applied = applied
         self.narrow, self.shorten = narrow, shorten
         self.keys = keys if gathered else (*PARAMETERS[per], *keys)
 
@@ -89,4 +92,4 @@ class Saved:
 
     def as_json(self, name: str) -> dict[str, Any]:
         """Return what the page needs to find its answers."""
-        return {"name": name, "keys": self.keys, "join": self.join}
+        return {"name": name, "keys": self.keys, "applied": self.applied, "join": self.join}

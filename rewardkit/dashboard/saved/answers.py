@@ -52,26 +52,27 @@ class Answers:
         yield from self._of(Per.RUN, {})
 
     def of_piece(self, piece: SavedPiece) -> Iterator[SavedAnswer]:
-        """Yield what is of a piece: its step, where that is new, and its completions."""
+        """Yield what is of a piece: its step and, but for tables, its prompt, where these are new; its completions."""
         step = {} if piece.step is None else {"step": piece.step}
         yield from self._of(Per.STEP, {**step, "split": piece.split})
+        yield from self._of(Per.PROMPT, {"prompt": piece.prompt}, tables=False)
         for number in piece.ids:
             yield from self._of(Per.COMPLETION, {"id": number})
 
     def of_prompts(self, prompts: Iterable[int], ids: frozenset[int] | None) -> Iterator[SavedAnswer]:
-        """Yield what is of prompts, with rows of these completions alone; of all with ``None``."""
+        """Yield the tables of prompts, with rows of these completions alone; of all with ``None``."""
         self._ids = ids
         for prompt in prompts:
-            yield from self._of(Per.PROMPT, {"prompt": prompt})
+            yield from self._of(Per.PROMPT, {"prompt": prompt}, tables=True)
 
-    def _of(self, per: Per, subject: ViewQuery) -> Iterator[SavedAnswer]:
-        """Yield the answers on a subject that were not given before."""
-        seen = f"{per}{sorted(subject.items())}"
+    def _of(self, per: Per, subject: ViewQuery, *, tables: bool | None = None) -> Iterator[SavedAnswer]:
+        """Yield the answers on a subject that were not given before; those that are tables or not, or all."""
+        seen = f"{per}{sorted(subject.items())}{tables}"
         if seen in self._seen:
             return
         self._seen.add(seen)
         for key, saved in self._declared.items():
-            if saved.per is per and self._is_apart(saved):
+            if saved.per is per and self._is_apart(saved) and tables in (None, saved.join is not None):
                 for request in saved.requests(self._opened, subject):
                     yield from self._pages(key, saved, {**subject, **request})
 
@@ -81,8 +82,12 @@ class Answers:
 
     def _pages(self, name: str, saved: Saved, request: ViewQuery) -> Iterator[SavedAnswer]:
         """Yield an answer, a table page by page."""
+        key = saved.key(name, request)
+        if saved.join is None and key in self._seen:  # two completions may have one picture
+            return
+        self._seen.add(key)
         if saved.join is None:
-            yield SavedAnswer(saved.key(name, request), json_bytes(saved.shorten(self._ask(saved, request))))
+            yield SavedAnswer(key, json_bytes(saved.shorten(self._ask(saved, request))))
             return
         rows = 0
         further: ViewQuery | None = {}
@@ -96,7 +101,7 @@ class Answers:
             further = saved.further(body, rows) if page else None
             is_cut = further is not None and rows >= MOST_ROWS
             left_out = int(body.get("matched", rows + 1)) - rows if is_cut else 0
-            yield SavedAnswer(saved.key(name, request), json_bytes(saved.shorten(body)), left_out)
+            yield SavedAnswer(key, json_bytes(saved.shorten(body)), left_out)
             if is_cut:
                 return
 

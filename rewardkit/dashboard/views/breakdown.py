@@ -25,7 +25,7 @@ READ_S = 1.0  # Seconds of reading after which an answer says how far it came; t
 FIRST_PROMPTS = 200  # Prompts in which the columns of the data are looked for
 MOST_COLUMNS = 200  # Columns that can be chosen
 LINES = 8  # Groups that have a curve of their own
-PAGE = 50  # Prompts of a page
+PAGE, MOST = 50, 200  # Prompts of a page unless asked otherwise, and at most
 LINES_AT_ONCE, LINES_CHARS = 500, 4_000_000  # Lines of a data set in one answer, and about how many characters
 PREVIEW = 240  # Characters of a prompt in a row
 KINDS = ("all", "never_right", "in_between", "always_right", "unknown")
@@ -100,7 +100,7 @@ def profile(opened: OpenRun, query: Query) -> dict[str, Any]:
     """Return a page of the prompts of a split with their pass rates, and how many are of each kind.
 
     Query: ``split``, ``reward``, ``pass_at``, ``last`` (groups of each prompt), ``kind`` (one of ``KINDS``), ``keep``
-    (a range of rates such as ``0.1..0.9``), ``sort`` (of ``SORTS``), ``order``, ``offset``.
+    (a range of rates such as ``0.1..0.9``), ``sort`` (of ``SORTS``), ``order``, ``offset``, ``limit``.
     """
     scores, measured, reading = _measured(opened, query)
     last, pass_at = query.integer("last", LAST_GROUPS, low=1), query.number("pass_at")
@@ -108,7 +108,7 @@ def profile(opened: OpenRun, query: Query) -> dict[str, Any]:
     chosen = _chosen(prompts, query)
     sort, down = query.choice("sort", SORTS, "rate"), query.choice("order", ORDERS, "up") == "down"
     ordered = _sorted(prompts, np.flatnonzero(chosen), sort, down=down)
-    offset = query.integer("offset", 0, low=0)
+    offset, limit = query.integer("offset", 0, low=0), query.integer("limit", PAGE, low=1, high=MOST)
     return {
         "passes": prompts.rule,
         "last": last,
@@ -119,8 +119,8 @@ def profile(opened: OpenRun, query: Query) -> dict[str, Any]:
         "exceeds_scale": prompts.exceeds_scale,
         "matched": len(ordered),
         "offset": offset,
-        "limit": PAGE,
-        "rows": _rows(opened, prompts, ordered[offset : offset + PAGE]),
+        "limit": limit,
+        "rows": _rows(opened, prompts, ordered[offset : offset + limit]),
         "reading": reading,
     }
 
@@ -220,6 +220,11 @@ def _groupings(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
     return ({**request, "column": name} for request in _measures(opened, subject) for name in names)
 
 
+def _rates(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
+    """Yield the requests of the pass rates, in long pages."""
+    return ({**request, "limit": MOST} for request in _measures(opened, subject))
+
+
 def _few_columns(answer: dict[str, Any]) -> dict[str, Any]:
     """Return the columns of which a saved page has the groups."""
     names = answer["columns"]
@@ -240,5 +245,6 @@ SAVED = (
     Saved("columns", Per.RUN, of_whole=True, shorten=_few_columns),
     Saved("groups", Per.RUN, _groupings, keys=("split", "column", "reward"), of_whole=True, shorten=_thinned),
     Saved("histogram", Per.RUN, _measures, keys=("split", "reward"), of_whole=True),
+    Saved("profile", Per.RUN, _rates, keys=("split", "reward"), join="rows", of_whole=True),
 )
 """What a saved page has of these views."""

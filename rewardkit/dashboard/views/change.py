@@ -341,5 +341,5 @@ def _all_texts(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
     yield {"texts": "all"}
 
 
-SAVED = (Saved("change", Per.RUN, _all_texts),)
+SAVED = (Saved("change", Per.RUN, _all_texts, applied=("version", "other")),)
 """What a saved page has of this view."""

@@ -244,5 +244,5 @@ def _all_curves(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
         yield {"split": split, "metrics": ",".join(quote(name, safe="") for name in names)}
 
 
-SAVED = (Saved("graphs", Per.RUN, _all_curves, keys=("split",), shorten=thinned),)
+SAVED = (Saved("graphs", Per.RUN, _all_curves, keys=("split",), applied=("metrics", "usual"), shorten=thinned),)
 """What a saved page has of this view."""

@@ -56,6 +56,6 @@ SAVED = (
     Saved("prompts", Per.RUN, _by_reward, keys=("reward",), join="rows", own="index"),
     Saved("completions", Per.STEP, _at_steps, join="groups"),
     Saved("prompt", Per.PROMPT, _ups, join="rows", own="id", narrow=narrowed),
-    Saved("completion", Per.COMPLETION, _whole),
+    Saved("completion", Per.COMPLETION, _whole, applied=("rest",)),
 )
 """What a saved page has of these views."""

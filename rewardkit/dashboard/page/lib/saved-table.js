@@ -22,6 +22,15 @@ const FIRSTS = {
   spread: ({ best, worst }) => (best === null ? null : worst - best),
 };
 
+/** Prompts by their pass rates, as the profile names them. */
+const KINDS = {
+  all: () => true,
+  never_right: ({ rate }) => rate === 0,
+  in_between: ({ rate }) => rate > 0 && rate < 1,
+  always_right: ({ rate }) => rate === 1,
+  unknown: ({ rate }) => rate === null,
+};
+
 function valueOf(row, name) {
   if (name.startsWith("column:")) return ofColumn(row.columns[name.slice("column:".length)]);
   if (row.scores && name in row.scores) return row.scores[name].status === "scored" ? row.scores[name].score : null;
@@ -47,7 +56,7 @@ function sorted(rows, value, down) {
 }
 
 /** Return what tells whether a row fits; the filters are those of the server's tables. */
-function fits(body, { column, value, reward, status, min, max, ...others }) {
+function fits(body, { column, value, reward, status, min, max, kind, ...others }) {
   const other = Object.keys(others).find((name) => !PASSED_OVER.includes(name) && others[name]);
   if (other) throw new TypeError(other);
   const versions = new Map((body.rewards || []).map((key) => [key.key, key.reward]));
@@ -56,6 +65,7 @@ function fits(body, { column, value, reward, status, min, max, ...others }) {
   if (body.groups && (reward || isBounded)) throw new TypeError(reward ? "reward" : "min");
   return (row) => {
     if (column && value && !has(row.columns?.[column], value)) return false;
+    if (kind && !KINDS[kind](row)) return false;
     if (!reward && !isBounded) return true;
     const cell = reward ? Object.entries(row.scores).find(([key]) => versions.get(key) === reward)?.[1] : null;
     if (reward && !cell) return false;
@@ -68,7 +78,9 @@ function fits(body, { column, value, reward, status, min, max, ...others }) {
 }
 
 /** A page of the logs' entries, which go on from a key and not from a row. */
-function entriesOf(body, { order = "newest", from, limit = 50, first, last, reward, version, status, cause, split }) {
+function entriesOf(body, { order = "newest", from, limit = 50, first, last, reward, version, status, cause, split, ...others }) {
+  const other = Object.keys(others).find((name) => others[name]);
+  if (other) throw new TypeError(other);
   const wanted = Object.entries({ reward, status, cause, split }).filter(([, value]) => value);
   const fitting = (entry) =>
     wanted.every(([name, value]) => entry[name] === value) &&

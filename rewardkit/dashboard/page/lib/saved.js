@@ -29,8 +29,11 @@ async function answerOf(view, spec, places, query) {
   const parts = [];
   for (let at = 0; at < places.length; at += 2) parts.push((await blockOf(places[at]))[places[at + 1]]);
   const [first] = parts;
-  if (view === "graphs") return withMetrics(first, query);
-  if (!spec.join) return first;
+  if (!spec.join) {
+    const other = Object.keys(query).find((name) => query[name] && !spec.keys.includes(name) && !spec.applied.includes(name));
+    if (other) throw new TypeError(other);
+    return view === "graphs" ? withMetrics(first, query) : first;
+  }
   const rest = Object.fromEntries(Object.entries(query).filter(([name]) => !spec.keys.includes(name)));
   const rows = parts.flatMap((part) => part[spec.join]);
   const { text, search, ...others } = rest;

@@ -29,7 +29,7 @@ export default function Completions({ run, overview, query }) {
 
 const WAYS = [
   ["prompts", "Prompts"],
-  ...(SAVED ? [] : [["profile", "Pass rates"]]),
+  ...(SAVED?.what ? [] : [["profile", "Pass rates"]]),
   ["steps", "By step"],
   ...(SAVED ? [] : [["all", "All completions"]]),
 ];

@@ -2,6 +2,7 @@
 import { go, of } from "../../lib/address.js";
 import { get, useApi } from "../../lib/api.js";
 import { count, counted, number, percent, visible } from "../../lib/format.js";
+import { SAVED } from "../../lib/saved.js";
 import { html, useEffect, useRef, useState } from "../../lib/view.js";
 import { save } from "../../parts/chart-paint.js";
 import { Choice, NumberField, useDraft } from "../../parts/fields.js";
@@ -57,7 +58,7 @@ export function Profile({ run, overview, query }) {
       <${Reading} reading=${data.reading} reload=${reload} />
       <${Kinds} data=${data} kind=${query.kind || "all"} onChange=${(kind) => set({ kind: kind === "all" ? null : kind })} />
       <${Rates} data=${data} />
-      <${Command} run=${run} split=${split} query=${query} asked=${asked} />
+      ${!SAVED && html`<${Command} run=${run} split=${split} query=${query} asked=${asked} />`}
       ${data.rows.length
         ? html`<${Table} label="Pass rates" columns=${COLUMNS} rows=${data.rows} rowKey=${(row) => row.prompt} sort=${sort} onSort=${(rsort) => set({ rsort: rsort === "rate" ? null : rsort })} onRow=${(row) => go({ query: { prompt: row.prompt, from: null } })} />`
         : !data.reading && html`<${Empty} title="No prompt fits" hint="Choose another kind, or a wider range of pass rates." />`}
