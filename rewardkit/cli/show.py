@@ -35,6 +35,7 @@ from rewardkit.cli.render import (
     table,
 )
 from rewardkit.cli.saved import write_saved
+from rewardkit.cli.spread import show_spread
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.overview import RewardOverview, overviews
 from rewardkit.record.places import run_path
@@ -52,7 +53,7 @@ _ENDS = 3
 _FLAGS = 5
 _NAME_CHARS = 20
 _SPARK = 20
-_LISTS = ("--sort", "--limit", "--group-by")  # Options of a list in the terminal
+_LISTS = ("--sort", "--limit", "--group-by", "--spread")  # Options of a list in the terminal
 _LISTED = 20  # Completions that a search lists unless told
 
 
@@ -67,6 +68,9 @@ def show_command(
     limit: Annotated[int | None, option("List at most so many completions, or groups.", "N", min=1)] = None,
     group_by: Annotated[str | None, option("Show the mean of each group by this column of the data.", "COLUMN")] = None,
     reward: Annotated[str | None, option("Of --group-by: this reward's own scores.", "NAME")] = None,
+    spread: Annotated[
+        str | None, option("Show how this reward's values, or `reward`, lie over the steps.", "NAME")
+    ] = None,
     to: Annotated[
         Path | None, option("Save the dashboard's page of it to this file instead.", "FILE", "--html")
     ] = None,
@@ -93,6 +97,9 @@ def show_command(
     --reward takes one reward's scores instead, --where a part of the completions, --limit sets the number of groups.
     Completions that were skipped or failed are in no mean. Many numbers become ranges, many values a rest.
 
+    --spread shows which share of a reward's values, or of `reward`, the weighted sum, lies where, in --limit stretches
+    of steps, and what moved from the first to the last.
+
     Examples:
 
     [bold]rewardkit show one
@@ -101,6 +108,7 @@ def show_command(
     rewardkit show one --grep 'or 363' --where 'judge<0.2' --where step=40 --sort=-reward
     rewardkit show one --where judge=timeout --where level=hard
     rewardkit show one --group-by level --reward correct --where 'step>=100'
+    rewardkit show one --spread correct
     rewardkit show one --html one.html
     rewardkit show one --html errors.html --where judge=timeout[/]
     """
@@ -108,7 +116,10 @@ def show_command(
         raise ConfigError("--step and --prompt: give one of them")
     if split not in ("train", "eval"):
         raise ConfigError(f"--split {split}: expected train or eval")
-    searches = {"--grep": grep, "--where": where or None, "--sort": sort, "--limit": limit, "--group-by": group_by}
+    searches = {
+        "--grep": grep, "--where": where or None, "--sort": sort, "--limit": limit, "--group-by": group_by,
+        "--spread": spread,
+    }  # fmt: skip
     used = [name for name, value in searches.items() if value is not None]
     if used and (step is not None or prompt is not None):
         raise ConfigError(
@@ -116,8 +127,11 @@ def show_command(
         )
     if reward is not None and group_by is None:
         raise ConfigError(f"--reward {reward}: goes with --group-by COLUMN; list completions with --where")
-    if group_by is not None and (grep is not None or sort is not None):
-        raise ConfigError(f"--group-by and {'--grep' if sort is None else '--sort'}: groups have no text and no order")
+    if group_by is not None and spread is not None:
+        raise ConfigError("--group-by and --spread: give one of them")
+    if (group_by is not None or spread is not None) and (grep is not None or sort is not None):
+        options = "--spread" if group_by is None else "--group-by", "--grep" if sort is None else "--sort"
+        raise ConfigError(f"{options[0]} and {options[1]}: choose completions with --where")
     _check_saving(to, {"--force": force or None, "--max-mb": max_mb}, [name for name in used if name in _LISTS])
     with Run.open(run_path(run)) as opened:
         if to is not None:
@@ -125,6 +139,8 @@ def show_command(
             write_saved(opened, scope, to, max_mb, force=force, as_json=as_json)
         elif group_by is not None:
             show_groups(opened, GroupSearch(group_by, split, reward, where or [], limit), as_json=as_json)
+        elif spread is not None:
+            show_spread(opened, spread, split, where or [], limit, as_json=as_json)
         elif used:
             search = Search(split, grep, where or [], sort, limit or _LISTED)
             show_matches(opened, search, as_json=as_json)

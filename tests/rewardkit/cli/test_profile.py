@@ -34,6 +34,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     batch = ScoreBatch(rollouts, {"good": outcomes}, {"good": 1.0})
     with Recorder(folder / "one") as one:
         one.record(batch, step=3, num_generations=4)
+    with Recorder(folder / "moving") as moving:
+        for step in range(4):
+            moving.record(
+                ScoreBatch(
+                    rollouts[:4],
+                    {"good": [Outcome(Status.SCORED, float(k < step), version="1" * 12) for k in range(4)]},
+                    {"good": 2.0},
+                ),
+                step=step,
+            )
     with Recorder(folder / "empty") as empty:
         empty.metrics(1, {"loss": 1.0})
     return folder
@@ -148,9 +158,23 @@ def test_groups_are_shown_with_means_and_intervals(folder: Path) -> None:
     assert [3] == rows["steps"]
 
 
+def test_a_spread_says_what_moved(folder: Path) -> None:
+    """In shares by stretch of steps, in words and as JSON; of a run in which nothing moves, and of no values."""
+    result = run("show", folder / "moving", "--spread", "good", "--limit", "2")
+    assert 0 == result.exit_code, result.output
+    assert "moving: spread of good, 16 values of train" in result.output
+    assert "from the first steps to the last 50.0% moved, 0.5 on average over all: 50.0% from 0 to 1" in result.output
+    rows = json.loads(run("show", folder / "moving", "--spread", "reward", "--json").stdout)
+    assert ([[4, 0], [3, 1], [2, 2], [1, 3]], 0.75, 1.5) == (rows["counts"], rows["moved"], rows["distance"])
+    assert "nothing is recorded of train" in run("show", folder / "empty", "--spread", "reward").output
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--spread", "goood"], "no reward 'goood'; near it: good"),
+        (["--spread", "good", "--group-by", "level"], "give one of them"),
+        (["--spread", "good", "--sort", "reward"], "--spread and --sort: choose completions with --where"),
         (["--group-by", "levle"], "no column 'levle' in the data; near it: level"),
         (["--group-by", "level", "--grep", "x"], "--group-by and --grep"),
         (["--group-by", "level", "--step", "3"], "lists completions of the run"),
