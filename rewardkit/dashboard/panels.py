@@ -43,8 +43,10 @@ class Panel(NamedTuple):
 PANELS = (
     Panel(
         "graphs", "Graphs", "g", graphs.view,
-        {"columns": breakdown.columns, "groups": breakdown.groups, "histogram": breakdown.histogram_view},
-        saved=(*graphs.SAVED, *breakdown.SAVED),
+        {"columns": breakdown.columns, "groups": breakdown.groups, "histogram": breakdown.histogram_view,
+         "times": graphs.times},
+        saved=graphs.SAVED,
+         saved=(*graphs.SAVED, *breakdown.SAVED),
     ),
     Panel("logs", "Logs", "l", logs.view, saved=logs.SAVED),
     Panel(

@@ -197,6 +197,11 @@ class RecordedSums(OpenedRecord):
         query = "SELECT session, min(step) FROM batch WHERE split = 'train' AND step IS NOT NULL GROUP BY session"
         return dict(self._tuples(query))
 
+    def step_times(self, split: str = "train") -> list[tuple[int, float]]:
+        """Return the steps and when the last batch of each was scored, in seconds since 1970."""
+        query = "SELECT step, max(scored) FROM batch WHERE split = ? AND step IS NOT NULL GROUP BY step ORDER BY step"
+        return [(int(step), float(scored)) for step, scored in self._tuples(query, split)]
+
     def metrics(self, name: str, split: str = "train", steps: tuple[int, int] | None = None) -> list[tuple[int, float]]:
         """Return the steps and values of one of the trainer's metrics, under the trainer's name and step.
 

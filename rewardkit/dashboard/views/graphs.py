@@ -13,12 +13,14 @@ from rewardkit.dashboard.readers import OpenRun
 from rewardkit.dashboard.saving import Per, Saved, ViewQuery
 from rewardkit.errors import RecordError
 from rewardkit.record.changes import Action, ChangeState
+from rewardkit.record.sums import thin
 from rewardkit.replay.charts import later_versions
 from rewardkit.replay.curves import HIGH, LOW, VALUES, Curves, Number, Part
 from rewardkit.replay.recorded_run import Run
 
 MOST_METRICS = 60  # Metrics of the trainer that one answer has
 MOST_SAVED = 2_000  # Steps that a saved page's graphs have
+MOST_TIMES = 1000  # Steps whose times one answer has; between them time passes evenly
 _USUAL = ("loss", "kl", "entropy", "grad_norm")
 _CANARY = "canary/"  # How the names begin of what a reward model's monitor measured
 
@@ -100,6 +102,13 @@ def view(opened: OpenRun, query: Query) -> dict[str, Any]:
         "mark": part.mark,
         "unread": part.unread,
     }
+
+
+def times(opened: OpenRun, query: Query) -> dict[str, Any]:
+    """Return when the steps of a ``split`` were scored, in seconds since 1970: pairs, at most :data:`MOST_TIMES`."""
+    split = query.choice("split", SPLITS, "train")
+    pairs = opened.cache.get(("times", split), opened.version, lambda: opened.run.step_times(split))
+    return {"split": split, "times": thin(pairs, MOST_TIMES)}
 
 
 _STD = {"train": "reward_std", "eval": "eval_reward_std"}

@@ -1,4 +1,5 @@
 /** The numbers behind a chart: smoothing, alignment, and how they are told in words and as CSV. */
+import { stepWords } from "./chart-axes.js";
 import uPlot from "../vendor/uPlot.esm.js";
 import { number, percent, seconds, visible } from "../lib/format.js";
 
@@ -83,7 +84,7 @@ export function told(line, x, unit) {
   const places = line.values.map((_, place) => place).filter((place) => Number.isFinite(line.values[place]));
   if (!places.length) return `${visible(line.name)}: no values`;
   const last = places[places.length - 1];
-  return `${visible(line.name)}: ${written(unit)(line.values[last])} at step ${at[last]}, ${trend(line, places)}`;
+  return `${visible(line.name)}: ${written(unit)(line.values[last])} at step ${stepWords(at[last])}, ${trend(line, places)}`;
 }
 
 function trend(line, places) {

@@ -1,7 +1,8 @@
 /** A line chart over steps. */
 import uPlot from "../vendor/uPlot.esm.js";
-import { counted, visible } from "../lib/format.js";
+import { counted, seconds, visible } from "../lib/format.js";
 import { html, useEffect, useMemo, useRef, useState } from "../lib/view.js";
+import { beyond, clockTicks, fenceOf, logScaleOf, logTicks, stepWords, yRange } from "./chart-axes.js";
 import { alone, columnsOf, csvOf, gapsOf, isKnown, isNone, partCount, told, written } from "./chart-data.js";
 import { Name } from "./chip.js";
 import { colour, marksNear, paintGaps, paintMarks, pictureOf, save, seriesColour } from "./chart-paint.js";
@@ -24,6 +25,8 @@ const NONE = [];
  * the axis, a hollow one where there is no value.
  * range: [from, to] in steps or null; onRange hears of another one. onPick hears of the step that is chosen.
  * Charts with one syncKey share the cursor. zero: the y range has 0 in it. actions: buttons beside the title.
+ * log: the y axis is logarithmic. clock: of clockOf, the x axis goes along it. fenced: outliers do not widen the y range, and
+ * are told in words.
  */
 export function Chart(props) {
   const figure = useRef(null);
@@ -35,7 +38,7 @@ export function Chart(props) {
 
 function Drawn({
   figure, near, title, words = "", x = NONE, lines = NONE, markers = NONE, notes = {}, unit = "", smoothing = 0, zero = false,
-  range = null, onRange, onPick, onEnlarge, syncKey, height = HEIGHT, actions = null, waiting = false,
+  range = null, onRange, onPick, onEnlarge, syncKey, height = HEIGHT, actions = null, waiting = false, log = false, clock = null, fenced = false,
 }) {
   const [hidden, setHidden] = useState(NONE);
   const box = useRef(null);
@@ -44,13 +47,17 @@ function Drawn({
   const none = isNone(lines, unit);
   const known = isKnown(lines) && !none;
   const columns = useMemo(() => columnsOf(x, lines, smoothing), [x, lines, smoothing]);
+  const logScale = useMemo(() => (log && known ? logScaleOf(lines) : null), [log, lines]);
+  const visibleLines = lines.filter((line) => !hidden.includes(line.name));
+  const fence = useMemo(() => (fenced ? fenceOf(visibleLines, x, range) : null), [fenced, x, lines, hidden, String(range)]);
   const gaps = useMemo(() => gapsOf(x, lines, notes), [x, lines, notes]);
   latest.current = {
-    title, x, lines, shades, markers, gaps, notes, unit, smoothing, zero, range, onRange, onPick, columns, hidden,
+    title, x, lines, shades, markers, gaps, notes, unit, smoothing, zero, range, onRange, onPick, columns, hidden, logScale, clock, fence,
     readout: (place) => tellReadout(figure.current, latest.current, place),
   };
-  const layout = JSON.stringify([lines.map((line) => [line.name, !line.low, line.edge, line.dashed]), shades, smoothing > 0, unit]);
-  const plot = usePlot({ box, latest, near: near && known, layout, columns, range, zero, hidden, markers, syncKey });
+  const layout = JSON.stringify([lines.map((line) => [line.name, !line.low, line.edge, line.dashed]), shades, smoothing > 0, unit, logScale && [logScale.near, logScale.least]]);
+  const plot = usePlot({ box, latest, near: near && known, layout, columns, range, zero, hidden, markers, syncKey, clock, fence });
+  const notice = fence ? `Beyond the frame: ${beyond(fence, visibleLines, x, range, written(unit))}` : "";
 
   const toggle = (name) => setHidden(hidden.includes(name) ? hidden.filter((one) => one !== name) : [...hidden, name]);
   const ordered = [...lines].sort((a, b) => Number(Boolean(a.dashed)) - Number(Boolean(b.dashed)));
@@ -94,6 +101,8 @@ function Drawn({
           </button>
         `)}
       </div>
+      ${known && notice && html`<p class="chart-beyond">${notice}</p>`}
+      ${known && logScale && logScale.near !== null && html`<p class="chart-beyond is-scale">Logarithmic beyond ±${written(unit)(logScale.near)}, straight between</p>`}
       <div class="chart-plot" style=${{ height: `${height}px` }}>
         ${known
           ? html`<div
@@ -182,7 +191,7 @@ function drawNext() {
 }
 
 /** Keep one uPlot in a box: made anew for other lines, else told what has changed. */
-function usePlot({ box, latest, near, layout, columns, range, zero, hidden, markers, syncKey }) {
+function usePlot({ box, latest, near, layout, columns, range, zero, hidden, markers, syncKey, clock, fence }) {
   const plot = useRef(null);
   useEffect(() => {
     if (!near || !box.current) return undefined;
@@ -202,7 +211,7 @@ function usePlot({ box, latest, near, layout, columns, range, zero, hidden, mark
       leave();
       end?.();
     };
-  }, [near, layout, syncKey]);
+  }, [near, layout, syncKey, clock]);
   useEffect(() => {
     if (!plot.current || plot.current.data === columns) return;
     plot.current.setData(columns, false);
@@ -210,7 +219,7 @@ function usePlot({ box, latest, near, layout, columns, range, zero, hidden, mark
   }, [columns]);
   useEffect(() => {
     if (plot.current) settle(plot.current, latest.current);
-  }, [String(range), zero, hidden, markers]);
+  }, [String(range), zero, hidden, markers, JSON.stringify(fence)]);
   return plot;
 }
 
@@ -242,16 +251,20 @@ function options(latest, box, syncKey) {
     grid: { stroke: () => colour("--line"), width: 1 },
     ticks: { show: false },
   };
+  const { clock, logScale } = state();
   const shown = { pub: (type) => type === "mousemove" || type === "mouseleave" };
   return {
     width: box.clientWidth,
     height: box.clientHeight,
     padding: [14, 10, 0, 0],
     legend: { show: false },
-    scales: { x: { time: false }, y: { range: (plot, low, high) => yRange(low, high, state()) } },
+    scales: {
+      x: { time: false, ...(clock && { distr: 100, fwd: clock.fwd, bwd: clock.bwd }) },
+      y: { range: (plot, low, high) => yRange(low, high, state()), ...(logScale && { distr: 100, fwd: logScale.fwd, bwd: logScale.bwd }) },
+    },
     axes: [
-      { ...axis, grid: { show: false }, size: 28, gap: 8, space: 48, incrs: [1, 2, 5].flatMap(tens).sort((a, b) => a - b) },
-      { ...axis, size: 46, gap: 4, space: box.clientHeight > TALL_PX ? 56 : 30, values: (_, ticks) => ticks.map(written(state().unit)) },
+      { ...axis, grid: { show: false }, size: 28, gap: 8, space: 48, incrs: [1, 2, 5].flatMap(tens).sort((a, b) => a - b), ...(clock && clockTicks(clock)) },
+      { ...axis, size: 46, gap: 4, space: box.clientHeight > TALL_PX ? 56 : 30, values: (_, ticks) => ticks.map(written(state().unit)), ...(logScale && { splits: (plot, axis, low, high) => logTicks(logScale, low, high), filter: (plot, ticks) => ticks }) },
     ],
     series: [{}, ...state().lines.flatMap((line, place) => seriesOf(line, state().shades[place], state().smoothing))],
     bands: bandsOf(state()),
@@ -305,16 +318,6 @@ function bandsOf({ lines, shades, smoothing }) {
   return found;
 }
 
-function yRange(low, high, { unit, zero }) {
-  if (low === null || low === undefined || !Number.isFinite(low)) return [0, 1];
-  let [bottom, top] = [low, high];
-  if (zero || unit === "share" || unit === "seconds") [bottom, top] = [Math.min(bottom, 0), Math.max(top, 0)];
-  if (unit === "share" && top === 0) return [0, 1];
-  if (bottom === top) return [bottom - (Math.abs(bottom) || 1) / 2, top + (Math.abs(top) || 1) / 2];
-  const room = 0.06 * (top - bottom);
-  return [bottom === 0 ? 0 : bottom - room, top === 0 ? 0 : top + room];
-}
-
 /** Follow the box's size and the theme, and take a click for a choice where it is no drag. */
 function listen(plot, latest) {
   const sizes = new ResizeObserver(([{ contentRect: { width, height } }]) => {
@@ -331,7 +334,8 @@ function listen(plot, latest) {
   let choice = null;
   const choose = () => {
     const { onPick, columns } = latest.current;
-    if (plot.cursor.idx !== null) onPick?.(columns[0][plot.cursor.idx]);
+    const step = columns[0][plot.cursor.idx];
+    if (plot.cursor.idx !== null && Number.isInteger(step)) onPick?.(step); // another run's clock has places between steps
   };
   const click = (event) => {
     clearTimeout(choice);
@@ -389,8 +393,9 @@ function tellReadout(figure, state, place) {
   const at = pointed ? place : columns[0].length - 1;
   const step = columns[0][at];
   const note = pointed ? notes[step] : undefined;
-  const stepWords = pointed ? `step ${step}` : "last";
-  put(figure.querySelector("[data-at='step']"), note ? `${stepWords}: ${visible(note)}` : stepWords);
+  const when = state.clock && step !== undefined ? `, after ${seconds(state.clock.fwd(step))}` : "";
+  const moment = pointed ? `step ${stepWords(step)}${when}` : "last";
+  put(figure.querySelector("[data-at='step']"), note ? `${moment}: ${visible(note)}` : moment);
   let row = 1;
   const values = lines.map((line, number) => {
     const many = partCount(line, state.smoothing);
@@ -404,7 +409,7 @@ function tellReadout(figure, state, place) {
   if (!box || step === undefined || (pointed && box !== document.activeElement)) return;
   const happened = markers.filter((mark) => mark.x === step).map((mark) => visible(mark.words));
   box.setAttribute("aria-valuenow", step);
-  box.setAttribute("aria-valuetext", [`step ${step}`, ...values, ...(note ? [visible(note)] : []), ...happened].join(", "));
+  box.setAttribute("aria-valuetext", [`step ${stepWords(step)}${when}`, ...values, ...(note ? [visible(note)] : []), ...happened].join(", "));
 }
 
 function put(element, text) {

@@ -1,11 +1,12 @@
 /** Graphs: how the rewards, their failures and the training went, step by step. */
-import { decoded, go, href } from "../lib/address.js";
+import { decoded, go, href, of } from "../lib/address.js";
 import { passes, useApi } from "../lib/api.js";
 import { useCurves } from "../lib/curves.js";
 import { count, counted, visible } from "../lib/format.js";
 import { useKeys } from "../lib/keys.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib/view.js";
 import { Chart } from "../parts/chart.js";
+import { clockOf } from "../parts/chart-axes.js";
 import { isKnown, isNone, placed } from "../parts/chart-data.js";
 import { seriesColour } from "../parts/chart-paint.js";
 import { Choice, Search, Toggle } from "../parts/fields.js";
@@ -37,12 +38,18 @@ export default function Graphs({ run, overview, query }) {
   const rewards = overview ? overview.rewards.map((one) => one.name) : NONE;
   const view = viewOf(query);
   const other = useCurves(view.beside, { split, metrics });
+  const clock = useClock(run, split, view.clock);
+  const otherClock = useClock(view.beside, split, view.clock);
+  const besides = useMemo(() => (view.clock ? alongClock(other.data, clock, otherClock) : other.data), [other.data, view.clock, clock, otherClock]);
   const graphs = useMemo(
-    () => (data ? data.graphs.map((graph) => drawn(chosen(graph, view), data, rewards, view.beside, other.data)) : NONE),
-    [data, rewards.join(), view.plain, view.beside, other.data],
+    () => (data ? data.graphs.map((graph) => drawn(chosen(graph, view), data, rewards, view.beside, besides)) : NONE),
+    [data, rewards.join(), view.plain, view.beside, besides],
   );
   useKeys([
     ["z", "Zero in every y range, or not", () => set({ zero: view.zero ? null : 1 })],
+    ["l", "Logarithmic y axes, or straight ones", () => set({ y: view.log ? null : "log" })],
+    ["w", "Along the wall clock, or along the steps", () => set({ x: view.clock ? null : "clock" })],
+    ["o", "Outliers within the frame, or beyond it", () => set({ outliers: view.fenced ? null : "beyond" })],
     ["r", "Show all steps", () => set({ from: null, to: null })],
   ]);
 
@@ -61,9 +68,9 @@ export default function Graphs({ run, overview, query }) {
       ${problem && !passes(problem) && html`<${ProblemNote} problem=${problem} retry=${reload} />`}
       ${other.problem && !passes(other.problem) && html`<${ProblemNote} problem=${other.problem} retry=${other.reload} />`}
       ${data.steps.length
-        ? html`<${Groups} graphs=${graphs} data=${data} view=${view} names=${names} pinned=${pinned} />`
+        ? html`<${Groups} graphs=${graphs} data=${data} view=${view} clock=${clock} names=${names} pinned=${pinned} />`
         : html`<${Nothing} split=${split} overview=${overview} />`}
-      ${view.enlarged && html`<${Enlarged} graph=${graphs.find((one) => one.key === view.enlarged)} data=${data} view=${view} />`}
+      ${view.enlarged && html`<${Enlarged} graph=${graphs.find((one) => one.key === view.enlarged)} data=${data} view=${view} clock=${clock} />`}
     </div>
   `;
 }
@@ -82,6 +89,9 @@ function viewOf(query) {
     sought: query.q || "",
     smoothing: Math.min(0.99, Math.max(0, Number(query.smooth) || 0)),
     zero: query.zero === "1",
+    log: query.y === "log",
+    clock: query.x === "clock",
+    fenced: query.outliers === "beyond",
     range: query.from && query.to && Number.isFinite(from) && to > from ? [from, to] : null,
     plain: query.plain === "1",
     closed: (query.closed || "").split(",").filter(Boolean),
@@ -105,13 +115,25 @@ function pin(names) {
   set({ metrics: names.map(encodeURIComponent).join(",") || "," });
 }
 
+/** The clock of a run, where its graphs go along it; null else, and until it is known. */
+function useClock(run, split, wanted) {
+  const { data } = useApi(run && wanted ? of(run, "times") : null, { split });
+  return useMemo(() => clockOf(data?.times), [data]);
+}
+
+/** Another run's curves with its steps where this run's clock has the same time since the beginning. */
+function alongClock(data, clock, theirs) {
+  if (!data || !clock || !theirs) return null;
+  return { ...data, x: data.steps.map((step) => clock.bwd(theirs.fwd(step))) };
+}
+
 /** The main line of another run's graph of the same name, with that run's own steps. */
 function besideOf(graph, name, data) {
   const theirs = data?.graphs.find((one) => one.key === graph.key);
   const line = theirs?.lines[0];
   if (!line || SHARED.includes(graph.key)) return NONE;
   const values = placed(line.values, data.steps, new Set(data.unscored), theirs.sparse);
-  return [{ name, x: data.steps, values, low: null, high: null, edge: false, dashed: true, colour: "--s8" }];
+  return [{ name, x: data.x || data.steps, values, low: null, high: null, edge: false, dashed: true, colour: "--s8" }];
 }
 
 /** A graph with the lines that the view asks for. */
@@ -205,7 +227,10 @@ function Controls({ run, view, splits, split, marks, hasPlain, unread, rewards }
         />
         <output class="graphs-smooth">${view.smoothing ? view.smoothing.toFixed(2) : "off"}</output>
       </label>
+      <${Choice} label="x" value=${view.clock ? "clock" : ""} options=${[["", "steps"], ["clock", "wall clock"]]} onChange=${(x) => set({ x: x || null })} />
+      <${Choice} label="y" value=${view.log ? "log" : ""} options=${[["", "straight"], ["log", "log"]]} onChange=${(y) => set({ y: y || null })} />
       <${Toggle} value=${view.zero} onChange=${(on) => set({ zero: on ? 1 : null })} label="From zero" />
+      <${Toggle} value=${view.fenced} onChange=${(on) => set({ outliers: on ? "beyond" : null })} label="Outliers beyond the frame" />
       ${(hasPlain || view.plain) && html`<${Toggle} value=${view.plain} onChange=${(on) => set({ plain: on ? 1 : null })} label="Plain sum" />`}
       <${Beside} run=${run} name=${view.beside} />
       <${GroupBy} run=${run} column=${view.by} />
@@ -255,7 +280,7 @@ function Pin({ name, pinned }) {
   `;
 }
 
-function Groups({ graphs, data, view, names, pinned }) {
+function Groups({ graphs, data, view, clock, names, pinned }) {
   const sought = view.sought.toLowerCase();
   const shown = graphs.filter((graph) => graph.title.toLowerCase().includes(sought));
   const ofGroup = (key) => shown.filter((graph) => (GROUP_OF[graph.group] || graph.group) === key);
@@ -277,7 +302,7 @@ function Groups({ graphs, data, view, names, pinned }) {
           </button>
           ${key === "training" && names.length > 0 && html`<${AddMetric} names=${names} pinned=${pinned} />`}
         </h2>
-        ${open && html`<div class="graphs-grid">${drawn.map((graph) => html`<${Graph} key=${graph.key} graph=${graph} data=${data} view=${view} pinned=${pinned} />`)}</div>`}
+        ${open && html`<div class="graphs-grid">${drawn.map((graph) => html`<${Graph} key=${graph.key} graph=${graph} data=${data} view=${view} clock=${clock} pinned=${pinned} />`)}</div>`}
         ${open && quiet.length > 0 && html`<${Quiet} graphs=${quiet} steps=${data.steps.length} />`}
       </section>
     `;
@@ -288,9 +313,9 @@ function parted(graphs, fits) {
   return [graphs.filter(fits), graphs.filter((graph) => !fits(graph))];
 }
 
-/** Whether a graph would only say that there was nothing. */
-function isQuiet({ key, lines, unit }) {
-  return FOLDED.includes(key) && (!isKnown(lines) || isNone(lines, unit));
+/** Whether a graph would only say that there was nothing; one that says why it has no value is not quiet. */
+function isQuiet({ key, lines, unit, told }) {
+  return (!isKnown(lines) && !Object.keys(told).length) || (FOLDED.includes(key) && isNone(lines, unit));
 }
 
 /** The graphs that have nothing to draw, in a line; a search for one shows it. */
@@ -318,7 +343,7 @@ function AddMetric({ names, pinned }) {
   `;
 }
 
-function Graph({ graph, data, view, pinned, height, alone = false }) {
+function Graph({ graph, data, view, clock, pinned, height = usualHeight(), alone = false }) {
   const name = graph.group === "metrics" ? graph.key.slice("metric/".length) : null;
   const remove = name !== null && !alone && html`
     <button
@@ -340,6 +365,9 @@ function Graph({ graph, data, view, pinned, height, alone = false }) {
       unit=${graph.unit}
       smoothing=${view.smoothing}
       zero=${view.zero}
+      log=${view.log}
+      clock=${clock}
+      fenced=${view.fenced}
       range=${view.range}
       onRange=${toRange}
       onPick=${(step) => go({ tab: "completions", query: { step } })}
@@ -352,8 +380,15 @@ function Graph({ graph, data, view, pinned, height, alone = false }) {
   `;
 }
 
+const HIGH_PX = 1600;
+
+/** The height of a graph; on a high screen there is room for more. */
+function usualHeight() {
+  return window.innerHeight >= HIGH_PX ? 280 : undefined;
+}
+
 /** One graph over the whole window. */
-function Enlarged({ graph, data, view }) {
+function Enlarged({ graph, data, view, clock }) {
   const dialog = useRef(null);
   useLayoutEffect(() => {
     dialog.current?.showModal();
@@ -363,7 +398,7 @@ function Enlarged({ graph, data, view }) {
   const height = Math.max(220, Math.round(window.innerHeight * 0.62));
   return html`
     <dialog class="graphs-dialog" ref=${dialog} onClose=${close} aria-label=${visible(graph.title)}>
-      <${Graph} graph=${graph} data=${data} view=${view} height=${height} alone=${true} />
+      <${Graph} graph=${graph} data=${data} view=${view} clock=${clock} height=${height} alone=${true} />
       <div class="graphs-dialog-foot">
         <p class="muted">${visible(graph.words)}</p>
         <button type="button" class="button" onClick=${() => dialog.current.close()}>Close <kbd>Esc</kbd></button>

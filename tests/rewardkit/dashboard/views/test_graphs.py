@@ -15,7 +15,7 @@ import pytest
 
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import OpenRun, RunCache
-from rewardkit.dashboard.views.graphs import view
+from rewardkit.dashboard.views.graphs import times, view
 from rewardkit.errors import RecordError
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
@@ -398,3 +398,16 @@ def test_a_wrong_question_is_answered_in_a_line(opened: OpenRun, query: dict[str
     """It names what was given and what is expected."""
     with pytest.raises(RecordError, match=words):
         view(opened, Query(query))
+
+
+def test_the_times_of_steps_are_those_of_their_last_batches(tmp_path: Path) -> None:
+    """They are thinned where there are many, and batches without a step have none."""
+    with Recorder(tmp_path / "one") as recorder:
+        for step in (0, 0, 1, None):
+            recorder.record(batch([1.0, 0.0], [1.0, 1.0]), step=step)
+    with contextlib.closing(sqlite3.connect(tmp_path / "one" / "record.db")) as file, file:
+        file.execute("UPDATE batch SET scored = 1000 + id")
+    with Run.open(tmp_path / "one") as run:
+        opened = OpenRun(run, RunCache())
+        assert {"split": "train", "times": [(0, 1002.0), (1, 1003.0)]} == times(opened, Query({}))
+        assert [] == times(opened, Query({"split": "eval"}))["times"]
