@@ -229,7 +229,7 @@ def _error(message: str, status: int, **fields: str) -> Response:
 
 def _picture_file(content: Picture) -> Response:
     """Return the file of a picture, of the type that was stored, whatever its bytes look like to a browser."""
-    return Response(content.body, media_type=f"image/{content.kind.lower()}", headers=_PICTURE_HEADERS)
+    return Response(content.body, media_type=content.media_type, headers=_PICTURE_HEADERS)
 
 
 def _view_bytes(name: str, compute: Callable[[OpenRun], dict[str, Any]], readers: Readers) -> bytes:

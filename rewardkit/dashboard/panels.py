@@ -19,6 +19,7 @@ from rewardkit.dashboard.views import (
     graphs,
     health,
     logs,
+    pictures,
     saved_completions,
 )
 from rewardkit.dashboard.views.runs import overview
@@ -45,15 +46,14 @@ PANELS = (
         "graphs", "Graphs", "g", graphs.view,
         {"columns": breakdown.columns, "groups": breakdown.groups, "histogram": breakdown.histogram_view,
          "times": graphs.times},
-        saved=graphs.SAVED,
-         saved=(*graphs.SAVED, *breakdown.SAVED),
+        saved=(*graphs.SAVED, *breakdown.SAVED),
     ),
     Panel("logs", "Logs", "l", logs.view, saved=logs.SAVED),
     Panel(
         "completions", "Completions", "c", completions.completions,
         {"prompts": completions.prompts, "prompt": completions.prompt, "completion": completions.completion,
          "profile": breakdown.profile, "prompt_rows": breakdown.prompt_rows,
-         "table": completion_table.table},
+         "table": completion_table.table, "picture_data": pictures.picture_data},
         saved=saved_completions.SAVED,
     ),
     Panel("health", "Health", "h", health.view, saved=health.SAVED),

@@ -223,7 +223,7 @@ def text_of(text: Text, finder: PictureFinder | None = None, *, has_paths: bool 
     if isinstance(text, str):
         return "\x02" + text if text.startswith(("\x01", "\x02")) else text
     finder = finder or PictureFinder()
-    return "\x01" + _json(text, lambda: finder.in_messages(text, has_paths=has_paths))
+    return "\x01" + _json(text, lambda: finder.in_messages(text, has_paths=has_paths), has_paths=has_paths)
 
 
 def text_back(stored: str) -> Text:
@@ -237,7 +237,7 @@ def storable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _json(value: object, with_references: Callable[[], object] | None = None) -> str:
+def _json(value: object, with_references: Callable[[], object] | None = None, *, has_paths: bool = False) -> str:
     """Return a value as JSON; where it may have pictures, that which ``with_references`` returns instead."""
     try:
         if with_references is None:
@@ -246,7 +246,11 @@ def _json(value: object, with_references: Callable[[], object] | None = None) ->
             text = _PICTURELESS.encode(value)
         except _PictureError:
             text = None
-        return text if text is not None and not may_have_pictures(text) else _ENCODER.encode(with_references())
+        return (
+            text
+            if text is not None and not may_have_pictures(text, has_paths=has_paths)
+            else _ENCODER.encode(with_references())
+        )
     except (TypeError, ValueError, RecursionError):  # keys that are not text, or a value that holds itself
         return _ENCODER.encode({"repr": repr(value)})
 
@@ -287,7 +291,7 @@ def _columns(rollouts: Sequence[Rollout], finder: PictureFinder) -> list[str]:
         if not texts or rollout.example is not last:
             last = rollout.example
             columns = {name: value for name, value in last.items() if not is_own(name, value)}
-            text = _json(columns, functools.partial(finder.in_columns, columns))
+            text = _json(columns, functools.partial(finder.in_columns, columns), has_paths=True)
         texts.append(text)
     return texts
 

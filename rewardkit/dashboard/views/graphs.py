@@ -253,5 +253,12 @@ def _all_curves(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
         yield {"split": split, "metrics": ",".join(quote(name, safe="") for name in names)}
 
 
-SAVED = (Saved("graphs", Per.RUN, _all_curves, keys=("split",), applied=("metrics", "usual"), shorten=thinned),)
+def _each_split(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
+    yield from ({"split": split} for split in SPLITS)
+
+
+SAVED = (
+    Saved("graphs", Per.RUN, _all_curves, keys=("split",), applied=("metrics", "usual"), shorten=thinned),
+    Saved("times", Per.RUN, _each_split, keys=("split",)),
+)
 """What a saved page has of this view."""

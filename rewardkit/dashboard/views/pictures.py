@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rewardkit.dashboard.as_json import Part
+from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import NotThere, OpenRun
 from rewardkit.record.pictures.scaling import Picture
 from rewardkit.record.pictures.sources import picture_references
@@ -46,6 +48,31 @@ def _picture_parts(body: dict[str, Any] | None) -> Iterator[Part]:
         for part in message["parts"]:
             if part["kind"] == "picture" and part["picture"]:
                 yield part
+
+
+def picture_data(opened: OpenRun, query: Query) -> dict[str, Any]:
+    """Return a picture as a data URL, for a page without a server. Query: ``key``."""
+    recorded = picture(opened, query.text("key", ""))
+    data = base64.b64encode(recorded.body).decode("ascii")
+    return {"url": f"data:{recorded.media_type};base64,{data}"}
+
+
+def keys_of_prompt(opened: OpenRun, number: int) -> list[str]:
+    """Return the keys of the pictures of a prompt and of its row that the record has."""
+    recorded = opened.run.prompt(number)
+    return _stored(opened.run, [recorded.prompt, dict(recorded.columns)])
+
+
+def keys_of_completion(opened: OpenRun, number: int) -> list[str]:
+    """Return the keys of the pictures of a completion that the record has, without those of its prompt."""
+    rows = opened.run.by_id([number])
+    of_prompt = {key for row in rows for key in keys_of_prompt(opened, row.prompt_index)}
+    return [key for key in _stored(opened.run, [row.completion for row in rows]) if key not in of_prompt]
+
+
+def _stored(run: Run, values: Sequence[object]) -> list[str]:
+    keys = [reference.key for value in values for reference in picture_references(value)]
+    return [key for key, about in run.pictures(keys).items() if about.reason is None]
 
 
 def picture(opened: OpenRun, key: str) -> Picture:

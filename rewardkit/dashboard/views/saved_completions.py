@@ -9,6 +9,7 @@ from typing import Any
 from rewardkit.dashboard.readers import OpenRun
 from rewardkit.dashboard.saving import Per, Saved, ViewQuery
 from rewardkit.dashboard.views.completions import MOST
+from rewardkit.dashboard.views.pictures import keys_of_completion, keys_of_prompt
 
 MOST_BY_REWARD = 100_000  # Completions of a run up to which its prompts are saved by each reward: each reads them all
 
@@ -52,10 +53,22 @@ def _at_steps(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
         yield {}
 
 
+def _pictures_of_prompt(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
+    """Yield the requests of the pictures of a prompt."""
+    yield from ({"key": key} for key in keys_of_prompt(opened, int(str(subject["prompt"]))))
+
+
+def _pictures_of_completion(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
+    """Yield the requests of the pictures of a completion."""
+    yield from ({"key": key} for key in keys_of_completion(opened, int(str(subject["id"]))))
+
+
 SAVED = (
     Saved("prompts", Per.RUN, _by_reward, keys=("reward",), join="rows", own="index"),
     Saved("completions", Per.STEP, _at_steps, join="groups"),
     Saved("prompt", Per.PROMPT, _ups, join="rows", own="id", narrow=narrowed),
     Saved("completion", Per.COMPLETION, _whole, applied=("rest",)),
+    Saved("picture_data", Per.PROMPT, _pictures_of_prompt, keys=("key",), gathered=True),
+    Saved("picture_data", Per.COMPLETION, _pictures_of_completion, keys=("key",), gathered=True),
 )
 """What a saved page has of these views."""

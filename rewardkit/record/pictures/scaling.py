@@ -34,6 +34,11 @@ class Picture(NamedTuple):
     height: int
     body: bytes  # Its file
 
+    @property
+    def media_type(self) -> str:
+        """``"image/png"`` or ``"image/jpeg"``."""
+        return f"image/{self.kind.lower()}"
+
 
 class ScaledPicture(NamedTuple):
     """What became of a picture: it as it is stored, or the reason why it is not."""

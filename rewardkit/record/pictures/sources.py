@@ -27,8 +27,7 @@ _MOST_DEPTH = 8  # Containers inside one another in which pictures are looked fo
 _PATH_CHARS = 1024  # Characters of a path, at most
 _REFERENCE = re.compile(r"picture:([0-9a-f]{32})")
 _SUFFIX = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp)\Z", re.IGNORECASE)
-_SIGNS = re.compile(r'"data:image/|\.(?:png|jpe?g|gif|webp|bmp)"|"(?:image/[\w+.-]+)"', re.IGNORECASE)
-"""What JSON in which a picture may be named has in it."""
+_PATH_SIGN = re.compile(r'\.(?:png|jpe?g|gif|webp|bmp)"', re.IGNORECASE)  # What JSON with a picture's path has in it
 _BEGINNINGS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"BM")
 _SLOTS = frozenset(("image", "images", "image_url", "input_image", "path", "picture", "pictures", "url"))
 """Names under which a path stands for a picture."""
@@ -53,9 +52,9 @@ class PictureSource(NamedTuple):
         return self.content.width * self.content.height * max(1, len(self.content.getbands()))
 
 
-def may_have_pictures(text: str) -> bool:
-    """Return whether JSON may name a picture: a data URL, a path or a media type."""
-    return _SIGNS.search(text) is not None
+def may_have_pictures(text: str, *, has_paths: bool) -> bool:
+    """Return whether JSON may name a picture: by a data URL or a media type, or where it ``has_paths`` by a path."""
+    return "image/" in text.lower() or (has_paths and _PATH_SIGN.search(text) is not None)
 
 
 def key_in(text: str) -> str | None:

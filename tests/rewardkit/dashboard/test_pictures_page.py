@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from rewardkit.dashboard.saved.document import write_page
+from rewardkit.dashboard.saved.scope import whole_run
 from rewardkit.record.recorder import Recorder
+from rewardkit.replay.recorded_run import Run
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Rollout, Status
 
@@ -104,3 +107,17 @@ def test_an_address_of_no_picture_is_an_error_in_words(window: Any) -> None:
         answer = window.page.request.get(f"{window.served.base}/api/runs/pictures/picture/{key}")
         assert 404 == answer.status
         assert "json" in answer.headers["content-type"]
+
+
+def test_a_saved_page_has_the_pictures_inside(browser: Any, runs: Path, tmp_path: Path) -> None:
+    """Opened from its file it asks nobody for them."""
+    with Run.open(runs / "pictures") as run, (tmp_path / "saved.html").open("w", encoding="utf-8") as file:
+        write_page(run, whole_run(), file)
+    asked: list[str] = []
+    page = browser.new_page()
+    page.on("request", lambda request: asked.append(request.url))
+    address = (tmp_path / "saved.html").as_uri()
+    page.goto(f"{address}#{prompt(0)}")
+    page.wait_for_function("() => document.querySelector('.prompt-columns img')?.naturalWidth === 1024")
+    assert [] == [url for url in asked if not url.startswith((address, "data:", "blob:"))]
+    page.close()

@@ -1,14 +1,20 @@
 /** Pictures of a record: each as it is stored, or in its place the reason why it is not there. */
 import { of } from "../lib/address.js";
 import { count, visible } from "../lib/format.js";
-import { createContext, html, useContext, useState } from "../lib/view.js";
+import { SAVED, savedAnswer } from "../lib/saved.js";
+import { createContext, html, useContext, useEffect, useState } from "../lib/view.js";
 
 /** The run whose pictures are shown. */
 export const PicturesOf = createContext(null);
 
-/** The address of a picture's file. */
-export function pictureAddress(run, key) {
-  return of(run, `picture/${encodeURIComponent(key)}`);
+/** The address of a picture's file; in a saved page the picture itself, once it is unpacked. */
+function usePictureAddress(run, key) {
+  const [data, setData] = useState(null);
+  useEffect(() => {
+    setData(null);
+    if (SAVED && key) savedAnswer("picture_data", { key }).then((answer) => setData(answer?.url ?? ""), () => setData(""));
+  }, [key]);
+  return SAVED || !key ? data : of(run, `picture/${encodeURIComponent(key)}`);
 }
 
 /** What of a picture fits in a line. */
@@ -27,17 +33,19 @@ function sizeOf({ width, height, original_width: fullWidth, original_height: ful
 export function Picture({ about = null, text = "", name = "" }) {
   const run = useContext(PicturesOf);
   const [broken, setBroken] = useState(null);
-  const missing = !about || about.reason || broken === about.key || run === null;
+  const address = usePictureAddress(run, about && !about.reason ? about.key : null);
+  const missing = !about || about.reason || broken === about.key || run === null || address === "";
   if (missing) {
     const words = broken ? `[picture: damaged in the record]` : pictureWords({ about, text });
     return html`<p class="picture-missing">${words}</p>`;
   }
+  if (address === null) return html`<p class="picture-missing">Loading …</p>`;
   const label = `Picture${name ? ` of ${visible(name)}` : ""}, ${sizeOf(about)}`;
   return html`
     <figure class="picture">
-      <a href=${pictureAddress(run, about.key)} target="_blank" rel="noopener" title=${label}>
+      <a href=${SAVED ? null : address} target="_blank" rel="noopener" title=${label}>
         <img
-          src=${pictureAddress(run, about.key)}
+          src=${address}
           width=${about.width}
           height=${about.height}
           alt=${label}
