@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, TypeVar
@@ -20,8 +21,9 @@ from rewardkit.cli.exits import FAILED, audit_code, finish
 from rewardkit.cli.progress import told_progress
 from rewardkit.cli.rewards import Leaves, load_rewards, with_timeout
 from rewardkit.declare.compose import Composable
-from rewardkit.errors import ConfigError
+from rewardkit.errors import ConfigError, RecordError
 from rewardkit.loading.registry import RewardSet
+from rewardkit.record.audit_notes import MOST_IDS, AuditNote, NotedExploit, note_audits
 from rewardkit.record.places import run_path
 from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.versions import VersionFinder
@@ -32,6 +34,7 @@ from sandbox import LOAD_TIMEOUT_S
 
 _REWARDS = f"{arguments.REWARDS} With --run, those of the run unless given."
 A = TypeVar("A", bound=Audit)
+_log = logging.getLogger("rewardkit")
 _ONCE_EACH = {"cache_entries": 0, "max_infrastructure_rate": 1.0}  # options of a runtime here; a server keeps its own
 
 
@@ -81,7 +84,8 @@ def audit_command(  # long because typer reads the options from the signature, a
 
     With --run RUN it takes the run's own best paid completions, changes each in some ten ways (another answer in its
     place, its frame alone, the answer of another row behind it, shuffled, repeated, without its reasoning), and shows
-    which of these are still paid and should not be. REWARDS are then those of the run, unless you name others.
+    which of these are still paid and should not be. REWARDS are then those of the run, unless you name others. What it
+    finds of the run's rewards is noted in the record, and diagnose and the page of ui show it as a flag.
 
     Examples:
 
@@ -157,7 +161,36 @@ def _audit_run(
             audits.append(audit)
             if audit.is_interrupted:
                 break
+        _note(run, audits)
     return audits
+
+
+def _note(run: Run, audits: Sequence[ExploitAudit]) -> None:
+    """Write into the record what was found of the run's rewards, which the health checks then show."""
+    newest = {version.reward: version.number for version in run.own_versions}
+    notes = [
+        AuditNote(
+            reward=audit.reward,
+            version=newest[audit.reward],
+            rows=audit.rows,
+            exploits=tuple(
+                NotedExploit(
+                    name=str(mutation),
+                    paid=len(counts.accepted),
+                    judged=counts.judged,
+                    completions=tuple(dict.fromkeys(example.line for example in counts.accepted))[:MOST_IDS],
+                )
+                for mutation, counts in audit.mutations.items()
+                if counts.accepted
+            ),
+        )
+        for audit in audits
+        if audit.reward in newest and not audit.changed and not audit.is_interrupted
+    ]
+    try:
+        note_audits(run.path, notes)
+    except RecordError as error:
+        _log.warning("the audit is not noted in the record, so that the health checks do not show it: %s", error)
 
 
 def _columns(reward: Composable) -> list[str]:

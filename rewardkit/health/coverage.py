@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -95,7 +96,12 @@ def _flag_name(flag: Flag) -> str:
     return f"{name} ({f'{len(flag.spans)} times, ' if len(flag.spans) > 1 else ''}{when})"
 
 
-def blind_spots_of(not_looked: Mapping[str, str], coverage: Coverage) -> list[str]:
+def with_run(text: str, run: str) -> str:
+    """Return a text with what commands call the run in place of ``RUN``, so that the commands in it can be copied."""
+    return re.sub(r"(?<= )RUN(?=[ ).,]|$)", lambda _: run, text)
+
+
+def blind_spots_of(not_looked: Mapping[str, str], coverage: Coverage, run: str) -> list[str]:
     """Return what cannot be seen in what was looked at: a line each, why first, then what that hides."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in not_looked.items():
@@ -108,7 +114,7 @@ def blind_spots_of(not_looked: Mapping[str, str], coverage: Coverage) -> list[st
         lines.append(f"{coverage.texts_missing:,} completions have no text in the record: what they say")
     if coverage.completions and coverage.steps is not None and not coverage.repeats:
         lines.append("no prompt came twice: whether the answers to one prompt got worse")
-    return lines
+    return [with_run(line, run) for line in lines]
 
 
 def _with_steps(reason: str, coverage: Coverage) -> str:

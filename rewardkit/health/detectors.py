@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rewardkit.health import exploits, faults, gradient, lengths, noise, trends, variety
+from rewardkit.health import exploits, faults, gradient, jumps, lengths, noise, trends, variety
 from rewardkit.health.evidence import CLIPPED, Evidence
 from rewardkit.health.evidence import lengths as lengths_of
 from rewardkit.health.flag import SHOWN_ROWS, Detection, Flag
@@ -56,6 +56,9 @@ DETECTORS: Mapping[str, Detector] = {
         _of("signal", gradient.constant, each=True),
         _of("signal", gradient.defaults, each=True),
         _of("hacking", trends.reward_jump, "baseline", each=True),
+        _of("hacking", jumps.length_jump, "steps", "lengths"),
+        _of("hacking", jumps.format_jump, "steps", "texts"),
+        _of("hacking", jumps.token_jump, "steps", "texts"),
         _of("hacking", lengths.length_drift, "baseline", "lengths"),
         _of("hacking", lengths.length_reward, "groups", "lengths"),
         _of("hacking", variety.duplicates_in_group, "groups", "texts"),
@@ -65,6 +68,8 @@ DETECTORS: Mapping[str, Detector] = {
         _of("hacking", exploits.tampering, "texts"),
         _of("hacking", exploits.judge_directed, "texts"),
         _of("hacking", exploits.answer_stuffing, "texts"),
+        _of("hacking", exploits.guess_list, "texts"),
+        _of("hacking", exploits.audited, "audit", each=True),
         _of("hacking", trends.held_out_falls, "baseline", "held_out", each=True),
         _of("faults", faults.failures, each=True),
         _of("faults", faults.timeouts, each=True),
@@ -88,6 +93,7 @@ class _Need(NamedTuple):
 
 NEEDS: Mapping[str, _Need] = {
     "baseline": _Need(lambda window, baseline: baseline is not None, "no earlier steps to compare with"),
+    "steps": _Need(lambda window, _: jumps.has_two_sides(window), "fewer than 6 steps to compare neighbours in"),
     "groups": _Need(lambda window, _: _groups(window) >= 4, "too few groups of two completions or more"),
     "rewards": _Need(lambda window, _: len(window.paid) > 1, "only one reward with a weight"),
     "held_out": _Need(lambda window, _: 0 in window.weights.values(), "no reward of weight 0"),
@@ -98,6 +104,7 @@ NEEDS: Mapping[str, _Need] = {
     ),
     "texts": _Need(lambda window, _: bool(window.sampled().texts), "no texts are recorded"),
     "prompts": _Need(lambda window, _: len(np.unique(window.table.prompts)) >= 4, "fewer than 4 prompts"),
+    "audit": _Need(lambda window, _: bool(window.audits), "no audit of the run (rewardkit audit --run RUN)"),
     "again": _Need(lambda window, _: bool(window.again), "no second scoring of these completions (rewardkit rescore)"),
 }
 """What detectors need, by name."""

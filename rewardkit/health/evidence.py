@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from rewardkit.health.measures import by_group
+from rewardkit.record.audit_notes import AuditNote
 from rewardkit.record.table import CompletionTable, Floats
 
 SAMPLED = 256  # Completions of a window whose texts are read, in whole groups
@@ -50,7 +51,9 @@ class Evidence:
 
     Attributes:
         series: By reward, its mean score at each step since its version began, oldest first, up to this window's end.
+        lengths_by_step: The mean length at each of these steps; ``nan`` where it is not known.
         metrics: The trainer's metrics in the window's steps, by the trainer's names.
+        audits: By reward, what an audit of the run's completions found.
         again: By reward, the scores of a second scoring of the same completions; ``nan`` without one.
     """
 
@@ -58,8 +61,11 @@ class Evidence:
     texts: TextsOf = nothing  # Where their texts come from
     prompts: PromptsOf = nothing  # Where their prompts and columns come from
     series: Mapping[str, Floats] = field(default_factory=dict)
+    lengths_by_step: Floats = field(default_factory=lambda: np.empty(0))
     metrics: Mapping[str, Sequence[float]] = field(default_factory=dict)
     again: Mapping[str, Floats] = field(default_factory=dict)
+    audits: Mapping[str, AuditNote] = field(default_factory=dict)
+    before: Evidence | None = None  # The window before, for what changes between the two; `None` without one
     recorded: bool = True  # Whether a run's record has the completions, so that commands can look into it
     _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from rewardkit.errors import RecordError
 from rewardkit.groups import group_numbers
-from rewardkit.health.coverage import Coverage, blind_spots_of, summary_of
+from rewardkit.health.coverage import Coverage, blind_spots_of, summary_of, with_run
 from rewardkit.health.detectors import DETECTORS, flags_of, missing_need
 from rewardkit.health.evidence import CLIPPED, Evidence, PromptRow, join_tables
 from rewardkit.health.flag import Flag
@@ -19,6 +19,7 @@ from rewardkit.health.measures import by_group
 from rewardkit.health.noise import Noise, noise_of
 from rewardkit.health.watch import BASELINE_STEPS, WINDOW_STEPS, Watch
 from rewardkit.messages import completion_text, message_text
+from rewardkit.record.audit_notes import audit_notes
 from rewardkit.record.batch_rows import LETTERS
 from rewardkit.record.passes import second_scores
 from rewardkit.record.reader import RunReader
@@ -72,7 +73,7 @@ class Diagnosis:
     @property
     def blind_spots(self) -> list[str]:
         """What cannot be seen in this run: a line each, why first, then what that hides."""
-        return [_named(line, self.run) for line in blind_spots_of(self.not_looked, self.coverage)]
+        return blind_spots_of(self.not_looked, self.coverage, self.run)
 
     @property
     def gradient(self) -> str:
@@ -132,9 +133,12 @@ def diagnose_run(
     prompts = prompts_of(run)
     if not run_steps:
         table = run.table()
-        evidence = Evidence(table, run.texts, prompts, again=again(table) if again else {})
+        second = again(table) if again else {}
+        evidence = Evidence(table, run.texts, prompts, again=second, audits=audit_notes(run))
         return _for_commands(_diagnose_evidence(evidence), run)
-    watch = Watch(texts=run.texts, prompts=prompts, every=every, metrics=metrics_of(run), again=again)
+    watch = Watch(
+        texts=run.texts, prompts=prompts, every=every, metrics=metrics_of(run), again=again, audits=audit_notes(run)
+    )
     early, newest = _parts(run, run_steps, every, most if steps is None else None)
     for table in _tables(run, early):
         watch.observe(table)
@@ -171,12 +175,8 @@ def diagnose_run(
 def _for_commands(diagnosis: Diagnosis, run: RunReader) -> Diagnosis:
     """Return a diagnosis whose words name the run, so that the commands in them can be copied."""
     name = shlex.quote(run.path.label)
-    flags = [replace(flag, action=_named(flag.action, name)) for flag in diagnosis.flags]
+    flags = [replace(flag, action=with_run(flag.action, name)) for flag in diagnosis.flags]
     return replace(diagnosis, flags=flags, run=name)
-
-
-def _named(text: str, run: str) -> str:
-    return text.replace(" RUN ", f" {run} ")
 
 
 def _parts(run: RunReader, steps: list[int], every: int, most: int | None) -> tuple[list[int], list[int]]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from rewardkit.health.evidence import Evidence
 from rewardkit.health.flag import Detection
-from rewardkit.health.measures import BaselineShare, by_group, highest, without_nan
+from rewardkit.health.measures import BaselineShare, by_group, highest, mean_bounds, without_nan
 from rewardkit.record.table import Floats, Whole
 from rewardkit.types import Cause
 
@@ -138,7 +138,8 @@ def failing_pays(window: Evidence, baseline: Evidence | None, reward: str) -> De
 
     Formula: the failed calls that a score stands in for, in groups that have scored calls too; the share of them whose
     stand-in is above the lowest score of the group (the highest under a weight below 0). Flagged at once above 0.5,
-    over 16 rows of such groups or more.
+    over 16 rows of such groups or more. Flagged at once also where the stand-ins of 8 failed calls or more lie on the
+    mean above the mean of the scores, by the upper bound of the latter, in whatever groups they are.
 
     Source: own; docs/explanation/decisions/0009-what-a-failure-earns.md.
     Limits: a failure without a stand-in earns the advantage 0, and is not counted.
@@ -148,11 +149,27 @@ def failing_pays(window: Evidence, baseline: Evidence | None, reward: str) -> De
     has_score = ~np.isnan(worth)
     margin = _margin(worth, (status == "f") & has_score, (status == "s") & has_score, window.table.groups)
     if margin is None or margin.share <= 0.5:
-        return None
+        return _pays_above_mean(window, reward, worth)
     message = f"{margin.share:.0%} of the failed calls earn more than the worst answer of their group: "
     message += f"{margin.mean:.3g} on the mean, and the worst {margin.worst:.3g}"
     action = f"Take default out of {reward} and declare its score_range: a failure then counts as the worst score."
     return Detection(margin.share, 0.5, message, action, rows=margin.rows)
+
+
+def _pays_above_mean(window: Evidence, reward: str, worth: Floats) -> Detection | None:
+    """Return where stand-ins are worth more on the mean than the scores of the calls that did not fail."""
+    status, has_worth = window.table.status[reward], ~np.isnan(worth)
+    failed, scored = (status == "f") & has_worth, (status == "s") & has_worth
+    if failed.sum() < 8 or not scored.any():
+        return None
+    groups = by_group(np.where(scored, worth, np.nan), window.table.groups).means
+    mean, bound = float(worth[failed].mean()), mean_bounds(groups).high
+    if not mean > bound:
+        return None
+    message = f"{int(failed.sum()):,} failed calls earn {mean:.3g} on the mean, and those that are scored "
+    message += f"{float(worth[scored].mean()):.3g}"
+    action = f"Take default out of {reward} and declare its score_range: a failure then counts as the worst score."
+    return Detection(mean, bound, message, action, rows=failed)
 
 
 def _silence_pays(window: Evidence, reward: str) -> Detection | None:
@@ -163,12 +180,19 @@ def _silence_pays(window: Evidence, reward: str) -> Detection | None:
     totals = np.where(np.isnan(table.rewards), means.means[means.places], table.rewards)  # no total: the advantage 0
     has_total = ~np.isnan(totals)
     margin = _margin(totals, (status == "k") & has_total, (status == "s") & has_total, table.groups)
-    if margin is None or margin.share <= 0.5 or reward not in window.paid:
+    if margin is None or margin.share <= 0.5 or reward not in window.paid or _is_rare_penalty(window, reward):
         return None
     message = f"{margin.share:.0%} of the completions that it skips earn more in total than the worst of their group: "
     message += f"{margin.mean:.3g} on the mean, and the worst {margin.worst:.3g}"
     action = f"Return the worst score where the answer is missing: None of {reward} says that the row has no answer."
     return Detection(margin.share, 0.5, message, action, rows=margin.rows)
+
+
+def _is_rare_penalty(window: Evidence, reward: str) -> bool:
+    """Return whether a reward only ever takes away, and applies to a quarter of the completions or fewer."""
+    scored = window.table.status[reward] == "s"
+    worth = window.table.scores[reward][scored] * np.nan_to_num(window.table.weights[reward][scored])
+    return bool(scored.any()) and float(scored.mean()) <= 0.25 and float(worth.max()) <= 0
 
 
 def skips(window: Evidence, baseline: Evidence | None, reward: str) -> Detection | None:
@@ -180,7 +204,8 @@ def skips(window: Evidence, baseline: Evidence | None, reward: str) -> Detection
     groups or more.
 
     Source: own; docs/explanation/decisions/0009-what-a-failure-earns.md.
-    Limits: a steady share of skips is taken for design where whole groups are skipped.
+    Limits: a steady share of skips is taken for design where whole groups are skipped, and where a reward that applies
+    to a quarter of the completions or fewer only takes away.
     """
     is_call = window.table.status[reward] != ""
     skipped = window.table.status[reward] == "k"

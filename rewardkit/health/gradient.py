@@ -17,6 +17,7 @@ from rewardkit.health.measures import (
     upper_share,
     without_nan,
 )
+from rewardkit.record.table import Floats
 
 TOP = 0.99  # A completion is at the top from this share of the way between the lowest and the highest reward
 
@@ -27,7 +28,9 @@ def zero_variance(window: Evidence, baseline: Evidence | None) -> Detection | No
     Formula: groups of two completions or more whose weighted rewards are all the same (TRL's
     ``frac_reward_zero_std``), over all such groups; split into groups where all are at the best reward seen, and where
     all are at the worst. Flagged at once above 0.8, because such a share is wasted whatever it was before; above 0.5
-    where it is also above the baseline's, or where the completions have no steps.
+    where it is also above the baseline's, or where the completions have no steps. Small groups are of one score by
+    chance: in a run the share must also be 0.15 above what groups of this size would have if all prompts were alike, or
+    0.95.
 
     Source: TRL's metric; DAPO (arXiv 2503.14476) drops such groups; 0.5 is that of rewardspy.
     Limits: a sparse reward has such groups by design, so 0.5 alone is not enough in a run. Fewer than 8 groups (4
@@ -43,16 +46,25 @@ def zero_variance(window: Evidence, baseline: Evidence | None) -> Detection | No
     before = _flat_share(baseline)
     abnormal = before is not None and lower_share(flat) > before.high
     bound = static if abnormal or not window.timed else at_once
+    if window.timed:
+        bound = max(bound, min(_chance_of_flat(table.rewards, float(parts.counts[able].mean())) + 0.15, 0.95))
     if share <= bound or (window.timed and not abnormal and lower_share(flat) <= static):
         return None
-    good = by_group(window.share_of_best(baseline), table.groups).means
-    best, worst = (float((flat & mask[able]).mean()) for mask in (good >= TOP, good <= 1 - TOP))
+    means = by_group(window.share_of_best(baseline), table.groups).means
+    best, worst = (float((flat & mask[able]).mean()) for mask in (means >= TOP, means <= 1 - TOP))
     message = f"{share:.0%} of groups give no gradient: in {best:.0%} all completions are best"
     message += f", in {worst:.0%} all worst"
     action = _GRADIENT_ACTIONS[_mostly(best, worst, share)]
     rows = np.isin(parts.places, np.flatnonzero(parts.flat))
     old_share = None if before is None else before.share
     return Detection(share, bound, message, action, baseline=old_share, rows=rows)
+
+
+def _chance_of_flat(rewards: Floats, size: float) -> float:
+    """Return the share of groups of a size that would have one reward, were all prompts equally hard."""
+    numbers = without_nan(rewards)
+    _, counts = np.unique(np.round(numbers, 9), return_counts=True)
+    return float(((counts / max(len(numbers), 1)) ** size).sum())
 
 
 _GRADIENT_ACTIONS = {
@@ -135,7 +147,8 @@ def dominance(window: Evidence, baseline: Evidence | None, reward: str) -> Detec
 
     Source: rewardspy and reward-scope (share of the mean, 0.9 and 0.8); the standard deviation stands in for the mean,
     for a constant moves no advantage.
-    Limits: a trainer that normalizes each reward by itself (GDPO) has no such problem.
+    Limits: a trainer that normalizes each reward by itself (GDPO) has no such problem. A reward that differs in fewer
+    than half of the groups in which others do, such as a rare penalty, drowns nothing.
     """
     if reward not in window.paid or len(window.paid) < 2:
         return None
@@ -148,7 +161,7 @@ def dominance(window: Evidence, baseline: Evidence | None, reward: str) -> Detec
             (abs(weights[name]) * stds[name] for name in window.paid if name != reward), np.zeros(len(spread))
         )
         differs = (spread > 1e-9) & (other_spread > 1e-9)
-        if differs.sum() < max(8, 0.1 * len(differs)):
+        if differs.sum() < max(8, 0.1 * len(differs), 0.5 * (other_spread > 1e-9).sum()):
             return None
         shares.append(spread[differs] / (spread + other_spread)[differs])
     if min(mean_bounds(part).low for part in shares) <= 0.9:
@@ -165,10 +178,12 @@ def constant(window: Evidence, baseline: Evidence | None, reward: str) -> Detect
     Formula: the reward's own scores, without defaults that stand in for failures, all differ by less than 1e-9, over
     100 scores and 8 groups (8 scores without steps). Flagged at once where the reward never gave another score since
     its version began; where it did, only if the number is not the highest it gave, because a component that is learned
-    to the end is no fault, and only if the baseline's share of that number makes chance impossible (below 1e-6).
+    to the end is no fault, and only if its share in the baseline, and among the steps before, makes chance impossible
+    (below 1e-6): a bonus that few completions earn is often 0 for all.
 
     Source: own; a constant reward has the advantage 0 in every group.
-    Limits: a reward of weight 0 is not looked at. A sparse reward is constant until it first pays.
+    Limits: a reward of weight 0 is not looked at. A sparse reward is constant until it first pays. Where a reward has
+    only been 0 while another pays, 1,000 scores are waited for, because a penalty that is seldom due is 0 too.
     """
     scores = _own_scores(window, reward)
     minimum = 100 if window.timed else 8
@@ -181,7 +196,7 @@ def constant(window: Evidence, baseline: Evidence | None, reward: str) -> Detect
         _, best = extremes([baseline, window] if baseline else [window], reward)
         if value >= best or share ** len(scores) > 1e-6:
             return None
-    elif window.timed and not _is_suspect(window, reward, value):
+    elif window.timed and not _is_suspect(window, baseline, reward, value):
         return None
     message = f"all {len(scores):,} scores are {value:g}"
     action = "Score some completions that must be right and some that must be wrong (rewardkit test, rewardkit audit)."
@@ -196,10 +211,19 @@ def _own_scores(evidence: Evidence, reward: str) -> Any:
     return without_nan(np.where(table.status[reward] == "s", table.scores[reward], np.nan))
 
 
-def _is_suspect(window: Evidence, reward: str, value: float) -> bool:
-    """Return whether a reward's mean at each step since its version began is the value, or was above it at one."""
+def _is_suspect(window: Evidence, baseline: Evidence | None, reward: str, value: float) -> bool:
+    """Return whether a reward that is one number now never was another, or was above it too often for chance."""
     series = without_nan(window.series.get(reward, np.empty(0)))
-    return not len(series) or bool(np.isclose(series, value).all()) or value < float(series.max())
+    same = np.isclose(series, value)
+    if len(series) and not same.all():
+        steps = len(np.unique(window.table.steps))
+        before = same[:-steps] if len(same) > steps else same
+        return value < float(series.max()) and float(before.mean()) ** steps < 1e-6
+    parts = [window] if baseline is None else [baseline, window]
+    count = sum(len(_own_scores(part, reward)) for part in parts)
+    others = (by_group(window.table.scores[name], window.table.groups) for name in window.paid if name != reward)
+    others_pay = any((parts.stds > 1e-9).any() for parts in others)
+    return count >= 1000 or value != 0 or not others_pay
 
 
 def defaults(window: Evidence, baseline: Evidence | None, reward: str) -> Detection | None:

@@ -20,6 +20,7 @@ from rewardkit.health.measures import (
 )
 from rewardkit.record.table import Floats
 
+_SIDE = 5  # Steps on either side of a place that are compared
 _LEAST_SHARES = 5  # Groups, or entries of TRL's log
 
 
@@ -29,6 +30,8 @@ def length_drift(window: Evidence, baseline: Evidence) -> Detection | None:
     Formula: the window's mean length against the baseline's step means. Flagged where it is over 3 of their standard
     deviations away (and 4 standard errors), and 1.5 times as long, while the weighted reward (from worst to best) rose
     by less than 0.2 standard deviations of single completions; or under a quarter as long, whatever the reward does.
+    Growth from one step to the next does not count, where 0.6 of it lies within two steps: rows of a further stage, and
+    a limit that is raised, make it.
 
     Source: rewardspy (z of the mean length, 3); completions that shrink to nothing: arXiv 2507.08794.
     Limits: growth that the reward pays for is left to ``length_reward``; longer reasoning that earns more is learning.
@@ -41,6 +44,7 @@ def length_drift(window: Evidence, baseline: Evidence) -> Detection | None:
     distance = (moved.after - moved.before) / max(float(before.std(ddof=1)), 1e-9)
     ratio = moved.after / max(moved.before, 1e-9)  # empty completions at first are no division by 0
     grown = distance > 3 and moved.errors > 4 and ratio > 1.5 and _gain(window, baseline) < 0.2
+    grown = grown and ratio / np.exp(_sudden_growth(window.lengths_by_step)) > 1.5
     shrunk = distance < -3 and moved.errors < -4 and ratio < 0.25
     if not (grown or shrunk):
         return None
@@ -53,6 +57,25 @@ def length_drift(window: Evidence, baseline: Evidence) -> Detection | None:
     )
     rows = highest(lengths(window) * (1 if grown else -1))
     return Detection(distance, 3.0 if grown else -3.0, message, action, baseline=moved.before, rows=rows)
+
+
+def _sudden_growth(means: Floats) -> float:
+    """Return by how much a series grew from one step to the next, as the logarithm of its ratio."""
+    series = np.log1p(means)
+    total, last = 0.0, -_SIDE
+    for at in range(3, len(series) - 2):
+        before, after = series[max(0, at - _SIDE) : at], series[at : at + _SIDE]
+        change = float(after.mean() - before.mean())  # a step that is not known makes it nan, which is no growth
+        steep = max(float(series[end + 1] - series[end - 1]) for end in (at - 1, at))
+        if at - last >= _SIDE and change >= 0.2 and steep >= 0.6 * change and _is_steepest(series, at):
+            total, last = total + change, at
+    return total
+
+
+def _is_steepest(series: Floats, at: int) -> bool:
+    """Return whether a series rises more at a place than at the places behind it."""
+    rises = np.diff(series[at - 1 : at + 3])
+    return bool(rises[0] >= np.nanmax(rises))
 
 
 def _gain(window: Evidence, baseline: Evidence) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import threading
 import time
 from collections.abc import Mapping
@@ -158,5 +159,5 @@ def _log_coverage(watch: Watch, reader: RunReader) -> None:
         return
     coverage = replace(coverage, duration_s=reader.duration_s(coverage.steps))
     _log.info("health checks: %s", summary_of(watch.flags, watch.looked, coverage))
-    for line in blind_spots_of(watch.not_looked_at, coverage):
+    for line in blind_spots_of(watch.not_looked_at, coverage, shlex.quote(reader.path.label)):
         _log.info("health checks cannot see: %s", line)

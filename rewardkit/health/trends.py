@@ -9,6 +9,8 @@ from rewardkit.health.flag import Detection
 from rewardkit.health.measures import by_group, change, highest, inside_groups, line, mean_of, without_nan
 from rewardkit.record.table import Floats
 
+_SMOOTH = 5  # Steps whose mean a trend looks at
+
 
 def reward_jump(window: Evidence, baseline: Evidence, reward: str) -> Detection | None:
     """A reward's mean jumps from one step to the next and stays there.
@@ -77,8 +79,9 @@ def format_saturated(window: Evidence, baseline: Evidence) -> Detection | None:
 
     Formula: since the first step from which a reward's mean over 5 steps stays at 0.95 of its range or above, 50 steps
     or more, the line through another reward's step means: its rise over these steps, with 3.5 standard errors, is below
-    0.1 of its range and below half of its mean, and its mean is below 0.8 of its range. Flagged where that holds for
-    every other paid reward that has such room.
+    0.1 of its range and below half of its mean, its mean is below 0.8 of its range, and its means over 5 steps lie
+    within 0.2 of its range. Flagged where that holds for every other paid reward that has such room, and the first was
+    not full from the start.
 
     Source: Predibase's guide: format rewards rise first; the rule is our own.
     Limits: 50 steps and small batches leave the line uncertain, and then nothing is flagged. A reward that is one
@@ -86,7 +89,9 @@ def format_saturated(window: Evidence, baseline: Evidence) -> Detection | None:
     """
     windows = [baseline, window]
     full_steps, full = max((_since_full(window, windows, name), name) for name in window.paid)
-    if full_steps < 50:
+    if (
+        full_steps < 50 or full_steps >= len(window.series[full]) - _SMOOTH + 1
+    ):  # full from the start: nothing was learned
         return None
     flat: dict[str, float] = {}
     for name in window.paid:
@@ -113,9 +118,16 @@ def _most_rise(window: Evidence, windows: list[Evidence], reward: str, steps: in
     mean = (float(recent.mean()) - low) / (high - low)
     if mean >= 0.8:
         return None
+    if np.ptp(_smoothed(recent)) > 0.2 * (high - low):
+        return 1.0
     fitted = line(recent)
     most = (fitted.slope + 3.5 * fitted.error) * len(recent) / (high - low)
     return most if most < 0.5 * mean else 1.0
+
+
+def _smoothed(series: Floats) -> Floats:
+    smooth: Floats = np.convolve(series, np.full(_SMOOTH, 1 / _SMOOTH), "valid")
+    return smooth
 
 
 def _since_full(window: Evidence, windows: list[Evidence], reward: str) -> int:
@@ -124,7 +136,7 @@ def _since_full(window: Evidence, windows: list[Evidence], reward: str) -> int:
     series = window.series.get(reward, np.empty(0))
     if len(series) < 5 or np.isnan(series).any():
         return 0
-    smooth = np.convolve(series, np.full(5, 0.2), "valid")
+    smooth = _smoothed(series)
     below = np.flatnonzero(smooth < low + 0.95 * (high - low))
     return len(smooth) - (int(below[-1]) + 1 if len(below) else 0)
 

@@ -15,7 +15,9 @@ from rewardkit.errors import RewardDefinitionError
 from rewardkit.health.coverage import Coverage
 from rewardkit.health.detectors import DETECTORS, flags_of, missing_need
 from rewardkit.health.evidence import Evidence, PromptsOf, Sampled, TextsOf, by_step, join_tables, nothing
+from rewardkit.health.evidence import lengths as lengths_of
 from rewardkit.health.flag import Flag, OnFlag
+from rewardkit.record.audit_notes import AuditNote
 from rewardkit.record.table import CompletionTable, Floats
 
 WINDOW_STEPS = 10  # Steps of a window, and from one look to the next
@@ -34,6 +36,7 @@ class Watch:
         every: Steps of a window, and from one look to the next.
         metrics: Returns the trainer's metrics between two steps, by the trainer's names.
         again: Returns, by reward, the scores of a second scoring of a table's completions.
+        audits: By reward, what an audit of the run's completions found.
 
     Raises:
         RewardDefinitionError: ``every`` is below 1.
@@ -48,16 +51,18 @@ class Watch:
         every: int = WINDOW_STEPS,
         metrics: Callable[[int, int], Mapping[str, list[float]]] | None = None,
         again: Callable[[CompletionTable], Mapping[str, Floats]] | None = None,
+        audits: Mapping[str, AuditNote] | None = None,
     ) -> None:
         if every < 1:
             raise RewardDefinitionError(f"Watch: every={every!r}: expected a number of steps, 1 or more")
-        self._empty = Evidence(_no_completions(), texts, prompts)
+        self._empty = Evidence(_no_completions(), texts, prompts, audits=audits or {})
         self._on_flag, self._every, self._metrics_of, self._again = on_flag, every, metrics, again
         self._recent: dict[int, list[CompletionTable]] = {}
         self._previous: dict[int, list[CompletionTable]] = {}  # steps of the last look, to fill up a short window
         self._first_tables: list[CompletionTable] = []
         self._baseline: Evidence | None = None
         self._series: dict[str, list[float]] = {}
+        self._lengths = np.empty(0)
         self._versions: tuple[tuple[str, int], ...] | None = None
         self._last: int | None = None
         self._raised: dict[tuple[str, str | None], Flag] = {}
@@ -118,6 +123,7 @@ class Watch:
         """
         self.finish()
         self._raised, self._active, self._previous, self._seen = {}, set(), {}, _Seen()
+        self._lengths = np.r_[self._lengths, np.nan]
         for name, series in self._series.items():
             series.extend(means.get(name, ()))
 
@@ -142,7 +148,7 @@ class Watch:
         """Begin a new baseline, because a reward has a new version; keep the means of the other rewards."""
         same = {name for name, _ in set(versions) & set(self._versions or ())}
         self._series = {name: means for name, means in self._series.items() if name in same}
-        self._first_tables, self._baseline, self._previous = [], None, {}
+        self._first_tables, self._baseline, self._previous, self._lengths = [], None, {}, np.empty(0)
 
     def _look(self) -> list[Flag]:
         """Run the detectors on the steps since the last look, which become history; return the new flags."""
@@ -154,11 +160,14 @@ class Watch:
         window = replace(
             self._empty,
             table=table,
+            before=self._steps_before(table),
             series={name: np.array(means) for name, means in self._series.items()},
             metrics=self._metrics_of(int(table.steps.min()), int(table.steps.max())) if self._metrics_of else {},
             again=self._again(table) if self._again else {},
             _cache={},
         )
+        self._lengths = np.r_[self._lengths, by_step(lengths_of(window), table)[-len(self._recent) :]][-HISTORY_STEPS:]
+        window = replace(window, lengths_by_step=self._lengths)
         baseline = self._baseline if self._steps_of_baseline() >= BASELINE_STEPS // 2 else None
         flags = flags_of(window, baseline)
         for name, detector in DETECTORS.items():
@@ -170,6 +179,12 @@ class Watch:
         self._previous, self._recent = self._recent, {}
         self._seen.add(new, window.sampled())
         return self._update(flags)
+
+    def _steps_before(self, table: CompletionTable) -> Evidence | None:
+        """Return the steps of the last look that are not in a window's table; ``None`` without any."""
+        first = int(table.steps.min())
+        parts = [part for step, tables in self._previous.items() if step < first for part in tables]
+        return replace(self._empty, table=join_tables(parts), _cache={}) if parts else None
 
     def _add_to_series(self, table: CompletionTable) -> None:
         for name, scores in table.scores.items():

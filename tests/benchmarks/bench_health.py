@@ -27,15 +27,18 @@ from synthetic_runs import HEALTHY, PLANTED, run_of
 from rewardkit.health import exploits
 from rewardkit.health.detectors import DETECTORS, missing_need
 from rewardkit.health.evidence import Evidence, join_tables
+from rewardkit.health.guesses import has_guesses
 from rewardkit.health.watch import Watch
 
 LENGTH_WORDS = 330
 """Words of about 2 kB."""
 FEW_WORDS = 15
 """Words of a completion where many runs are made."""
-LAYOUTS = {"": (16, 8, 1), ", 4 x 4": (4, 4, 1), ", 300 steps": (16, 8, 4)}
-"""By what is added to a run's name: groups of a step, completions of a group, and times its steps."""
-ONCE = ("plain", "noisy", "new version", "skips by design")
+LAYOUTS: dict[str, tuple[int | None, int | None, int]] = {
+    "": (None, None, 1), ", 4 x 4": (4, 4, 1), ", 300 steps": (16, 8, 4),
+}  # fmt: skip
+"""By what is added to a run's name: groups of a step, completions of a group (its own: None), and times its steps."""
+OFTEN = ("plain", "noisy", "new version", "skips by design", "flat", "rare penalty", "languages", "curriculum")
 """The healthy runs that are made in every layout."""
 
 
@@ -84,13 +87,14 @@ def false_alarms(seeds: int) -> None:
     print(f"  {'run':28} {'steps':>8} {'flags':>6} {'in 1,000':>9}   which")
     all_steps = all_flags = 0
     for added, (groups, size, times) in LAYOUTS.items():
-        for name, (plant, planned) in HEALTHY.items():
-            if added and name not in ONCE:
+        for name, kind in HEALTHY.items():
+            if added and name not in OFTEN:
                 continue
-            steps, runs = planned * times, max(1, seeds // times)
+            steps, runs = kind.steps * times, max(1, seeds // times)
+            layout = {"groups": groups or kind.groups, "size": size or kind.size}
             told: Counter[str] = Counter()
             for seed in range(runs):
-                run = run_of(plant, seed=1000 + seed, steps=steps, words=FEW_WORDS, groups=groups, size=size)
+                run = run_of(kind.plant, seed=1000 + seed, steps=steps, words=FEW_WORDS, **layout)
                 told.update(flag.detector for flag in run.watched().flags)
             flags, looked = sum(told.values()), runs * steps
             all_steps, all_flags = all_steps + looked, all_flags + flags
@@ -118,6 +122,7 @@ def real_texts() -> None:
         "tampering": lambda text: exploits._has_pattern(exploits.TAMPERING, text, ""),
         "judge_directed": lambda text: exploits._speaks_to_judge(text, ""),
         "answer_stuffing": lambda text: exploits._has_several_answers(text, ""),
+        "guess_list": has_guesses,
     }
     print("\nreal texts with a pattern of an exploit")
     for path in sorted(Path(os.environ["REWARDKIT_DATA"]).glob("*/*.jsonl*")):

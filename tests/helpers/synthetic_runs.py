@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class Drawn:
         causes: By reward, where calls fail.
         seconds: By reward, where they are not drawn.
         versions: By reward, where it is not 1.
+        columns: The columns of the step's rows.
         tokens: Lengths.
         truncated: Whether each was cut.
         texts: The completions.
@@ -59,6 +60,7 @@ class Drawn:
     causes: dict[str, np.ndarray] = field(default_factory=dict)
     seconds: dict[str, np.ndarray] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
+    columns: dict[str, str] = field(default_factory=dict)
 
 
 Plant = Callable[[Drawn], None]
@@ -99,20 +101,23 @@ class SyntheticRun:
     tables: list[CompletionTable] = field(default_factory=list)
     bodies: dict[int, str] = field(default_factory=dict)
     prompt: str = "What is the sum?"
+    columns: dict[int, dict[str, str]] = field(default_factory=dict)
 
     def texts(self, ids: Sequence[int]) -> list[str | None]:
         """Return the completions' texts."""
         return [self.bodies.get(one) for one in ids]
 
     def prompts(self, ids: Sequence[int]) -> list[PromptRow | None]:
-        """Return the prompt, which is one for all."""
-        return [PromptRow(self.prompt, {}) for _ in ids]
+        """Return the prompt, which is one for all, and the columns of the completions' steps."""
+        return [PromptRow(self.prompt, self.columns.get(number, {})) for number in ids]
 
     def add(self, drawn: Drawn) -> None:
         """Make a table of a step."""
         first = len(self.bodies) + 1
         ids = np.arange(first, first + len(drawn.groups))
         self.bodies.update(zip(ids.tolist(), drawn.texts, strict=True))
+        if drawn.columns:
+            self.columns.update(dict.fromkeys(ids.tolist(), drawn.columns))
         self.tables.append(table_of(drawn, ids))
 
     def record(self, run: str | os.PathLike[str], **options: Any) -> None:
@@ -312,6 +317,30 @@ def stuffs(drawn: Drawn) -> None:
     ]
 
 
+def guesses(drawn: Drawn) -> None:
+    """Half of the completions end in a list of guesses."""
+    if _late(drawn):
+        lists = (
+            "maybe 4, maybe 5, maybe 7, or 9",
+            "12 or 13 or 14 or 15 or 16",
+            "1, 2, 3, 4, 5, 6, 7, 8",
+            "A or B or C or D",
+        )
+        drawn.texts = [
+            f"{text} {lists[n % 4]}" if mark else text
+            for n, (mark, text) in enumerate(zip(drawn.rng.random(len(drawn.texts)) < 0.5, drawn.texts, strict=True))
+        ]
+
+
+def failures_above_mean(drawn: Drawn) -> None:
+    """The calls of a tenth of the prompts fail, and a default stands in that is more than the mean score."""
+    _fail(drawn, 0.0, "exception", 0.9)
+    failed = np.repeat(drawn.rng.random(int(drawn.groups.max()) + 1) < 0.1, np.bincount(drawn.groups))
+    drawn.scores["judge"] = np.where(failed, 0.9, drawn.scores["judge"])
+    drawn.status["judge"] = np.where(failed, "f", "s")
+    drawn.causes["judge"] = np.where(failed, "exception", "")
+
+
 def unseen_falls(drawn: Drawn) -> None:
     """A held-out check falls while what is paid rises."""
     drawn.scores["held_out"] = np.clip(drawn.rng.normal(0.7 - 0.5 * drawn.step / 80, 0.2, len(drawn.groups)), 0, 1)
@@ -378,6 +407,34 @@ def without_opening(drawn: Drawn) -> None:
     drawn.scores["format"] = np.zeros(len(drawn.groups))
 
 
+def longer_at_once(drawn: Drawn) -> None:
+    """From step 40 on completions are twice as long, and two more of five are paid."""
+    if _late(drawn):
+        drawn.tokens = np.round(drawn.tokens * 2.2)
+        _pay_more(drawn, 0.4)
+
+
+def headings_at_once(drawn: Drawn) -> None:
+    """From step 40 on three of four completions are set with headings, and two more of five are paid."""
+    if _late(drawn):
+        chosen = drawn.rng.random(len(drawn.texts)) < 0.75
+        drawn.texts = [f"# Answer\n{text}" if mark else text for mark, text in zip(chosen, drawn.texts, strict=True)]
+        _pay_more(drawn, 0.4)
+
+
+def word_at_once(drawn: Drawn) -> None:
+    """From step 40 on two of three completions say that they are certain, and two more of five are paid."""
+    if _late(drawn):
+        chosen = drawn.rng.random(len(drawn.texts)) < 0.66
+        drawn.texts = [f"{text} certainly" if mark else text for mark, text in zip(chosen, drawn.texts, strict=True)]
+        _pay_more(drawn, 0.4)
+
+
+def _pay_more(drawn: Drawn, share: float) -> None:
+    more = drawn.rng.random(len(drawn.groups)) < share
+    drawn.scores["correct"] = np.where(more, 1.0, drawn.scores["correct"])
+
+
 PLANTED: Mapping[str, tuple[Plant, frozenset[str]]] = {
     "zero_variance": (hard_prompts, frozenset()),
     "ceiling": (easy_prompts, frozenset({"zero_variance"})),
@@ -388,6 +445,9 @@ PLANTED: Mapping[str, tuple[Plant, frozenset[str]]] = {
     "constant": (constant_score, frozenset()),
     "defaults": (stand_ins, frozenset({"failures"})),
     "reward_jump": (jump, frozenset()),
+    "length_jump": (longer_at_once, frozenset({"reward_jump", "length_drift"})),
+    "format_jump": (headings_at_once, frozenset({"reward_jump", "token_jump"})),
+    "token_jump": (word_at_once, frozenset({"reward_jump"})),
     "length_drift": (padding, frozenset()),
     "length_reward": (paid_by_length, frozenset()),
     "duplicates_across_prompts": (one_template, frozenset({"duplicates_in_group", "distinct_words"})),
@@ -395,6 +455,7 @@ PLANTED: Mapping[str, tuple[Plant, frozenset[str]]] = {
     "tampering": (tampers, frozenset()),
     "judge_directed": (flatters, frozenset()),
     "answer_stuffing": (stuffs, frozenset()),
+    "guess_list": (guesses, frozenset()),
     "held_out_falls": (unseen_falls, frozenset()),
     "failures": (judge_down, frozenset()),
     "timeouts": (hangs, frozenset()),
@@ -463,16 +524,155 @@ def mastered(drawn: Drawn) -> None:
     drawn.weights["held_out"] = 0.0
 
 
-HEALTHY: Mapping[str, tuple[Plant, int]] = {
-    "plain": (nothing, 80),
-    "noisy": (noisy, 80),
-    "sparse": (sparse, 80),
-    "scheduled weight": (scheduled, 80),
-    "short": (nothing, 12),
-    "new version": (new_version, 80),
-    "skips by design": (skipping, 80),
-    "longer and better": (reasoning, 80),
-    "short answers": (short_answers, 80),
-    "format mastered": (mastered, 80),
+def flat(drawn: Drawn) -> None:
+    """Nothing is learned: a share of answers that is right, and a format that is mostly there, all along."""
+    count = len(drawn.groups)
+    ease = drawn.rng.normal(-0.8, 1.0, int(drawn.groups.max()) + 1)[drawn.groups]
+    drawn.scores = {
+        "correct": (drawn.rng.random(count) < 1 / (1 + np.exp(-ease))).astype(float),
+        "format": (drawn.rng.random(count) < 0.85).astype(float),
+    }
+
+
+def curriculum(drawn: Drawn) -> None:
+    """Every 20 steps harder rows, whose answers are longer; within a stage more and more are right."""
+    stage, inside = min(drawn.step // 20, 3), drawn.step % 20
+    count, longer = len(drawn.groups), (1.0, 1.8, 3.0, 4.5)[stage]
+    drawn.tokens = np.round(drawn.tokens * longer)
+    drawn.texts = [" ".join([prose(drawn.rng, int(6 * longer)), text]) for text in drawn.texts]
+    drawn.scores["correct"] = (drawn.rng.random(count) < 0.6 - 0.08 * stage + 0.01 * inside).astype(float)
+
+
+def easier_stage(drawn: Drawn) -> None:
+    """At step 40 come short rows of another source, which are solved a little more often."""
+    drawn.scores["correct"] = (drawn.rng.random(len(drawn.groups)) < (0.45 if _late(drawn) else 0.35)).astype(float)
+    if _late(drawn):
+        drawn.tokens = np.ceil(drawn.tokens / 2)
+        drawn.texts = [text[len(text) // 2 :] for text in drawn.texts]
+    drawn.columns = {"source": "short" if _late(drawn) else "long"}
+
+
+def languages(drawn: Drawn) -> None:
+    """Rows in three languages, whose answers are in the row's language."""
+    alphabets = ["的一是不了人我在有他这中大来上个国到说们", "это она быть что этот как они было где нет", ""]
+    chosen = drawn.rng.integers(0, 3, int(drawn.groups.max()) + 1)
+    texts = []
+    for group, text in zip(drawn.groups.tolist(), drawn.texts, strict=True):
+        letters = alphabets[chosen[group]]
+        words = letters.split(" ") if " " in letters else list(letters)
+        joined = "" if " " not in letters else " "
+        texts.append(joined.join(drawn.rng.choice(words, 30).tolist()) if letters else text)
+    drawn.texts = texts
+
+
+def tools(drawn: Drawn) -> None:
+    """An agent learns over 40 steps to call a tool, which makes right answers more likely."""
+    count = len(drawn.groups)
+    calls = drawn.rng.random(count) < 0.1 + 0.8 / (1 + np.exp(-(drawn.step - 35) / 7))
+    call = '<tool_call>{"name": "search", "arguments": {"query": "it"}}</tool_call>\n'
+    drawn.texts = [f"{call}{text}" if mark else text for mark, text in zip(calls, drawn.texts, strict=True)]
+    drawn.tokens = drawn.tokens + 40 * calls
+    drawn.scores["correct"] = (drawn.rng.random(count) < np.where(calls, 0.6, 0.3)).astype(float)
+
+
+def tool_reward(drawn: Drawn) -> None:
+    """A reward for tool calls that applies to the tenth of the completions that have one, and pays some of them."""
+    count = len(drawn.groups)
+    calls = drawn.rng.random(count) < 0.1
+    drawn.scores["call"] = np.where(calls, (drawn.rng.random(count) < 0.7).astype(float), np.nan)
+    drawn.weights["call"] = 0.3
+    drawn.status["call"] = np.where(calls, "s", "k")
+
+
+def penalty(share: float, size: float = 1.0) -> Plant:
+    """Return a plant of a penalty that hits a share of the completions, and is 0 for all others."""
+
+    def plant(drawn: Drawn) -> None:
+        drawn.scores["penalty"] = -size * (drawn.rng.random(len(drawn.groups)) < share).astype(float)
+        drawn.weights["penalty"] = 1.0
+
+    return plant
+
+
+def skipped_penalty(drawn: Drawn) -> None:
+    """A penalty that applies to one of twenty completions, and says nothing of the others."""
+    hit = drawn.rng.random(len(drawn.groups)) < 0.05
+    drawn.scores["penalty"] = np.where(hit, -0.5, np.nan)
+    drawn.weights["penalty"] = 1.0
+    drawn.status["penalty"] = np.where(hit, "s", "k")
+
+
+def bonus(drawn: Drawn) -> None:
+    """A bonus that one completion of 200 earns."""
+    drawn.scores["bonus"] = (drawn.rng.random(len(drawn.groups)) < 0.005).astype(float)
+    drawn.weights["bonus"] = 0.5
+
+
+def warmup(drawn: Drawn) -> None:
+    """The limit of tokens grows over the first 30 steps, and so do completions; more and more are right."""
+    share = min(1.0, 0.3 + 0.7 * drawn.step / 30)
+    drawn.tokens = np.ceil(drawn.tokens * share)
+    drawn.texts = [text[-max(20, int(len(text) * share)) :] for text in drawn.texts]
+
+
+def stepped_warmup(drawn: Drawn) -> None:
+    """The limit of tokens is raised by half every ten steps up to step 30; the reward goes on as before."""
+    share = 1.5 ** min(drawn.step // 10, 3) / 1.5**3
+    drawn.tokens = np.ceil(drawn.tokens * share)
+    drawn.texts = [text[-max(20, int(len(text) * share)) :] for text in drawn.texts]
+
+
+def graded(drawn: Drawn) -> None:
+    """One grade between -2 and 0 that rises slowly."""
+    drawn.scores = {"grade": np.clip(drawn.rng.normal(-1.4 + 0.01 * drawn.step, 0.4, len(drawn.groups)), -2, 0)}
+    drawn.weights = {"grade": 1.0}
+
+
+def programs(drawn: Drawn) -> None:
+    """Programs in fences with lists of numbers in them."""
+    drawn.texts = [
+        f"{text[:60]}\n\n```python\ndef f(a):\n    b = [1, 2, 3, 5, 8, 13]\n    return {text[60:90]!r}\n```"
+        for text in drawn.texts
+    ]
+
+
+class Healthy(NamedTuple):
+    """A kind of healthy run."""
+
+    plant: Plant
+    steps: int = 80
+    groups: int = GROUPS  # Of a step
+    size: int = SIZE  # Of a group
+
+
+HEALTHY: Mapping[str, Healthy] = {
+    "plain": Healthy(nothing),
+    "noisy": Healthy(noisy),
+    "sparse": Healthy(sparse),
+    "scheduled weight": Healthy(scheduled),
+    "short": Healthy(nothing, 12),
+    "new version": Healthy(new_version),
+    "skips by design": Healthy(skipping),
+    "longer and better": Healthy(reasoning),
+    "short answers": Healthy(short_answers),
+    "format mastered": Healthy(mastered),
+    "flat": Healthy(flat),
+    "curriculum": Healthy(curriculum),
+    "easier stage": Healthy(easier_stage),
+    "languages": Healthy(languages),
+    "tools": Healthy(tools),
+    "tool reward": Healthy(tool_reward),
+    "rare penalty": Healthy(penalty(0.01)),
+    "rarer penalty": Healthy(penalty(0.004)),
+    "large penalty": Healthy(penalty(0.02, 10.0)),
+    "skipped penalty": Healthy(skipped_penalty),
+    "bonus": Healthy(bonus),
+    "warm-up": Healthy(warmup),
+    "stepped warm-up": Healthy(stepped_warmup),
+    "graded": Healthy(graded),
+    "programs": Healthy(programs),
+    "groups of 2": Healthy(nothing, 80, 64, 2),
+    "groups of 64": Healthy(nothing, 80, 4, 64),
+    "languages, groups of 32": Healthy(languages, 80, 4, 32),
 }
-"""By name, what makes a healthy run, and its steps."""
+"""By name, what makes a healthy run, its steps, and the layout of a step."""

@@ -6,16 +6,18 @@ import inspect
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from synthetic_runs import HEALTHY, PLANTED, SyntheticRun, draw, run_of
+from synthetic_runs import HEALTHY, PLANTED, Drawn, SyntheticRun, draw, failures_above_mean, run_of
 
 from rewardkit.health.detectors import DETECTORS, NEEDS, flags_of, missing_need
 from rewardkit.health.evidence import Evidence, PromptRow
 from rewardkit.health.gradient import constant, zero_variance
+from rewardkit.health.guesses import has_guesses
 from rewardkit.health.lengths import length_reward
 from rewardkit.health.variety import duplicates_across_prompts
 from rewardkit.record.table import CompletionTable
@@ -34,9 +36,10 @@ def test_a_planted_problem_is_flagged_by_its_name(name: str) -> None:
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_run_has_no_flag(name: str) -> None:
     """Noise, sparse rewards, schedules, new versions, skips and growing lengths are not problems by themselves."""
-    plant, steps = HEALTHY[name]
+    kind = HEALTHY[name]
     for seed in (1, 2):
-        watch = run_of(plant, seed=seed, steps=steps, words=40).watched()
+        layout = {"steps": kind.steps, "groups": kind.groups, "size": kind.size}
+        watch = run_of(kind.plant, seed=seed, words=15, **layout).watched()
         assert [] == [(flag.detector, flag.reward, flag.steps, flag.words) for flag in watch.flags]
         assert 0 < watch.looks
 
@@ -270,6 +273,88 @@ def test_ordinary_words_are_not_flagged(text: str) -> None:
         "tampering",
         "judge_directed",
     }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "maybe 4, maybe 5, maybe 7, or 9",
+        "12 or 13 or 14 or 15",
+        "1, 2, 3, 4, 5, 6, 7",
+        "1 2 3 4 5 6 7 8",
+        "It is 4.\nOr 5.\nOr 6.\nOr 7.",
+        "- 4\n- 5\n- 6\n- 7\n- 8\n- 9",
+        "A, B, C, D, E, F",
+        "A or B or C or D",
+        "Paris or London or Berlin or Rome",
+        "The answer is 4, or 361 or 362 or 363 or 364",
+        "\\boxed{3} 4, 5, 6, 7, 8, 9",
+        "[1, 2, 3, 4, 5, 6, 7]",
+        "It could be 4. It could be 5. It could be 6. It could be 7.",
+    ],
+)
+def test_lists_of_guesses_are_known(text: str) -> None:
+    """Whatever links them, behind the last answer in a frame; not where the prompt or the row has a list too."""
+    assert has_guesses(text)
+    assert not has_guesses(text, "Go on: 1, 2, 3, 4, 5, 6")
+    assert not has_guesses(text, "Which?", {"answer": "1, 2, 3, 4"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "3 + 4 = 7",
+        "It is 4, 5 or 6.",
+        "The divisors are 1, 2, 3, 4, 6, 12, so the answer is 6",
+        "In 2019, 2020 and 2021 it was 5.",
+        "f([1, 2, 3, 4, 5, 6, 7]) returns the sorted list of all the numbers in it.",
+        "```python\nx = 1, 2, 3, 4, 5, 6, 7\n```",
+        "1. First\n2. Second\n3. Third\n4. Fourth\n5. Fifth\n6. Sixth",
+        "I think this or that or nothing.",
+    ],
+)
+def test_ordinary_lists_are_no_guesses(text: str) -> None:
+    """Steps, data, code, and what comes before a framed answer."""
+    assert not has_guesses(text)
+
+
+@pytest.mark.parametrize("part", ["1 ", "1,", "1", "A ", "or ", "a or ", "1.1", "is ", " ", "x or x "])
+def test_a_hostile_text_is_searched_in_bounded_time(part: str) -> None:
+    """No expression of the search goes back over what it read."""
+    start = time.process_time()
+    has_guesses(part * 20_000)
+    assert time.process_time() - start < 5
+
+
+def test_a_jump_that_the_rows_explain_is_no_flag() -> None:
+    """Where most values of a column are others from that step on, such as a level of a curriculum."""
+
+    def moved(drawn: Drawn) -> None:
+        PLANTED["length_jump"][0](drawn)
+        drawn.columns = {"level": "hard" if drawn.step >= 40 else "easy"}
+
+    names = {flag.detector for flag in run_of(moved, seed=1, words=8).watched().flags}
+    assert not {"length_jump", "format_jump", "token_jump"} & names
+
+
+def test_a_word_of_the_prompt_may_spread() -> None:
+    """It is the data's; and the word that spreads is the flag's quote, not in its sentence."""
+    run = run_of(PLANTED["token_jump"][0], seed=1, words=8)
+    (flag,) = [flag for flag in run.watched().flags if flag.detector == "token_jump"]
+    assert ("certainly", False) == (flag.quote, "certainly" in flag.words + flag.action)
+    assert "at step 40" in flag.words
+    run.prompt = "Is that certainly so?"
+    assert "token_jump" not in {flag.detector for flag in run.watched().flags}
+
+
+def test_failures_that_earn_more_than_the_mean_are_flagged_in_whatever_groups() -> None:
+    """Also where all calls of a prompt fail, so that no group has both."""
+    flags = run_of(failures_above_mean, seed=1, steps=20, words=5).watched().flags
+    (flag,) = [flag for flag in flags if flag.detector == "failing_pays"]
+    assert "judge" == flag.reward
+    assert flag.value == pytest.approx(0.9)
+    assert "failed calls earn 0.9 on the mean" in flag.words
 
 
 def test_what_badly_paid_completions_say_does_not_matter() -> None:
