@@ -48,7 +48,7 @@ class NumberBlock(NamedTuple):
         check, count, width = _HEAD.unpack_from(body)
         if check != zlib.crc32(memoryview(body)[_CHECK_BYTES:]):
             raise ValueError("a block of numbers that was changed")
-        heads = (_COLUMN.unpack_from(body, _HEAD.size + index * _COLUMN.size) for index in range(width))
+        heads = _COLUMN.iter_unpack(memoryview(body)[_HEAD.size : _HEAD.size + width * _COLUMN.size])
         return cls(body, count, [(letter.decode("latin-1"), start) for letter, start in heads])
 
     def column(self, index: int) -> Floats:
@@ -115,11 +115,12 @@ def packed_columns(columns: Sequence[Floats], count: int) -> bytes:
     """Return a block of columns, each with ``count`` numbers."""
     bodies: list[bytes] = []
     heads: list[bytes] = []
+    first: dict[bytes, int] = {}  # The first column with these numbers
     start = _HEAD.size + len(columns) * _COLUMN.size
     for index, column in enumerate(columns):
-        twin = next((at for at in range(index) if np.array_equal(columns[at], column, equal_nan=True)), None)
-        letter, body = ("=", b"") if twin is not None else _packed(column)
-        heads.append(_COLUMN.pack(letter.encode(), start if twin is None else twin))
+        twin = first.setdefault(column.tobytes(), index)
+        letter, body = ("=", b"") if twin != index else _packed(column)
+        heads.append(_COLUMN.pack(letter.encode(), start if twin == index else twin))
         bodies.append(body)
         start += len(body)
     body = b"".join((_HEAD.pack(0, count, len(columns)), *heads, *bodies))[_CHECK_BYTES:]

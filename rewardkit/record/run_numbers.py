@@ -18,7 +18,7 @@ from rewardkit.record.reader import RunReader
 from rewardkit.record.table import Floats, Whole
 from rewardkit.record.values import Progress
 
-MOST_COLUMNS = 16  # Columns that stay unpacked, the latest ones: each is 8 bytes a completion
+MOST_COLUMNS = 12  # Columns that stay unpacked, the latest ones: each is 8 bytes a completion
 _ROW_BATCHES = 64  # Batches whose rows are read at once
 _RECENT_BATCHES = 32  # Batches that are read again when the record has changed
 _FIRST_BATCHES, _MOST_BATCHES = 64, 4096  # Batches that are read in one query, at first and at most
@@ -47,6 +47,8 @@ class RunNumbers:
         """How many completions were read."""
         self.last_id = 0
         """The greatest of their numbers in the record."""
+        self.splits: set[str] = set()
+        """The splits that have completions."""
         self.rewards: dict[str, list[int]] = {}
         """The rewards by name, in the order in which they were first recorded, with the numbers of their versions."""
 
@@ -59,6 +61,8 @@ class RunNumbers:
         """Read what was recorded since the last call, for a limited time; start over if batches were removed."""
         self._path = str(run.path)
         stamp = run.stamp  # before what it stands for is read
+        if self._is_whole and stamp == self._stamp:
+            return Progress("completions", self.count, self.count)
         if self._until != run.batches_until(self.last_id):
             self._forget()
         elif self._is_whole and stamp != self._stamp:
@@ -101,6 +105,7 @@ class RunNumbers:
                 versions.append(version)
         if len(batch.ids):
             self._batches.append(batch)
+            self.splits.add(batch.split)
             self.count += len(batch.ids)
             self.last_id = int(batch.ids[-1])
 

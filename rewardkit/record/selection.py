@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -133,14 +135,13 @@ class Selection:
             table = RunTable()
             table.update(run, names_of(conditions, sort))
         self._table = table
-        mask = np.ones(table.numbers.count, np.bool_)
-        if split is not None:
-            mask &= table.numbers.column("train") == (split == "train")
-        if until is not None:
-            mask &= table.numbers.column("id") <= until
-        for condition in conditions:
-            mask &= self._mask(condition)
-        self._matches = np.flatnonzero(mask)
+        masks = [self._mask(condition) for condition in conditions]
+        if split is not None and table.numbers.splits != {split}:  # most runs have one, which needs no mask
+            masks.append(table.numbers.column("train") == (split == "train"))
+        if until is not None and until < table.numbers.last_id:
+            masks.append(table.numbers.column("id") <= until)
+        count = table.numbers.count
+        self._matches = np.flatnonzero(functools.reduce(operator.and_, masks)) if masks else np.arange(count)
         self._keys: Floats | None = None
         self._order = np.zeros(0, np.int64)
         if sort is not None:

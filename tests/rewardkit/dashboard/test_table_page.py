@@ -235,6 +235,21 @@ def test_a_text_is_copied_whole(window: Any) -> None:
     page.wait_for_function(f"async () => (await navigator.clipboard.readText()).length === {size}")
 
 
+def test_each_text_of_the_comparison_is_copied(window: Any) -> None:
+    """The prompt, either completion as it was recorded, and what a reward said."""
+    page = window.page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    window.visit(browsing.path_of("one", "completions", "prompt=1&left=2&right=4"))
+    for label, text in (
+        ("Copy the prompt", "prompt 1"),
+        ("Copy the left completion", "<script>window.hit = 1</script>"),
+        ("Copy the right completion", f"{LONG}number 3 of step 0"),
+        ("Copy the reason", "reason 1"),
+    ):
+        page.get_by_role("button", name=label).first.click()
+        page.wait_for_function("async (text) => (await navigator.clipboard.readText()) === text", arg=text)
+
+
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_what_is_shown_is_a_file(window: Any, kind: str) -> None:
     """All rows that are chosen, not those of the page, with the columns that are shown and whole texts."""

@@ -3,6 +3,7 @@ import { count, number, seconds, signed, visible } from "../lib/format.js";
 import { loadKatex, rendered } from "../lib/mathematics.js";
 import { html, useEffect, useMemo, useState } from "../lib/view.js";
 import { Name, Status, VersionChip } from "./chip.js";
+import { CopyButton } from "./copy.js";
 import { Markdown } from "./markdown.js";
 import { Picture, pictureWords } from "./pictures.js";
 
@@ -319,14 +320,14 @@ function Said({ said, known }) {
         ${said.attempts > 1 && html`<span class="faint">${count(said.attempts)} attempts</span>`}
         ${said.cached && html`<span class="faint">from the cache</span>`}
       </span>
-      ${said.reason && html`<span class="said-reason">${visible(long ? `${said.reason.slice(0, REASON_CHARS)} …` : said.reason)}</span>`}
+      ${said.reason && html`<span class="said-reason">${visible(long ? `${said.reason.slice(0, REASON_CHARS)} …` : said.reason)} <${CopyButton} label="Copy the reason" text=${said.reason} /></span>`}
       ${metrics.length > 0 &&
       html`<dl class="said-metrics">${metrics.map(([name, value]) => html`<div key=${name}><dt>${visible(name)}</dt><dd>${number(value)}</dd></div>`)}</dl>`}
       ${more.length > 0 &&
       html`
         <details class="said-more">
           <summary>${more.map(([name]) => name).join(", ")}</summary>
-          ${more.map(([name, text]) => html`<${Plain} key=${name} pieces=${[["same", visible(text)]]} />`)}
+          ${more.map(([name, text]) => html`<div key=${name} class="said-text"><${CopyButton} label=${`Copy the ${name}`} text=${text} /><${Plain} pieces=${[["same", visible(text)]]} /></div>`)}
           <p class="faint">took ${seconds(said.seconds)}</p>
         </details>
       `}

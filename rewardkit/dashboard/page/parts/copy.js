@@ -13,6 +13,15 @@ export async function copied(text) {
   }
 }
 
+/** The text of a body to copy: as it was recorded, control characters included; of several messages under their roles. */
+export function exactText(body) {
+  if (!body) return "";
+  if (!body.messages) return body.text;
+  const texts = body.messages.map(({ parts }) => parts.map(({ text }) => text).join("\n"));
+  if (texts.length === 1) return texts[0];
+  return body.messages.map(({ role, name }, place) => `[${[role || "message", name].filter(Boolean).join(" ")}]\n${texts[place]}`).join("\n\n");
+}
+
 /** The old way, which also works on a page that came without TLS. */
 function copiedByCommand(text) {
   const box = document.createElement("textarea");

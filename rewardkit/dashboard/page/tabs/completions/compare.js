@@ -1,6 +1,6 @@
 /** One prompt through the epochs: two of its completions side by side, and all of them below. */
 import { go, href, of } from "../../lib/address.js";
-import { useApi } from "../../lib/api.js";
+import { get, useApi } from "../../lib/api.js";
 import { count, counted, epochsPassed, number, visible } from "../../lib/format.js";
 import { compared } from "../../lib/diff.js";
 import { useKeys } from "../../lib/keys.js";
@@ -8,6 +8,7 @@ import { readPreference, writePreference } from "../../lib/store.js";
 import { html, useMemo, useRef, useState } from "../../lib/view.js";
 import { Name } from "../../parts/chip.js";
 import { CompletionText, Score, Scores, plainOf, talks } from "../../parts/completion.js";
+import { CopyButton, exactText } from "../../parts/copy.js";
 import { Toggle, Turn } from "../../parts/fields.js";
 import { Pictures, PicturesOf } from "../../parts/pictures.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
@@ -98,6 +99,7 @@ function PromptBox({ run, data, mode }) {
   const columns = Object.entries(data.columns);
   return html`
     <section class="panel prompt-box" aria-label="The prompt">
+      <span class="prompt-copy"><${CopyButton} label="Copy the prompt" text=${async () => exactText((await get(of(run, "prompt"), { prompt: data.index, rest: 1, limit: 1 })).prompt)} /></span>
       <div class="prompt-text" tabindex="0" role="region" aria-label="Text of the prompt">
         <${CompletionText} text=${body} mode=${isRendered && !hasPictures(body) ? mode : body.messages ? "conversation" : "text"} onRest=${() => setRest(data.index)} />
       </div>
@@ -234,7 +236,7 @@ function bodyMode(left, right) {
 function useCompletion(run, id) {
   const [whole, setWhole] = useState(null);
   const { data, problem, reload } = useApi(id ? of(run, "completion") : null, { id, rest: whole === id ? 1 : null });
-  return { data: data?.id === id ? data : null, problem, reload, onRest: () => setWhole(id) };
+  return { data: data?.id === id ? data : null, problem, reload, onRest: () => setWhole(id), text: async () => exactText((await get(of(run, "completion"), { id, rest: 1 })).completion) };
 }
 
 function useDiff(left, right, on) {
@@ -261,6 +263,7 @@ function Pane({ side, id, prompts, differing, heard, epochs, mode, marks, onStep
     <section class=${`panel pane pane-${side}`} aria-label=${`${NAMES[side]} completion`}>
       <div class="pane-ways">
         <span class="pane-side">${NAMES[side]}</span>
+        ${data?.completion && html`<${CopyButton} label=${`Copy the ${side} completion`} text=${heard.text} />`}
         ${epochs.length > 1 && at && html`<${EpochSlider} side=${side} epochs=${epochs} at=${at.at} onEpoch=${onEpoch} />`}
         ${data && !prompts.includes(data.prompt) && html`<a class="chip is-warn" href=${href({ query: { ...CLOSED, prompt: data.prompt, right: id } })}>of prompt ${data.prompt}</a>`}
         ${

@@ -4,8 +4,7 @@ import { get, useApi } from "../../lib/api.js";
 import { count, counted, percent, visible } from "../../lib/format.js";
 import { useKeys } from "../../lib/keys.js";
 import { html, useRef } from "../../lib/view.js";
-import { plainOf } from "../../parts/completion.js";
-import { CopyButton, copied } from "../../parts/copy.js";
+import { CopyButton, copied, exactText } from "../../parts/copy.js";
 import { Choice, Search, Toggle } from "../../parts/fields.js";
 import { Reading } from "../../parts/reading.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
@@ -168,9 +167,9 @@ function hasText(row, { copies, reward }) {
 
 /** The whole text of a cell, which has only the beginning. */
 async function wholeText(run, row, { copies, reward }) {
-  if (copies === "prompt") return plainOf((await get(of(run, "prompt"), { prompt: row.prompt, rest: 1, limit: 1 })).prompt);
+  if (copies === "prompt") return exactText((await get(of(run, "prompt"), { prompt: row.prompt, rest: 1, limit: 1 })).prompt);
   const { completion, scores } = await get(of(run, "completion"), { id: row.id, rest: 1 });
-  if (copies === "completion") return completion ? plainOf(completion) : "";
+  if (copies === "completion") return exactText(completion);
   return scores.find((one) => one.reward === reward)?.[copies] ?? "";
 }
 
