@@ -158,6 +158,8 @@ class GRPOConfig(TrainingConfig):
     record: Annotated[bool | str, PlainValidator(_record)] = True
     """Whether every scored completion is recorded, in `record.db` in the output folder; or the folder of the record, or
     its address in a database, as `postgresql://user@host/database?run=NAME`."""
+    picture_side: Count = Field(default=1024, ge=0)
+    """The longer side of a recorded picture in pixels, at most: larger ones are scaled. 0 keeps none."""
     health_every: Count = Field(default=10, ge=0)
     """Steps from one look of the health checks at the record to the next; 0 for no checks."""
     on_flag: str | None = Field(default=None, repr=False, exclude=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FILE = "rewardkit-run.json"  # The name of the identity's file in an output folder and in a checkpoint
 MAY_CHANGE = frozenset({
-    "train_steps", "save_steps", "eval_steps", "logging_steps", "record", "health_every",
+    "train_steps", "save_steps", "eval_steps", "logging_steps", "record", "picture_side", "health_every",
     "workers", "load_timeout_s", "lane", "ray_address", "per_device_batch_size", "use_cpu",
 })  # fmt: skip
 """Settings that may change when a run goes on: how long it lasts, what it saves, logs and records, what it runs on."""

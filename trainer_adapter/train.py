@@ -185,6 +185,7 @@ def _recorder(record: RecordPlace, config: GRPOConfig, start: Start, output_dir:
         rank=own_rank(),
         about={"configuration": start.identity.model_dump(exclude={"format"})},
         env=fns.runtime.env if isinstance(fns, RewardFunctionsConfig) else {},
+        picture_side=config.picture_side,
     )
 
 

@@ -7,6 +7,7 @@ import { PANELS, TITLES } from "./lib/panels.js";
 import { SAVED } from "./lib/saved.js";
 import { html, render, useErrorBoundary } from "./lib/view.js";
 import { Frame } from "./parts/frame.js";
+import { PicturesOf } from "./parts/pictures.js";
 import { Loading, ProblemNote } from "./parts/states.js";
 import Runs from "./tabs/runs.js";
 
@@ -34,7 +35,11 @@ function App() {
         ${run === null && html`<${Runs} list=${list} query=${query} />`}
         ${run !== null && html`<h1 class="unseen">${TITLES[tab]} of ${visible(run)}</h1>`}
         ${gone && html`<${ProblemNote} problem=${overview.trouble} />`}
-        ${run !== null && !gone && html`<${Shown} run=${run} tab=${tab} query=${query} overview=${overview} list=${list} />`}
+        ${
+          run !== null &&
+          !gone &&
+          html`<${PicturesOf.Provider} value=${run}><${Shown} run=${run} tab=${tab} query=${query} overview=${overview} list=${list} /><//>`
+        }
       <//>
     <//>
   `;

@@ -11,6 +11,7 @@ from rewardkit.dashboard.as_json import attributes, call_fields, output_fields, 
 from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import NotThere, OpenRun, summaries
 from rewardkit.dashboard.saving import Per, Saved, ViewQuery
+from rewardkit.dashboard.views.pictures import with_pictures
 from rewardkit.errors import RecordError
 from rewardkit.record.log_pages import LogPlace, Wanted, newest
 from rewardkit.record.reader import RunReader
@@ -119,14 +120,14 @@ def _entry(run: RunReader, query: Query) -> dict[str, Any]:
         )
     entry, completion = entries[0], completions[0]
     fields = {**entry.call, **call_fields(entry.outcome), **output_fields(entry.outcome)}
-    return {"key": _key(position), **fields, **_completion(completion)}
+    return {"key": _key(position), **fields, **_completion(run, completion)}
 
 
-def _completion(completion: Completion) -> dict[str, Any]:
+def _completion(run: RunReader, completion: Completion) -> dict[str, Any]:
     return {
         **attributes(completion, "prompt_index", "tokens", "truncated", "total", "plain_sum", "advantage"),
-        "prompt": text_json(completion.prompt),
-        "text": text_json(completion.completion),
+        "prompt": with_pictures(run, text_json(completion.prompt)),
+        "text": with_pictures(run, text_json(completion.completion)),
     }
 
 

@@ -12,12 +12,12 @@ from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import NotThere, OpenRun
 from rewardkit.record.pictures.scaling import Picture
 from rewardkit.record.pictures.sources import picture_references
-from rewardkit.replay.recorded_run import Run
+from rewardkit.record.reader import RunReader
 
 MOST_PICTURES = 50  # Pictures of a column, or of a conversation, that are shown
 
 
-def column_pictures(run: Run, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+def column_pictures(run: RunReader, columns: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """Return what is known of the pictures in a row's columns, by column; a path counts where a picture was read."""
     references = {
         name: list(itertools.islice(picture_references(value), MOST_PICTURES)) for name, value in columns.items()
@@ -34,7 +34,7 @@ def column_pictures(run: Run, columns: Mapping[str, Any]) -> dict[str, list[dict
     return {name: pictures for name, pictures in in_columns.items() if pictures}
 
 
-def with_pictures(run: Run, body: dict[str, Any] | None) -> dict[str, Any] | None:
+def with_pictures(run: RunReader, body: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return a text as :func:`~rewardkit.dashboard.as_json.text_json` makes it, with what is known of its pictures."""
     parts = list(itertools.islice(_picture_parts(body), MOST_PICTURES))
     abouts = run.pictures(part["picture"] for part in parts)
@@ -70,7 +70,7 @@ def keys_of_completion(opened: OpenRun, number: int) -> list[str]:
     return [key for key in _stored(opened.run, [row.completion for row in rows]) if key not in of_prompt]
 
 
-def _stored(run: Run, values: Sequence[object]) -> list[str]:
+def _stored(run: RunReader, values: Sequence[object]) -> list[str]:
     keys = [reference.key for value in values for reference in picture_references(value)]
     return [key for key, about in run.pictures(keys).items() if about.reason is None]
 

@@ -4,6 +4,13 @@ import { count, visible } from "../lib/format.js";
 import { SAVED, savedAnswer } from "../lib/saved.js";
 import { createContext, html, useContext, useEffect, useState } from "../lib/view.js";
 
+const REFERENCE = /picture:[0-9a-f]{32}/g;
+
+/** A text with references to pictures written as what they are. */
+export function pictureless(text) {
+  return text.replace(REFERENCE, "[picture]");
+}
+
 /** The run whose pictures are shown. */
 export const PicturesOf = createContext(null);
 

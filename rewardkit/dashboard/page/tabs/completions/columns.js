@@ -4,6 +4,7 @@ import { html } from "../../lib/view.js";
 import { Name, Status, VersionChip } from "../../parts/chip.js";
 import { Score } from "../../parts/completion.js";
 import { Line, PLAIN, TOTAL } from "./fields.js";
+import { pictureless } from "../../parts/pictures.js";
 
 const FEW_REWARDS = 8;
 const faint = (text) => html`<span class="faint">${text}</span>`;
@@ -55,7 +56,7 @@ export function allColumns({ rewards, data }) {
       sort: taken.has(name) ? `column.${name}` : name,
       first: "up",
       className: "column-cell",
-      render: (row) => (name in row.data ? html`<span class="line-of-text">${visible(row.data[name])}</span>` : dash),
+      render: (row) => (name in row.data ? html`<span class="line-of-text">${pictureless(visible(row.data[name]))}</span>` : dash),
     })),
   ];
 }

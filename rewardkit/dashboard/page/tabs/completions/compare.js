@@ -10,7 +10,7 @@ import { Name } from "../../parts/chip.js";
 import { CompletionText, Score, Scores, plainOf, talks } from "../../parts/completion.js";
 import { CopyButton, exactText } from "../../parts/copy.js";
 import { Toggle, Turn } from "../../parts/fields.js";
-import { Pictures, PicturesOf } from "../../parts/pictures.js";
+import { Pictures, pictureless } from "../../parts/pictures.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { Filters, Line, Pager, PlainSums, filterOf, scoreColumn, totalColumns } from "./fields.js";
@@ -42,7 +42,6 @@ export function Compare({ run, overview, query }) {
   const shown = before.current;
   const whole = shown && shown.index === Number(query.prompt);
   return html`
-    <${PicturesOf.Provider} value=${run}>
     <div class="stack completions compare">
       <${Head} query=${query} prompts=${overview.prompts} data=${whole ? shown : null} />
       ${problem && !whole && html`<${ProblemNote} problem=${problem} retry=${reload} />`}
@@ -52,7 +51,6 @@ export function Compare({ run, overview, query }) {
       ${whole && shown.completions > 0 && html`<${Panes} run=${run} data=${shown} query=${query} />`}
       ${whole && shown.completions > 0 && html`<${AllOf} data=${shown} query=${query} sort=${sort} rewards=${overview.rewards} />`}
     </div>
-    <//>
   `;
 }
 
@@ -101,7 +99,7 @@ function PromptBox({ run, data, mode }) {
     <section class="panel prompt-box" aria-label="The prompt">
       <span class="prompt-copy"><${CopyButton} label="Copy the prompt" text=${async () => exactText((await get(of(run, "prompt"), { prompt: data.index, rest: 1, limit: 1 })).prompt)} /></span>
       <div class="prompt-text" tabindex="0" role="region" aria-label="Text of the prompt">
-        <${CompletionText} text=${body} mode=${isRendered && !hasPictures(body) ? mode : body.messages ? "conversation" : "text"} onRest=${() => setRest(data.index)} />
+        <${CompletionText} text=${body} mode=${isRendered ? (hasPictures(body) ? "markdown" : mode) : body.messages ? "conversation" : "text"} onRest=${() => setRest(data.index)} />
       </div>
       ${
         columns.length > 0 &&
@@ -118,11 +116,9 @@ function PromptBox({ run, data, mode }) {
   `;
 }
 
-const REFERENCE = /picture:[0-9a-f]{32}/g;
-
 /** One column of the row: its pictures, and its text unless it is nothing beside them. */
 function ColumnBox({ name, value, mode, pictures }) {
-  const text = pictures.length ? value.replace(REFERENCE, "[picture]") : value;
+  const text = pictures.length ? pictureless(value) : value;
   return html`
     <div>
       <dt>${visible(name)}</dt>

@@ -5,6 +5,7 @@ import { html } from "../../lib/view.js";
 import { Name } from "../../parts/chip.js";
 import { Score } from "../../parts/completion.js";
 import { Choice, NumberField, Toggle, Turn } from "../../parts/fields.js";
+import { pictureless } from "../../parts/pictures.js";
 
 /** What the reward of a completion is, and the plain sum beside it. */
 export const TOTAL = "The weighted sum of a completion's scores, as the trainer computes it";
@@ -82,7 +83,7 @@ export function Pager({ offset, shown, limit, of: total, things, onOffset, child
 export function Line({ text }) {
   if (text === null || text === undefined) return html`<span class="faint">text left out</span>`;
   if (!text.trim()) return html`<span class="faint">${text ? "white space" : "empty text"}</span>`;
-  return html`<span class="line-of-text">${visible(text)}</span>`;
+  return html`<span class="line-of-text">${pictureless(visible(text))}</span>`;
 }
 
 /** The column of one reward in one version. */

@@ -8,6 +8,7 @@ import { Reading } from "../../parts/reading.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { Line, Pager, TOTAL } from "./fields.js";
+import { pictureless } from "../../parts/pictures.js";
 
 const PAGE = 50;
 const PER = [
@@ -78,7 +79,7 @@ function columnsOf({ columns, several_epochs: several, reward }) {
       title: visible(name),
       first: "up",
       className: "column-cell",
-      render: (row) => (name in row.columns ? html`<span class="line-of-text">${visible(row.columns[name])}</span>` : html`<span class="faint">–</span>`),
+      render: (row) => (name in row.columns ? html`<span class="line-of-text">${pictureless(visible(row.columns[name]))}</span>` : html`<span class="faint">–</span>`),
     })),
     { key: "length", title: "Characters", align: "right", hint: "Length of the prompt in characters: the record does not know its tokens", render: (row) => count(row.length) },
     { key: "epochs", title: "Epochs", align: "right", hint: "The epochs in which it was asked", render: epochsOf },
