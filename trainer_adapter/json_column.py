@@ -5,6 +5,7 @@ Importing this module loads ``datasets``.
 
 from __future__ import annotations
 
+import functools
 import json
 import warnings
 from collections.abc import Mapping
@@ -15,8 +16,7 @@ import pyarrow
 from datasets import Dataset, DatasetInfo, Features  # type: ignore[import-untyped]
 from datasets.features.features import register_feature  # type: ignore[import-untyped]
 
-from rewardkit.extending import decode
-from rewardkit.rows import JSON_FEATURE
+from rewardkit.rows import JSON_FEATURE, decode_row, encode
 
 
 @dataclass
@@ -35,7 +35,7 @@ class JsonColumn:
 
     def decode_example(self, text: str, token_per_repo_id: object = None) -> object:
         """Return the value of a text."""
-        return decode(text)
+        return decode_row(text)
 
     def cast_storage(self, storage: Any) -> Any:
         """Return an array of JSON texts as it is, and any other array with each value as JSON text."""
@@ -79,11 +79,11 @@ class RowsDataset(Dataset):  # type: ignore[misc]
 
 def to_json(value: object) -> str:
     """Return a value's JSON text; raise ``TypeError`` for a value not of JSON's kinds, and ``ValueError`` for NaN."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)  # decode() would refuse nan
+    return encode(value, functools.partial(json.dumps, ensure_ascii=False, allow_nan=False))  # nan would be refused
 
 
 def _value_of(text: str | None) -> object:
-    return None if text is None else decode(text)
+    return None if text is None else decode_row(text)
 
 
 with warnings.catch_warnings():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from rewardkit.renderings.quantities import Measure
+from rewardkit.rows.strict_json import encode
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,30})(?:\.\d{1,30})?")
 _SCIENTIFIC = re.compile(r"[+-]?\d{1,30}(?:\.\d{1,30})?[eE][+-]?\d{1,2}")
@@ -75,7 +77,7 @@ def gold_of(value: Any) -> Gold | None:
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     if not isinstance(value, str):
-        text = json.dumps(value, ensure_ascii=False)
+        text = encode(value, functools.partial(json.dumps, ensure_ascii=False))
         return Gold(text, GoldShape.JSON) if isinstance(value, list | dict) else _read(text)
     return _read(final_of(value))
 

@@ -198,7 +198,8 @@ def check_columns(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck
         check.warnings.append(reason)
     own = [p for p in reward.spec.parameters if p.column]
     for name in (p.name for p in own if p.name not in reward.spec.hints):
-        kinds = sorted({type(row.values[name]).__name__ for row in lines if name in row.values})
+        values_of = (row.values[name] for row in lines if name in row.values)
+        kinds = sorted({"float" if isinstance(value, float) else type(value).__name__ for value in values_of})
         if kinds:
             reason = f"column {name!r} has no annotation, so it is passed on as it is in the data ({', '.join(kinds)})"
             check.warnings.append(f"{reason}; annotate the parameter")

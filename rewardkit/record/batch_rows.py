@@ -23,6 +23,7 @@ from rewardkit.messages import completion_text
 from rewardkit.own_columns import is_own
 from rewardkit.record.pictures.sources import PictureFinder, PictureSource, is_image, may_have_pictures
 from rewardkit.record.table import Floats, Whole
+from rewardkit.rows.strict_json import encode
 from rewardkit.score_batch import ScoreBatch, weighted_total
 from rewardkit.types import Outcome, Rollout, Status, Text
 
@@ -241,16 +242,14 @@ def _json(value: object, with_references: Callable[[], object] | None = None, *,
     """Return a value as JSON; where it may have pictures, that which ``with_references`` returns instead."""
     try:
         if with_references is None:
-            return _ENCODER.encode(value)
+            return encode(value, _ENCODER.encode)
         try:
-            text = _PICTURELESS.encode(value)
+            text = encode(value, _PICTURELESS.encode)
         except _PictureError:
             text = None
-        return (
-            text
-            if text is not None and not may_have_pictures(text, has_paths=has_paths)
-            else _ENCODER.encode(with_references())
-        )
+        if text is not None and not may_have_pictures(text, has_paths=has_paths):
+            return text
+        return encode(with_references(), _ENCODER.encode)
     except (TypeError, ValueError, RecursionError):  # keys that are not text, or a value that holds itself
         return _ENCODER.encode({"repr": repr(value)})
 

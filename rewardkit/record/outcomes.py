@@ -10,6 +10,7 @@ from typing import Any
 from rewardkit.record.batch_rows import LETTERS
 from rewardkit.record.store import RecordRow
 from rewardkit.record.texts import unpacked
+from rewardkit.rows.strict_json import number_of
 from rewardkit.types import Cause, Outcome, Unanswered
 
 _STATUS = {letter: status for status, letter in LETTERS.items()}
@@ -47,7 +48,7 @@ def outcome_of(
 
 def object_of(text: str) -> dict[str, Any]:
     """Return the object in a text of JSON; ValueError where there is another value."""
-    value = json.loads(text)
+    value = json.loads(text, parse_float=number_of)
     if not isinstance(value, dict):
         raise ValueError(f"{type(value).__name__} in place of an object")
     return value

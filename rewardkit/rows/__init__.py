@@ -2,6 +2,7 @@
 
 from rewardkit.rows.invalid_rows import InvalidRows, RowHandling
 from rewardkit.rows.reader import Row, listed_rows, read_rollouts, read_rows
+from rewardkit.rows.strict_json import decode_row, encode
 from rewardkit.rows.tables import JSON_FEATURE
 from rewardkit.rows.trainer_names import KEYWORDS, TRAINER_NAMES, trainer_warnings
 
@@ -12,6 +13,8 @@ __all__ = [
     "InvalidRows",
     "Row",
     "RowHandling",
+    "decode_row",
+    "encode",
     "listed_rows",
     "read_rollouts",
     "read_rows",

@@ -10,7 +10,6 @@ import contextlib
 import gzip
 import io
 import itertools
-import json
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
@@ -19,7 +18,7 @@ from typing import IO, Any, TypeAlias, cast
 
 from rewardkit.errors import DataError
 from rewardkit.rows.csv_file import csv_rows, is_csv, is_header, suffix_of
-from rewardkit.rows.strict_json import decode, reason_of
+from rewardkit.rows.strict_json import decode_row, encode, reason_of
 from rewardkit.rows.tables import ARROW_FILE, ARROW_STREAM, PARQUET, is_saved, saved_rows, table_rows
 
 STDIN = Path("-")  # Stands for standard input
@@ -112,7 +111,7 @@ def _list_items(lines: Iterable[bytes], label: str) -> Iterator[Record]:
             raise DataError(f"{label}: longer than {MAX_LIST_BYTES:,} bytes; write one object a line, to a .jsonl file")
         parts.append(line)
     try:
-        values = decode(b"".join(parts).decode("utf-8-sig"))
+        values = decode_row(b"".join(parts).decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise DataError(f"{label}: not UTF-8: {error.reason} at byte {error.start}; save it in UTF-8") from None
     except RecursionError:
@@ -120,7 +119,7 @@ def _list_items(lines: Iterable[bytes], label: str) -> Iterator[Record]:
     except ValueError as error:
         raise DataError(f"{label}: {reason_of(error)}; JSON Lines are read from a file named .jsonl") from None
     for number, value in enumerate(values, 1):
-        yield number, json.dumps(value).encode()  # the reader checks it as it checks a line
+        yield number, encode(value).encode()  # the reader checks it as it checks a line
 
 
 class _Lines:

@@ -14,7 +14,7 @@ from rewardkit.errors import DataError
 from rewardkit.rows.csv_file import is_csv, is_header
 from rewardkit.rows.files import name_of, records
 from rewardkit.rows.invalid_rows import InvalidRows
-from rewardkit.rows.strict_json import decode, reason_of
+from rewardkit.rows.strict_json import decode_row, reason_of
 from rewardkit.shown.text import shortened
 from rewardkit.types import Rollout
 
@@ -182,7 +182,7 @@ def object_in(label: str, line: int, raw: bytes, path: Path | None = None) -> di
     if not text.strip():
         return None
     try:
-        value = decode(text)
+        value = decode_row(text)
     except RecursionError:
         _refuse(label, line, "nested too deeply; write the value as text")
     except ValueError as error:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from rewardkit.errors import DataError
-from rewardkit.rows.strict_json import decode
+from rewardkit.rows.strict_json import decode, decode_row
 
 if TYPE_CHECKING:
     import pyarrow
@@ -155,7 +155,7 @@ def _json_features(metadata: Mapping[bytes, bytes]) -> list[str]:
 
 
 def _value_of(text: str | None) -> Any:
-    return None if text is None else decode(text)
+    return None if text is None else decode_row(text)
 
 
 def _json_inside(kind: Any) -> Change | None:
