@@ -16,9 +16,16 @@ from rewardkit.groups import group_places
 from rewardkit.loading.config import read_yaml
 from rewardkit.loading.packages import cache_folder
 from rewardkit.loading.registry import resolve
-from rewardkit.loops import finished, of_this_loop, turns
+from rewardkit.loops import finished, of_this_loop, run_on, turns
 from rewardkit.messages import ROLES, content_text, message_text, why_unknown_role
-from rewardkit.own_columns import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, LiveObject, OwnText
+from rewardkit.own_columns import (
+    ENVIRONMENT_COLUMN,
+    ENVIRONMENTS_COLUMN,
+    WORKSPACE_COLUMN,
+    LiveObject,
+    OwnFault,
+    OwnText,
+)
 from rewardkit.rows.files import records
 from rewardkit.rows.invalid_rows import InvalidRows, RowHandling
 from rewardkit.rows.reader import Row, read_rows
@@ -38,6 +45,7 @@ __all__ = [
     "ROLES",
     "THOUGHT_FIELDS",
     "UNREAD",
+    "WORKSPACE_COLUMN",
     "Block",
     "BlockKind",
     "CallContext",
@@ -48,6 +56,7 @@ __all__ = [
     "InvalidRows",
     "LiveObject",
     "Marker",
+    "OwnFault",
     "OwnText",
     "RewardFunction",
     "Row",
@@ -77,6 +86,7 @@ __all__ = [
     "read_yaml",
     "records",
     "resolve",
+    "run_on",
     "score_of",
     "shorten",
     "shortened",

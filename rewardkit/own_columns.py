@@ -8,14 +8,19 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import RewardDefinitionError
+
+if TYPE_CHECKING:
+    import asyncio
 
 ENVIRONMENT_COLUMN = "environment_reward"
 """What an environment has scored a completion with."""
 ENVIRONMENTS_COLUMN = "environments"
 """The environment itself, a live object of the trainer's process; TRL's word for it."""
+WORKSPACE_COLUMN = "workspace"
+"""The folder that an environment has left."""
 
 _live: weakref.WeakValueDictionary[int, LiveObject] = weakref.WeakValueDictionary()
 _lock = threading.Lock()  # protects _live: two threads may hand in one object at once
@@ -27,25 +32,33 @@ class OwnText(str):
     __slots__ = ()
 
 
+class OwnFault(OwnText):
+    """Stands for a value of one completion that could not be had: the text says why, and a call that reads it fails."""
+
+    __slots__ = ()
+
+
 class LiveObject:
     """An object that is not copied: it travels as a ticket, which gives the object itself in its own process alone.
 
     Args:
         value: The object; it stays in memory as long as this does.
+        loop: The event loop, of another thread, on which the object's coroutines run; ``None`` for any.
     """
 
-    def __init__(self, value: object) -> None:
+    def __init__(self, value: object, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._value = value
+        self.loop = loop
 
     @classmethod
-    def of(cls, value: object) -> LiveObject:
+    def of(cls, value: object, loop: asyncio.AbstractEventLoop | None = None) -> LiveObject:
         """Return the live object of a value, the same while it is in use, so that its tickets are equal."""
         if isinstance(value, LiveObject):
             return value
         with _lock:
             ticket = _live.get(id(value))
             if ticket is None:
-                ticket = _live[id(value)] = cls(value)
+                ticket = _live[id(value)] = cls(value, loop)
             return ticket
 
     def __reduce__(self) -> tuple[Any, ...]:

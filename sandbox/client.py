@@ -24,6 +24,7 @@ from sandbox.inside.runner import CALLS, PROGRAM
 from sandbox.inside.zygote import PAIR
 from sandbox.jail import kernel, probe
 from sandbox.jail.levels import Level
+from sandbox.jail.scratch import MOST_FILES
 from sandbox.limits import Limits, cores
 from sandbox.process import PROFILES, ZygoteProcess, remove_stale_folders
 from sandbox.results import AssertsRun, CallValue, ExecutionResult, ExecutionStatus
@@ -102,16 +103,16 @@ class Sandbox:
         source: str,
         *,
         stdin: str = "",
-        files: Mapping[str, str] | None = None,
+        files: Mapping[str, str | bytes] | None = None,
         args: Sequence[str] = (),
         limits: Limits | None = None,
     ) -> ExecutionResult:
-        """Run one program; raise ``ValueError`` for a file with a bad name or too many bytes.
+        """Run one program; raise ``ValueError`` for a file with a bad name or too many bytes, or too many files.
 
         Args:
             source: Python source, run as ``__main__``.
             stdin: What it reads from standard input.
-            files: Text files in its scratch directory, its current one, by relative name.
+            files: Files in its scratch directory, its current one, by relative name: texts, or bytes.
             args: Its ``sys.argv`` after the program's name.
             limits: What it may use; the sandbox's own if ``None``.
         """
@@ -122,7 +123,7 @@ class Sandbox:
         source: str,
         inputs: Sequence[str],
         *,
-        files: Mapping[str, str] | None = None,
+        files: Mapping[str, str | bytes] | None = None,
         args: Sequence[str] = (),
         limits: Limits | None = None,
     ) -> list[ExecutionResult]:
@@ -427,18 +428,21 @@ def _encode_call(number: int, call: Iterable[Any]) -> list[Any]:
         raise NotPlainError(f"call {number}: {error}") from None
 
 
-def _check_files(files: Mapping[str, str], most_bytes: int) -> dict[str, str]:
-    """Return the files; raise ``ValueError`` for a name that leads elsewhere, or content that cannot be written."""
+def _check_files(files: Mapping[str, str | bytes], most_bytes: int) -> dict[str, str | bytes]:
+    """Return the files; raise ``ValueError`` for a name that leads elsewhere, for content that is no text, or many."""
     for name, content in files.items():
         if not name or name.startswith("/") or ".." in name.split("/") or "\0" in name:
             raise ValueError(f"file name {name!r}: expected a relative one that stays in its directory")
         try:
             os.fsencode(name)
-            size = len(content.encode("utf-8", "surrogateescape"))
+            size = len(content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape"))
         except UnicodeEncodeError as error:
             raise ValueError(f"file {name!r}: cannot be written as UTF-8: {error}") from None
         if size > most_bytes:
             raise ValueError(f"file {name!r}: {size:,} bytes; at most {most_bytes:,} (file_bytes)")
+    folders = {name[:index] for name in files for index, letter in enumerate(name) if letter == "/"}
+    if len(files) + len(folders) > MOST_FILES:
+        raise ValueError(f"{len(files) + len(folders):,} files and folders; at most {MOST_FILES:,}")
     return dict(files)
 
 

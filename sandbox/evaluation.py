@@ -22,6 +22,7 @@ from sandbox.errors import NotPlainError
 from sandbox.inside.runner import CALLS, NO_MEMORY, PROGRAM, TOO_LARGE
 from sandbox.inside.zygote import MAX_THREADS, PAIR, REASONS
 from sandbox.jail.levels import Level
+from sandbox.jail.scratch import MOST_FILES
 from sandbox.limits import Limits
 from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, printable
 from sandbox.workers.collector import CollectorPaused
@@ -160,7 +161,10 @@ class Evaluation:
         if reason == "timeout" and ended_by is not None:
             return ExecutionStatus.TIMEOUT, f"not done within {limits.timeout_s:.3g} s"
         if reason == "scratch" and ended_by is not None:
-            return ExecutionStatus.OUTPUT_LIMIT, f"more than {limits.file_bytes:,} bytes of files"
+            return (
+                ExecutionStatus.OUTPUT_LIMIT,
+                f"more than {limits.file_bytes:,} bytes of files, or {MOST_FILES:,} of them",
+            )
         if reason == "threads" and ended_by is not None:
             return ExecutionStatus.FORBIDDEN, f"more than {MAX_THREADS} threads"
         if ended_by == signal.SIGXCPU or (ended_by == signal.SIGKILL and cpu_s >= limits.whole_cpu_s):

@@ -6,22 +6,25 @@ import asyncio
 import inspect
 import logging
 import numbers
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, SupportsFloat, TypeGuard
 
 from rewardkit import DataError, Reward, RewardError
 from rewardkit.extending import (
     ENVIRONMENT_COLUMN,
     ENVIRONMENTS_COLUMN,
+    WORKSPACE_COLUMN,
     ColumnValueError,
     LiveObject,
+    OwnFault,
     OwnText,
+    run_on,
+    shorten,
     shortened,
 )
 from trainer_adapter.splitting import TrlTrainer
 
-WORKSPACE_COLUMN = "workspace"
 _LISTS = ("reward_funcs", "reward_func_names", "reward_processing_classes")
 _log = logging.getLogger("trainer_adapter")
 
@@ -47,21 +50,26 @@ class LeafRewards(Protocol):
 class EnvironmentColumns:
     """The columns that TRL's environments give rewards which read them.
 
-    An environment is asked for its reward once a batch, however often the trainer asks for scores of that batch. The
+    An environment is asked once a batch, however often the trainer asks for scores of that batch. The
     list of completions tells batches apart; that of environments does not, as TRL 1.6 keeps one for the whole training.
     """
 
     def __init__(self) -> None:
         self._environments: Sequence[Any] | None = None
         self._completions: Sequence[Any] | None = None
-        self._values: list[object] = []  # What those environments gave as the rewards of those completions
+        self._values: dict[str, list[Any]] = {}  # What those environments gave for those completions, by column
 
     def with_environments(
-        self, keywords: Mapping[str, Any], completions: Sequence[Any], rewards: Iterable[LeafRewards]
+        self,
+        keywords: Mapping[str, Any],
+        completions: Sequence[Any],
+        rewards: Iterable[LeafRewards],
+        loop: asyncio.AbstractEventLoop | None = None,
     ) -> Mapping[str, Any]:
         """Return TRL's keywords of a batch, with what its environments give to rewards that read it.
 
-        ``keywords`` are all but prompts, completions and token ids; ``environments`` has one object a completion.
+        ``keywords`` are all but prompts, completions and token ids; ``environments`` has one object a completion, and
+        ``loop`` is the event loop of another thread on which TRL runs their async tools.
         """
         if ENVIRONMENTS_COLUMN not in keywords:
             return keywords
@@ -71,69 +79,97 @@ class EnvironmentColumns:
             return columns
         specs = [leaf.spec for reward in rewards for leaf in getattr(reward, "leaves", ())]
         parameters = {parameter.name for spec in specs for parameter in spec.parameters}
-        if any(spec.wants_environments for spec in specs):
-            columns[ENVIRONMENTS_COLUMN] = [LiveObject.of(environment) for environment in environments]  # never pickled
-        if ENVIRONMENT_COLUMN in parameters and ENVIRONMENT_COLUMN not in columns:
-            columns[ENVIRONMENT_COLUMN] = self._rewards(environments, completions)
-        if WORKSPACE_COLUMN in parameters and WORKSPACE_COLUMN not in columns:
-            columns[WORKSPACE_COLUMN] = [workspace_of(environment) for environment in environments]
+        if any(spec.wants_environments for spec in specs):  # never pickled
+            columns[ENVIRONMENTS_COLUMN] = [LiveObject.of(environment, loop) for environment in environments]
+        if self._environments is not environments or self._completions is not completions:
+            self._values, self._environments, self._completions = {}, environments, completions
+        readers: dict[str, Callable[[object], object]] = {
+            ENVIRONMENT_COLUMN: lambda environment: environment_value(environment, loop),
+            WORKSPACE_COLUMN: workspace_of,
+        }
+        for column, read in readers.items():
+            if column in parameters and column not in columns:
+                if column not in self._values:
+                    self._values[column] = [read(environment) for environment in environments]
+                columns[column] = self._values[column]
         return columns
 
-    def _rewards(self, environments: Sequence[Any], completions: Sequence[Any]) -> list[object]:
-        """Return what each environment gives as its reward, asked only where the last call was of another batch."""
-        if self._environments is not environments or self._completions is not completions:
-            self._values = [environment_value(environment) for environment in environments]
-            self._environments, self._completions = environments, completions
-        return self._values
 
-
-def environment_value(environment: object) -> object:
+def environment_value(environment: object, loop: asyncio.AbstractEventLoop | None = None) -> object:
     """Return what an environment gives as its reward; ``None`` where it gives no reward.
 
-    That is what its method ``get_reward`` returns, or a :class:`RaisedInEnvironment` where it raises; else its
-    attribute ``reward``; raise ``DataError`` if that is no number.
+    That is what its method ``get_reward`` returns, awaited on ``loop`` where it is async, or else its attribute
+    ``reward``. It is a :class:`RaisedInEnvironment` where the environment raises or gives what is no number.
     """
-    if callable(get_reward := getattr(environment, "get_reward", None)):
-        return _call(get_reward, f"{type(environment).__name__}.get_reward()")
-    value = getattr(environment, "reward", None)
-    if value is None or callable(value):
-        return None
-    if not _is_number(value):
-        raise DataError(
-            f"the environment {type(environment).__name__} has reward={value!r:.80}: expected a number or None"
-        )
-    return float(value)
+    return _read(environment, "reward", "a number", lambda: _number_of(environment, loop))
 
 
-def _call(get_reward: Callable[[], Any], name: str) -> object:
-    """Return the number or ``None`` that an environment gives; a :class:`RaisedInEnvironment` for all else."""
+def _number_of(environment: object, loop: asyncio.AbstractEventLoop | None) -> _Reading:
+    get_reward = getattr(environment, "get_reward", None)
+    if not callable(get_reward):
+        value = getattr(environment, "reward", None)
+        value = None if callable(value) else value
+        return _Reading("reward", value, float(value) if _is_number(value) else None)
+    value = get_reward()
+    if inspect.isawaitable(value):
+        value = run_on(loop, _awaited(value))
+    return _Reading("get_reward()", value, float(value) if _is_number(value) else None)
+
+
+async def _awaited(value: Awaitable[object]) -> object:
+    return await value
+
+
+class _Reading(NamedTuple):
+    """What was read of an environment: where, the value, and what it means; ``None`` where it means nothing."""
+
+    source: str
+    value: object
+    meaning: object
+
+
+def _read(environment: object, what: str, expected: str, read: Callable[[], _Reading]) -> object:
+    """Return what is read of an environment, ``None`` for ``None``; a :class:`RaisedInEnvironment` for a fault."""
+    name, raised = type(environment).__name__, None
     try:
-        value = get_reward()
-        if inspect.iscoroutine(value):
-            with ThreadPoolExecutor(1) as thread:  # a loop may run in this thread already
-                value = thread.submit(asyncio.run, value).result()
-        if value is None or _is_number(value):
-            return None if value is None else float(value)
-    except Exception as error:
-        _log.exception("%s raised; its completion has no score of the environment", name)
-        return RaisedInEnvironment(f"{name} raised {type(error).__name__}: {shortened(str(error), 300)}")
-    return RaisedInEnvironment(f"{name} returned {value!r:.80}: expected a number or None")
+        source, value, meaning = read()
+        if value is None or meaning is not None:
+            return meaning
+        problem = f"{name}.{source} is {shorten(value)}: expected {expected} or None"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # sys.exit too: it is one environment's, and ends no training
+        raised, problem = error, f"asked for its {what}, {name} raised {_error_text(error)}"
+    _log.error("%s; its completion has no %s", problem, what, exc_info=raised)
+    return RaisedInEnvironment(problem)
 
 
-def _is_number(value: object) -> bool:
+def _error_text(error: BaseException) -> str:
+    """Return an error in words, also one whose own message cannot be read."""
+    try:
+        message = shortened(str(error), 300)
+    except Exception as own_error:
+        message = f"(its message cannot be read: {type(own_error).__name__})"
+    return f"{type(error).__name__}{message and f': {message}'}"
+
+
+def _is_number(value: object) -> TypeGuard[SupportsFloat]:
     return isinstance(value, numbers.Real) or hasattr(value, "__float__")  # a tensor of one number too
 
 
 def workspace_of(environment: object) -> OwnText:
-    """Return an environment's ``workspace``, empty for ``None``; raise ``DataError`` if it is not a path."""
+    """Return an environment's ``workspace``, empty for ``None``; an ``OwnFault`` where it raises or is no path."""
+    value = _read(environment, "workspace", "a path", lambda: _path_of(environment))
+    if isinstance(value, RaisedInEnvironment):
+        return OwnFault(value.message)
+    return OwnText("" if value is None else value)  # None would count as a value of the row, and split the group
+
+
+def _path_of(environment: object) -> _Reading:
     value = getattr(environment, "workspace", None)
-    if value is None:
-        return OwnText()  # None would count as a value of the row, and split the group
-    if not isinstance(value, str) and not hasattr(value, "__fspath__"):
-        raise DataError(
-            f"the environment {type(environment).__name__} has workspace={value!r:.80}: expected a path or None"
-        )
-    return OwnText(value)
+    is_path = isinstance(value, str) or hasattr(value, "__fspath__")
+    path: object = os.fspath(value) if is_path else None  # type: ignore[arg-type]
+    return _Reading("workspace", value, path if isinstance(path, str) else None)
 
 
 def check_workspaces(rewards: Iterable[LeafRewards], rows: object, what: str) -> None:

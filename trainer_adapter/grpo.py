@@ -397,7 +397,9 @@ class RewardAdapter:
                 ranks = self._ranks if "trainer_state" in keywords else Ranks()
 
                 def freeze() -> FrozenBatch:
-                    columns = self._environments.with_environments(keywords, completions, self.runtime.rewards.values())
+                    loop = getattr(self._trainer(), "async_loop", None)
+                    rewards = self.runtime.rewards.values()
+                    columns = self._environments.with_environments(keywords, completions, rewards, loop)
                     return FrozenBatch(prompts, completions, completion_ids, columns)
 
                 return self._answer(reward, freeze, ranks, keywords.get("log_metric"), began)

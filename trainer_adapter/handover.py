@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from rewardkit import ConfigError, DataError, MissingColumnError, Reward, RewardDefinitionError
-from rewardkit.extending import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, hint_at
-from trainer_adapter.environment_values import WORKSPACE_COLUMN, LeafRewards, check_workspaces
+from rewardkit.extending import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, WORKSPACE_COLUMN, hint_at
+from trainer_adapter.environment_values import LeafRewards, check_workspaces
 from trainer_adapter.splitting import TrlTrainer
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from rewardkit.forms import Form, TextParameter
 from rewardkit.function import described
 from rewardkit.jailed.workspace import Workspace
 from rewardkit.messages import conversation
-from rewardkit.own_columns import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, LiveObject, OwnText, is_own
+from rewardkit.own_columns import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, LiveObject, OwnFault, OwnText, is_own
 from rewardkit.types import Arrived, Rollout
 from rewardkit.versions.fingerprint import Fingerprint, recorded
 from sandbox.workers import stopped
@@ -211,9 +211,16 @@ class RewardSpec:
 def coerce_column(coercer: Coercer, column: str, value: object, index: int | None) -> Any:
     """Return the column's value as the annotated type, or raise :class:`CoercionError` naming column and row."""
     try:
-        return coercer(value)
+        return coercer(_without_fault(column, value, index))
     except ColumnValueError as wrong:
         raise CoercionError(wrong.describe(column, index)) from None
+
+
+def _without_fault(column: str, value: object, index: int | None) -> object:
+    """Return a column's value; raise CoercionError where it could not be had of the completion's environment."""
+    if isinstance(value, OwnFault):
+        raise CoercionError(f"column {column!r}{'' if index is None else f' of example {index}'}: {value}")
+    return value
 
 
 def build_spec(
@@ -346,7 +353,9 @@ def _parameter(kind: Kind, parameter: inspect.Parameter, annotation: object, rew
     if kind is Kind.GROUP:
         return Parameter(name, required, lambda r, c, p: _of_prompt(coercer, name, r[0].example[name], p[0]), coercer)
     if coercer.passthrough:
-        return Parameter(name, required, lambda r, c, p: _fresh(r[0].example[name]), coercer)
+        return Parameter(
+            name, required, lambda r, c, p: _fresh(_without_fault(name, r[0].example[name], p[0])), coercer
+        )
     return Parameter(name, required, lambda r, c, p: coerce_column(coercer, name, r[0].example[name], p[0]), coercer)
 
 

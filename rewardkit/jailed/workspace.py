@@ -1,7 +1,7 @@
 """A folder that an agent left behind, as a reward reads it: files, and commands run in the jail over a copy.
 
-The agent may have written anything there. So no link is followed, nothing but plain files is opened, and every list and
-size has a bound. The folder itself is never written to.
+The agent may have written anything there; :mod:`rewardkit.jailed.folder` opens what is read. Every list and size has a
+bound, and the folder itself is never written to.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ import fnmatch
 import hashlib
 import os
 import re
-import stat
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import WorkspaceError
+from rewardkit.jailed.folder import FolderContents, OpenFolder, reason_of
 
 if TYPE_CHECKING:
     from sandbox import ExecutionResult, Limits
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 ROOTS_VARIABLE = "REWARDKIT_WORKSPACES"
 """Environment variable: the folders in which workspaces may lie, separated as in ``PATH``; unless set, the current one
 and that of temporary files."""
-MOST_FILES = 10_000  # Files and folders that a workspace may have where they are listed
-MOST_DEPTH = 64  # Folders that may lie in one another
 MOST_BYTES = 1 << 20  # Bytes of a file that is read, unless told otherwise
 MOST_COPIED_BYTES = 32 << 20  # Bytes of all files together that a command gets
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*+(?>\.[A-Za-z_][A-Za-z_0-9]*+)*+")
@@ -54,22 +51,34 @@ class Workspace:
         text = os.fspath(path)
         if not isinstance(text, str) or not text.strip() or "\0" in text:
             raise WorkspaceError(f"workspace {text!r:.80}: expected the path of a folder")
-        target = os.path.realpath(text)
-        if not os.path.isdir(target):
+        try:
+            target = os.path.realpath(text)
+            is_folder = os.path.isdir(target)
+        except (OSError, ValueError) as wrong:
+            raise WorkspaceError(f"workspace {text!r:.200}: no path: {wrong}") from None
+        if not is_folder:
             raise WorkspaceError(f"workspace {text!r:.200}: no such folder")
         roots = workspace_roots()
-        if not any(target == root or target.startswith(root.rstrip("/") + "/") for root in roots):
+        root = next((root for root in roots if f"{target}/".startswith(f"{root.rstrip('/')}/")), None)
+        if root is None:
             raise WorkspaceError(
                 f"workspace {text!r:.200}: outside the folders of workspaces, {', '.join(roots)}; "
                 f"name its folder in the environment variable {ROOTS_VARIABLE}"
             )
         self.path = Path(target)
+        try:
+            self._folder = OpenFolder(target, root)
+        except OSError as refused:
+            raise WorkspaceError(f"workspace {text!r:.200}: {reason_of(refused)}") from None
 
     def __repr__(self) -> str:
         return f"Workspace({str(self.path)!r})"
 
-    def __reduce__(self) -> tuple[type[Workspace], tuple[str]]:
-        return Workspace, (str(self.path),)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (str(self.path), self._folder.identity)
+
+    def __deepcopy__(self, memo: object) -> Workspace:
+        return self  # nothing of it changes
 
     def files(self, pattern: str = "*") -> list[str]:
         """Return the names of its files in order; links, sockets and other things that are not files are left out.
@@ -78,9 +87,23 @@ class Workspace:
             pattern: Only names that match, as ``fnmatch`` has it: ``"*.py"`` matches ``"src/main.py"`` too.
 
         Raises:
-            WorkspaceError: There are more than :data:`MOST_FILES`, or they lie deeper than :data:`MOST_DEPTH`.
+            WorkspaceError: There are more than 10,000, they lie more than 64 folders deep, or the folder is deleted.
         """
-        return sorted(name for name in self._all() if fnmatch.fnmatchcase(name, pattern))
+        return sorted(name for name in self._listing().files if fnmatch.fnmatchcase(name, pattern))
+
+    def unreadable(self) -> dict[str, str]:
+        """Return why files and folders in it cannot be read, by name; raise as :meth:`files`.
+
+        Each of them costs itself alone: the others are listed, read and run. A folder's name ends with ``/``.
+        """
+        listing = self._listing()
+        reasons = dict(listing.unreadable)
+        for name in listing.files:
+            try:
+                self._folder.read(name.split("/"), 0)
+            except OSError as refused:
+                reasons |= {} if isinstance(refused, FileNotFoundError) else {name: reason_of(refused)}
+        return dict(sorted(reasons.items()))
 
     def exists(self, name: str) -> bool:
         """Whether there is a plain file of this name, which a folder or a link is not.
@@ -88,31 +111,33 @@ class Workspace:
         Raises:
             WorkspaceError: The name leads out of the folder, or the system cannot tell, such as of a name too long.
         """
-        *folders, last = _parts(name)
+        parts = _parts(name)
         try:
-            with self._folder(folders) as folder:
-                return stat.S_ISREG(os.stat(last, dir_fd=folder, follow_symlinks=False).st_mode)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+            is_file = self._folder.is_file(parts)
         except OSError as refused:
-            raise WorkspaceError(f"workspace file {name!r:.200}: {refused.strerror}") from None
+            raise WorkspaceError(f"workspace file {name!r:.200}: {reason_of(refused)}") from None
+        if not is_file:
+            self._folder.check()
+        return is_file
 
     def read_bytes(self, name: str, *, most_bytes: int = MOST_BYTES) -> bytes:
         """Return a file's content.
 
         Raises:
             FileNotFoundError: There is no such file.
-            WorkspaceError: The name leads out of the folder, it is not a plain file, or it is larger than
-                ``most_bytes``.
+            WorkspaceError: The name leads out of the folder, it is not a plain file or cannot be read, with the reason,
+                it is larger than ``most_bytes``, or the folder is deleted.
         """
-        with self._opened(name) as descriptor:
-            content = bytearray()
-            while len(content) <= most_bytes:
-                more = os.read(descriptor, min(1 << 20, most_bytes + 1 - len(content)))
-                if not more:
-                    return bytes(content)
-                content += more
-        raise WorkspaceError(f"workspace file {name!r:.200}: more than {most_bytes:,} bytes (most_bytes)")
+        try:
+            content = self._folder.read(_parts(name), most_bytes)
+        except FileNotFoundError:
+            self._folder.check()
+            raise FileNotFoundError(f"the workspace {self.path} has no file {name!r:.200}") from None
+        except OSError as refused:
+            raise WorkspaceError(f"workspace file {name!r:.200}: {reason_of(refused)}") from None
+        if content is None:
+            raise WorkspaceError(f"workspace file {name!r:.200}: more than {most_bytes:,} bytes (most_bytes)")
+        return content
 
     def read_text(self, name: str, *, most_bytes: int = MOST_BYTES) -> str:
         """Return a file's text, read as UTF-8; raise as :meth:`read_bytes`.
@@ -132,7 +157,9 @@ class Workspace:
     def run(
         self, *command: str, stdin: str = "", timeout_s: float = 10.0, limits: Limits | None = None
     ) -> ExecutionResult:
-        """Run a command in the jail, in a copy of the folder that is gone afterwards; ``__pycache__`` is left out.
+        """Run a command in the jail, in a copy of the folder that is gone afterwards.
+
+        ``__pycache__`` is left out, and so is what cannot be read; see :meth:`unreadable`.
 
         The jail runs Python alone, without network and other processes: ``run("python", "tests/all.py", "-v")``,
         ``run("python", "-m", "unittest")`` or ``run("python", "-c", "import main")``.
@@ -149,7 +176,8 @@ class Workspace:
             process before a test has run.
 
         Raises:
-            WorkspaceError: It is another command, its file is missing, or the folder is too large to copy.
+            WorkspaceError: It is another command, its file is missing or cannot be read, or the folder is deleted or
+                too large to copy: more than 32 MiB, or than 10,000 files and folders.
             InfrastructureError: The sandbox itself failed.
         """
         from sandbox import Limits
@@ -157,14 +185,15 @@ class Workspace:
 
         source = self._program(command)
         files = self._contents()
+        if command[1] not in ("-m", "-c") and (script := "/".join(_parts(command[1]))) not in files:
+            self.read_bytes(script, most_bytes=MOST_COPIED_BYTES)  # says why it is left out
         size = sum(map(len, files.values()))
         limits = limits or Limits(timeout_s=timeout_s, file_bytes=(16 << 20) + 2 * size)
-        texts = {name: content.decode("utf-8", "surrogateescape") for name, content in files.items()}
         with stopped():  # starting a jail is not the call's time
             from rewardkit.jailed.jail import shared_sandbox  # slow to import
 
             sandbox = shared_sandbox()
-        return sandbox.run(source, stdin=stdin, files=texts, limits=limits)
+        return sandbox.run(source, stdin=stdin, files=files, limits=limits)
 
     def _program(self, command: Sequence[str]) -> str:
         """Return the source that does what a command says."""
@@ -195,82 +224,38 @@ class Workspace:
         act = f"runpy.run_path({name!r}, run_name='__main__')"
         return _PROGRAM.format(folder=str(PurePosixPath(name).parent), arguments=[name, *rest[1:]], act=act)
 
+    def _listing(self) -> FolderContents:
+        listing = self._folder.listing()
+        self._folder.check()
+        return listing
+
     def _contents(self) -> dict[str, bytes]:
         """Return the files' contents by name, as a command gets them; raise WorkspaceError where they are too large."""
         files: dict[str, bytes] = {}
         left = MOST_COPIED_BYTES
-        for name in self._all():
+        for name in self._listing().files:
             if "__pycache__" in name.split("/"):
                 continue  # bytecode there runs in place of the source beside it, whatever that says
             try:
-                files[name] = self.read_bytes(name, most_bytes=left)
-            except FileNotFoundError:
-                continue  # it went away meanwhile
-            except WorkspaceError as large:
+                content = self._folder.read(name.split("/"), left)
+            except OSError:
+                continue  # it went away meanwhile, became something else, or cannot be read
+            if content is None:
                 raise WorkspaceError(
                     f"{self!r}: more than {MOST_COPIED_BYTES:,} bytes of files, which is too large to run in"
-                ) from large
-            left -= len(files[name])
+                )
+            files[name] = content
+            left -= len(content)
+        self._folder.check()
         return files
 
-    def _all(self) -> Iterator[str]:
-        """Yield the name of each file."""
-        seen, waiting = 0, [""]
-        while waiting:
-            folder = waiting.pop()
-            for entry in self._entries(folder):
-                seen += 1
-                if seen > MOST_FILES:
-                    raise WorkspaceError(f"{self!r}: more than {MOST_FILES:,} files and folders")
-                name = f"{folder}{entry.name}"
-                if entry.is_dir(follow_symlinks=False):
-                    if name.count("/") >= MOST_DEPTH:
-                        raise WorkspaceError(f"{self!r}: folders more than {MOST_DEPTH} deep")
-                    waiting.append(f"{name}/")
-                elif entry.is_file(follow_symlinks=False):
-                    yield name
 
-    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
-        try:
-            with self._folder(folder.split("/")[:-1]) as descriptor, os.scandir(descriptor) as entries:
-                return [entry for _, entry in zip(range(MOST_FILES + 1), entries, strict=False)]
-        except (FileNotFoundError, NotADirectoryError):
-            return []  # it went away meanwhile, or became something else
-
-    @contextmanager
-    def _folder(self, parts: Sequence[str]) -> Iterator[int]:
-        """Open a folder step by step, so that no link is followed on the way."""
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            for part in parts:
-                flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-                inner = os.open(part, flags, dir_fd=descriptor)
-                os.close(descriptor)
-                descriptor = inner
-            yield descriptor
-        finally:
-            os.close(descriptor)
-
-    @contextmanager
-    def _opened(self, name: str) -> Iterator[int]:
-        """Open a plain file."""
-        *folders, last = _parts(name)
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe would wait for its other end
-        try:
-            with self._folder(folders) as folder:
-                descriptor = os.open(last, flags, dir_fd=folder)
-        except FileNotFoundError:
-            raise FileNotFoundError(f"the workspace {self.path} has no file {name!r:.200}") from None
-        except OSError as refused:
-            raise WorkspaceError(
-                f"workspace file {name!r:.200}: a link, no plain file, or not readable: {refused.strerror}"
-            ) from None
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise WorkspaceError(f"workspace file {name!r:.200}: no plain file")
-            yield descriptor
-        finally:
-            os.close(descriptor)
+def _reopened(path: str, identity: tuple[int, int]) -> Workspace:
+    """Return the workspace of a pickle; raise WorkspaceError where another folder is at its path by now."""
+    workspace = Workspace(path)
+    if workspace._folder.identity != identity:
+        raise WorkspaceError(f"workspace {path!r:.200}: another folder than the one that was handed on")
+    return workspace
 
 
 def workspace_roots() -> list[str]:
@@ -293,6 +278,10 @@ def _parts(name: str) -> list[str]:
     """Return the steps of a name that stays within the folder."""
     if not isinstance(name, str):
         raise WorkspaceError(f"workspace file {name!r:.80}: expected its name as a string")
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:
+        raise WorkspaceError(f"workspace file {name!r:.200}: expected a name that a file can have") from None
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if not parts or name.startswith("/") or ".." in parts or "\0" in name:
         raise WorkspaceError(f"workspace file {name!r:.200}: expected a name that stays within the folder")

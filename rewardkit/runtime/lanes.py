@@ -18,16 +18,20 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rewardkit.errors import RewardError, RewardLoadError, RuntimeClosedError
+from rewardkit.own_columns import ENVIRONMENTS_COLUMN, LiveObject
 from rewardkit.run_code import RunCode, imported_from
 from rewardkit.runtime.attempt import attempt, attempt_async, failure_of
 from rewardkit.runtime.finding import encode
 from rewardkit.runtime.plan import Plan, RewardCall
 from rewardkit.runtime.settle import Settler
 from rewardkit.runtime.target import rollout_of
+from rewardkit.types import Arrived, Rollout
 from sandbox.errors import PoolClosedError, WorkerStartError
 from sandbox.workers import CallResult, CallStatus, Job, inline_capture
 
 if TYPE_CHECKING:
+    import asyncio
+
     from sandbox.workers import CallPool
 
 
@@ -115,7 +119,7 @@ def _run(plan: Plan, call: RewardCall, segments: Sequence[bytes], code: RunCode)
         start_s = time.monotonic()
         try:
             if spec.is_async:
-                finding = _wait_for(attempt_async(spec, rollouts, plan.context, call.places))
+                finding = _wait_for(attempt_async(spec, rollouts, plan.context, call.places), _loop_of(rollouts))
             else:
                 finding = attempt(spec, rollouts, plan.context, call.places)
         except _Cancelled:
@@ -134,12 +138,20 @@ class _Cancelled(Exception):
     """The call cancelled itself."""
 
 
-def _wait_for(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine to its end, also where this thread has an event loop running already.
+def _loop_of(rollouts: Sequence[Rollout | Arrived]) -> asyncio.AbstractEventLoop | None:
+    """Return the event loop on which a trainer runs the live environments of rollouts; ``None`` without one."""
+    environments = (rollout.example.get(ENVIRONMENTS_COLUMN) for rollout in rollouts)
+    return next((value.loop for value in environments if isinstance(value, LiveObject)), None)
+
+
+def _wait_for(coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop | None) -> Any:
+    """Run a coroutine to its end on this loop, or on one of its own, also where this thread has one running already.
 
     Raises _Cancelled where the coroutine was cancelled, which only the coroutine itself can have done.
     """
     import asyncio  # slow to import, and only async rewards need it
+
+    from rewardkit.loops import run_on
 
     async def result() -> Any:
         return (await asyncio.gather(asyncio.ensure_future(coroutine), return_exceptions=True))[0]
@@ -148,7 +160,7 @@ def _wait_for(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
     def run() -> None:
         try:
-            answers.append(asyncio.run(result()))
+            answers.append(asyncio.run(result()) if loop is None else run_on(loop, result()))
         except BaseException as error:  # of a task that the call started, which ends the loop
             if issubclass(type(error), KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
                 raise

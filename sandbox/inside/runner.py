@@ -127,6 +127,14 @@ def describe(error: BaseException) -> dict[str, Any]:
 _PROGRAM_NAME, TESTS_NAME = "main.py", "tests.py"  # what code and tests are called in tracebacks
 
 
+def _write_file(name: str, content: str | bytes) -> None:
+    folder = os.path.dirname(name)
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    with open(name, "wb") as file:
+        file.write(content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape"))
+
+
 def run_programs(request: dict[str, Any]) -> int:
     """Run a source once for each input, each time with fresh names, and report how each run ended.
 
@@ -134,11 +142,12 @@ def run_programs(request: dict[str, Any]) -> int:
     streams, or ends late, is the last of its process; so the end of a process tells how a slow run ended.
     """
     for name, content in request["files"].items():
-        folder = os.path.dirname(name)
-        if folder:
-            os.makedirs(folder, exist_ok=True)
-        with open(name, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
-            file.write(content)
+        try:
+            _write_file(name, content)
+        except OSError as error:
+            unwritten = describe(error) | {"message": f"file {name[:200]!r} cannot be written: {error.strerror}"}
+            emit({"ran": 0, "out": ANY_LENGTH, "err": ANY_LENGTH, "code": 1, "raised": unwritten})
+            return 1
     sys.argv = [_PROGRAM_NAME, *request["args"]]
     code: Any = None
     status = 1

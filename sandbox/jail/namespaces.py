@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterable
 
 from sandbox.jail import kernel
+from sandbox.jail.scratch import MOST_FILES
 
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 1, 2, 4, 8
 _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 32, 4096, 16384, 1 << 18
@@ -16,7 +17,7 @@ _NOBODY = 65534
 NOBODY = 1  # the same user in the new namespace
 _CAPABILITIES = 64
 SCRATCH = "/scratch"  # the evaluation's directory in the new file system
-_SCRATCH_INODES = 4096
+_SCRATCH_INODES = MOST_FILES + 16  # with those of the directory itself
 
 
 def unshare() -> bool:

@@ -17,7 +17,7 @@ import stat
 
 from sandbox.jail import kernel, landlock
 
-_MOST_FILES = 4096
+MOST_FILES = 16_384  # files and folders in it
 _DEEPEST = 64  # directories in each other, each with a descriptor while it is looked at
 _MOVED = ".moved-"
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -60,7 +60,7 @@ def check_used(folder: int, most_bytes: int) -> None:
                         look(inner, depth + 1)
                     finally:
                         os.close(inner)
-                if total > most_bytes or entries_count > _MOST_FILES or depth > _DEEPEST:
+                if total > most_bytes or entries_count > MOST_FILES or depth > _DEEPEST:
                     raise OSError(errno.ENOSPC, "the scratch directory is full")
 
     look(folder, 0)

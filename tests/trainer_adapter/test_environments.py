@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,7 +110,7 @@ class Asked:
 
     def get_reward(self) -> object:
         self.times += 1
-        if isinstance(self.value, Exception):
+        if isinstance(self.value, BaseException):
             raise self.value
         return self.value
 
@@ -233,8 +234,8 @@ def test_a_list_of_environments_that_trl_keeps_is_asked_in_each_batch() -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (ValueError("no board"), "Asked.get_reward() raised ValueError: no board"),
-        ("won", "Asked.get_reward() returned 'won': expected a number or None"),
+        (ValueError("no board"), "Asked raised ValueError: no board"),
+        ("won", "Asked.get_reward() is 'won': expected a number or None"),
         (math.nan, "nan"),
     ],
 )
@@ -272,8 +273,6 @@ def test_an_environments_folder_is_its_completions_workspace(tmp_path: Path) -> 
     with RewardAdapter([kept_notes, fated_rewards.rank], workers=1, record=run) as adapter:
         call = _batch([Desk(tmp_path / "full"), Desk(str(tmp_path / "bare")), Desk()])
         assert [[1.0, 0.0, None], [2.0, 1.0, 0.0]] == [one(**call) for one in adapter.reward_funcs]
-        with pytest.raises(DataError, match=r"Desk has workspace=7: expected a path or None"):
-            adapter.reward_funcs[0](**_batch([Desk(7)]))
     with Run.open(run) as recorded:
         assert [{}] == [prompt.columns for prompt in recorded.prompts()]
 
@@ -319,10 +318,156 @@ def test_the_number_is_the_attributes(kept: object, value: float | None) -> None
     assert value == environment_value(Game(kept))
 
 
-def test_a_reward_that_is_no_number_is_refused() -> None:
-    """The error names the environment's class and the value."""
-    with pytest.raises(DataError, match=r"Game has reward='won': expected a number or None"):
-        environment_value(Game("won"))
+class Faulty:
+    """An environment with one attribute that gives a value or raises an error."""
+
+    def __init__(self, attribute: str, fault: object) -> None:
+        self._attribute, self._fault = attribute, fault
+
+    def __getattr__(self, name: str) -> object:
+        if name != self._attribute:
+            raise AttributeError(name)
+        if isinstance(self._fault, BaseException):
+            raise self._fault
+        return self._fault
+
+
+class _Unreadable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no message")
+
+
+class _OddPath:
+    def __fspath__(self) -> bytes:
+        return b"/tmp"
+
+
+def _leaves() -> object:
+    sys.exit(3)
+
+
+REWARD_FAULTS: dict[str, tuple[object, str]] = {
+    "text": (Faulty("reward", "0.75"), "Faulty.reward is '0.75': expected a number or None"),
+    "a list": (Faulty("reward", [1]), "Faulty.reward is [1]: expected a number or None"),
+    "too large": (Faulty("reward", 10**400), "Faulty raised OverflowError"),
+    "not finite": (Faulty("reward", math.inf), "inf"),
+    "raises": (Faulty("reward", KeyError("no game")), "asked for its reward, Faulty raised KeyError: 'no game'"),
+    "raises without words": (Faulty("reward", _Unreadable()), "_Unreadable: (its message cannot be read: ValueError)"),
+    "get_reward raises as it is had": (Faulty("get_reward", OSError("gone")), "Faulty raised OSError: gone"),
+    "sys.exit": (Faulty("get_reward", _leaves), "Faulty raised SystemExit: 3"),
+    "sys.exit in an attribute": (Faulty("reward", SystemExit(1)), "Faulty raised SystemExit: 1"),
+    "sys.exit, awaited": (AskedInTurn(SystemExit(1)), "AskedInTurn raised SystemExit: 1"),
+    "cancelled": (AskedInTurn(asyncio.CancelledError()), "AskedInTurn raised CancelledError"),
+}
+WORKSPACE_FAULTS: dict[str, tuple[object, str]] = {
+    "a number": (7, "Faulty.workspace is 7: expected a path or None"),
+    "bytes": (b"/tmp", "Faulty.workspace is b'/tmp': expected a path or None"),
+    "a path of bytes": (_OddPath(), "expected a path or None"),
+    "raises": (OSError("gone"), "asked for its workspace, Faulty raised OSError: gone"),
+    "sys.exit": (SystemExit(2), "Faulty raised SystemExit: 2"),
+    "no folder": ("/tmp/there/is/none", "no such folder"),
+    "half a letter": ("/tmp/\ud800", "workspace"),
+    "too long": ("/tmp/" + "x" * 100_000, "no such folder"),
+    "elsewhere": ("/etc", "outside the folders of workspaces"),
+}
+
+
+def _outcomes(reward: Any, environments: list[Any], place: Path, lane: str) -> list[Any]:
+    with RewardAdapter([reward], workers=1, lane=lane, record=place) as adapter:
+        adapter.reward_funcs[0](**_batch(environments))
+    with Run.open(place) as recorded:
+        return [completion.outcomes[reward.name] for completion in recorded.completions()]
+
+
+@pytest.mark.parametrize("lane", ["inline", "worker"])
+def test_a_fault_of_an_environments_reward_costs_its_completion_alone(lane: str, tmp_path: Path) -> None:
+    """Whatever it gives or raises, the others have their scores, and the record has the reason."""
+    environments = [environment for environment, _ in REWARD_FAULTS.values()]
+    *failed, good = _outcomes(environment_reward, [*environments, Game(0.5)], tmp_path / "run", lane)
+    assert (Status.SCORED, 0.5) == (good.status, good.score)
+    for outcome, (_, words) in zip(failed, REWARD_FAULTS.values(), strict=True):
+        assert Status.FAILED is outcome.status
+        assert words in (outcome.error or "")
+
+
+@reward
+def path_length(workspace: str) -> float:
+    return float(len(workspace))
+
+
+@pytest.mark.parametrize("lane", ["inline", "worker"])
+def test_a_fault_of_an_environments_workspace_costs_its_completion_alone(lane: str, tmp_path: Path) -> None:
+    """Of a reward that reads it; where it is taken as text, a path that cannot be had is no text."""
+    environments = [Faulty("workspace", value) for value, _ in WORKSPACE_FAULTS.values()]
+    *failed, good = _outcomes(kept_notes, [*environments, Faulty("workspace", None)], tmp_path / "run", lane)
+    assert Status.SKIPPED is good.status
+    for outcome, (_, words) in zip(failed, WORKSPACE_FAULTS.values(), strict=True):
+        assert Status.FAILED is outcome.status
+        assert words in (outcome.error or "")
+    as_text = _outcomes(path_length, [Faulty("workspace", 7), Faulty("workspace", "abc")], tmp_path / "text", lane)
+    assert [Status.FAILED, Status.SCORED] == [outcome.status for outcome in as_text]
+
+
+class BoundToItsLoop:
+    """An environment whose tools are async: what it holds belongs to the event loop on which they ran."""
+
+    def __init__(self) -> None:
+        self.done: asyncio.Future[float] | None = None
+
+    async def act(self, value: float) -> str:
+        self.done = asyncio.get_running_loop().create_future()
+        self.done.set_result(value)
+        self.loop = asyncio.get_running_loop()
+        return "done"
+
+    async def get_reward(self) -> float:
+        assert asyncio.get_running_loop() is self.loop
+        assert self.done is not None
+        return await self.done
+
+
+class ReturnsItsFuture(BoundToItsLoop):
+    """The same with a plain function that returns what is to be awaited."""
+
+    def get_reward(self) -> Any:
+        return super().get_reward()
+
+
+@reward
+async def awaited_live(environments: BoundToItsLoop) -> float:
+    return await environments.get_reward()
+
+
+@pytest.fixture
+def trainers_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    yield loop
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+@pytest.mark.parametrize("lane", ["inline", "worker"])
+@pytest.mark.parametrize("kind", [BoundToItsLoop, ReturnsItsFuture])
+def test_async_environments_are_asked_on_the_trainers_loop(
+    kind: Any, lane: str, trainers_loop: asyncio.AbstractEventLoop
+) -> None:
+    """Where their tools ran, by TRL's ``async_loop``; one that exits there ends neither the loop nor the batch."""
+    environments = [kind(), kind()]
+    for number, environment in enumerate(environments):
+        asyncio.run_coroutine_threadsafe(environment.act(float(number)), trainers_loop).result()
+    args, model = SimpleNamespace(num_generations=3), SimpleNamespace(training=True)
+    trainer = SimpleNamespace(async_loop=trainers_loop, args=args, model=model)
+    rewards = [environment_reward, awaited_live] if lane == "inline" else [environment_reward]
+    with RewardAdapter(rewards, workers=1, lane=lane) as adapter:
+        adapter._trainer = lambda: trainer  # type: ignore[assignment, return-value]
+        batch = _batch([*environments, AskedInTurn(SystemExit(1))])
+        assert [0.0, 1.0, None] == adapter.reward_funcs[0](**batch)
+        if lane == "inline":
+            assert [0.0, 1.0] == adapter.reward_funcs[1](**batch)[:2]
+    assert trainers_loop.is_running()
 
 
 @pytest.mark.parametrize(("recorded", "total"), [({}, 2.0), ({"game": (1.0, 0.5), "judge": None}, 2.5)])
