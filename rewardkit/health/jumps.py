@@ -22,8 +22,8 @@ from rewardkit.record.table import CompletionTable, Floats, Whole
 SIDE_STEPS = 5  # Steps on either side of a place that are compared
 LEAST_STEPS = 3  # Of them, at least
 LEAST_GROUPS = 6  # Groups on either side, at least
-TEXTS_A_STEP = 32  # Completions of a step whose texts are read, spread over its groups
-READ_CHARS = 2_000  # Characters of a text that are read, half of them from each end
+TEXTS_A_STEP = 24  # Completions of a step whose texts are read, spread over its groups
+READ_CHARS = 1_200  # Characters of a text that are read, half of them from each end
 LEAST_ERRORS = 6.0  # Standard errors by which the two sides differ, at least
 SUDDEN = 0.6  # Share of the change that lies within two steps, at least
 RISE = 0.25  # Standard deviations of single completions by which the reward rises, at least
@@ -91,13 +91,15 @@ def format_jump(window: Evidence, baseline: Evidence | None) -> Detection | None
     r"""Completions take on or drop a format from one step to the next, and the reward rises with it.
 
     Formula: the share of completions with ``\boxed``, tags, fences of code, headings, lists, bold text, formulas,
-    objects of JSON, tables or several paragraphs, of up to 32 texts a step. Flagged where the share of one changes by
+    objects of JSON, tables or several paragraphs, of up to 24 texts a step. Flagged where the share of one changes by
     0.3, with the other conditions of length_jump.
 
     Source: own, as length_jump.
     Limits: what a format reward asks for is learned within a few steps where a model nearly knows it, and flagged.
     """
     recent = _recent(window)
+    if not _rising(recent):
+        return None
     sample = _texts_of(recent)
     has = np.array([[pattern.search(text) is not None for pattern in FORMATS.values()] for text in sample.texts], float)
     jump = _best_jump(recent, sample.table, has, np.full(len(FORMATS), 0.3)) if len(has) else None
@@ -115,14 +117,16 @@ def token_jump(window: Evidence, baseline: Evidence | None) -> Detection | None:
     """A word or sign spreads from one step to the next, and the reward rises with it.
 
     Formula: for each word, number, sign or ideograph, the share of completions that have it, and its share of all words
-    and signs of a completion, of up to 32 texts a step. Flagged where the first rises by 0.4, or the second by 0.05 and
+    and signs of a completion, of up to 24 texts a step. Flagged where the first rises by 0.4, or the second by 0.05 and
     to three times as much, with the other conditions of length_jump. What stands in most of these completions' prompts
     is left out.
 
     Source: own, as length_jump.
-    Limits: of a text the first and last 1,000 characters are read. An exploit in other words each time is not seen.
+    Limits: of a text the first and last 600 characters are read. An exploit in other words each time is not seen.
     """
     recent = _recent(window)
+    if not _rising(recent):
+        return None
     vocabulary = _words_of(recent)
     for values, bound, subject, whole in (
         (vocabulary.has, 0.4, "completions that have a certain word or sign go", ""),
@@ -185,23 +189,24 @@ class _Groups(NamedTuple):
 
 def _group_means(recent: _Recent, table: CompletionTable, values: Floats) -> _Groups:
     is_number = ~np.isnan(values).any(axis=1)
-    _, firsts, rows = np.unique(table.groups[is_number], return_index=True, return_inverse=True)
-    places = np.searchsorted(recent.steps, table.steps[is_number][firsts])
-    member = np.zeros((len(firsts), int(is_number.sum())))
-    member[rows, np.arange(member.shape[1])] = 1.0
-    means = (member @ values[is_number]) / np.maximum(member.sum(axis=1, keepdims=True), 1)
-    of_step = np.zeros((len(recent.steps), len(firsts)))
-    of_step[places, np.arange(len(firsts))] = 1.0
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return _Groups(means, places, (of_step @ means) / of_step.sum(axis=1, keepdims=True))
+    groups, steps = table.groups[is_number], table.steps[is_number]
+    _, firsts, sizes = np.unique(groups, return_index=True, return_counts=True)
+    places = np.searchsorted(recent.steps, steps[firsts])
+    if not len(firsts):
+        return _Groups(np.empty((0, values.shape[1])), places, np.full((len(recent.steps), values.shape[1]), np.nan))
+    starts = np.r_[0, np.cumsum(sizes)[:-1]]
+    means = np.add.reduceat(values[is_number][np.argsort(groups, kind="stable")], starts, axis=0) / sizes[:, None]
+    by_step = [means[places == at].mean(axis=0) if (places == at).any() else None for at in range(len(recent.steps))]
+    unknown = np.full(values.shape[1], np.nan)
+    return _Groups(means, places, np.array([unknown if row is None else row for row in by_step]))
 
 
 def _jumps(recent: _Recent, table: CompletionTable, values: Floats, least: Floats) -> list[_Jump]:
     """Return the jumps of series (completions, series) by ``least`` at which the reward rises, the sharpest first."""
     groups = _group_means(recent, table, values)
-    jumps = [jump for split in recent.places for jump in _jumps_at(recent, groups, split, least)]
+    jumps = [jump for split in _rising(recent) for jump in _jumps_at(recent, groups, split, least)]
     jumps.sort(reverse=True)
-    return [jump for jump in jumps if _counts(recent, jump.step)]
+    return [jump for jump in jumps if not _data_moves(recent, jump.step)]
 
 
 def _best_jump(recent: _Recent, table: CompletionTable, values: Floats, least: Floats) -> _Jump | None:
@@ -233,19 +238,19 @@ def _error(sides: Sequence[Floats]) -> Floats:
     return error
 
 
-def _counts(recent: _Recent, step: int) -> bool:
-    """Return whether a jump at a step counts: the reward rises there, and the rows are of the same kind."""
-    return recent.evidence.cached(f"counts {step}", lambda: _rises(recent, step) and not _data_moves(recent, step))
+def _rising(recent: _Recent) -> list[int]:
+    """Return the places at which the reward rises; of most windows none, and then no text is read."""
+    evidence = recent.evidence
+    return evidence.cached("rising", lambda: [split for split in recent.places if _rises(recent, split)])
 
 
-def _rises(recent: _Recent, step: int) -> bool:
-    """Return whether the weighted reward rises at a step, more than it does on either side of it."""
+def _rises(recent: _Recent, split: int) -> bool:
+    """Return whether the weighted reward rises at a place, more than it does on either side of it."""
     evidence = recent.evidence
     pay = evidence.cached("pay", evidence.share_of_best)
     groups = evidence.cached("pay of groups", lambda: _group_means(recent, evidence.table, pay[:, None]))
-    split = int(np.searchsorted(recent.steps, step))
     sides = [groups.values[(groups.places >= side.start) & (groups.places < side.stop)] for side in recent.side(split)]
-    single = without_nan(pay[evidence.table.steps < step])
+    single = without_nan(pay[evidence.table.steps < recent.steps[split]])
     if min(map(len, sides)) < LEAST_GROUPS or not len(single) or single.std() <= 0:
         return False
     rise = float(sides[1].mean() - sides[0].mean()) - _steady_rise(groups.by_step[:, 0], split)
@@ -262,6 +267,10 @@ def _steady_rise(means: Floats, split: int) -> float:
 
 def _data_moves(recent: _Recent, step: int) -> bool:
     """Return whether the rows change at a step: most values of a column, or the prompts' lengths by half."""
+    return recent.evidence.cached(f"data moves at {step}", lambda: _compare_rows(recent, step))
+
+
+def _compare_rows(recent: _Recent, step: int) -> bool:
     table = recent.evidence.table
     sides = []
     for side in recent.side(int(np.searchsorted(recent.steps, step))):
@@ -338,7 +347,10 @@ def _words_of(recent: _Recent) -> _Words:
     counts = [Counter(_WORD.findall(text.casefold())) for text in sample.texts]
     holders = Counter(word for count in counts for word in count)
     names = [word for word, number in holders.items() if number >= LEAST_HOLDERS * len(counts)]
-    numbers = np.array([[count[word] for word in names] for count in counts], dtype=float).reshape(-1, len(names))
+    columns, numbers = {word: column for column, word in enumerate(names)}, np.zeros((len(counts), len(names)))
+    for row, count in enumerate(counts):
+        for word in count.keys() & columns.keys():
+            numbers[row, columns[word]] = count[word]
     sizes = np.array([max(count.total(), 1) for count in counts], dtype=float)
     return _Words(sample.table, names, (numbers > 0).astype(float), numbers / sizes[:, None])
 
