@@ -105,7 +105,7 @@ class Matches:
             line.clear()
 
 
-_AT_ONCE = 500
+_AT_ONCE = 50
 
 
 def read_table(run: RunReader, names: Sequence[str]) -> RunTable:
@@ -159,7 +159,7 @@ def _print_found(name: str, matches: Matches, grep: str, console: Screen) -> Non
     of_all = counted(len(matches.selection), "completion")
     stopped = "; stopped, there may be more" if matches.is_stopped else ""
     searched = f"{matches.searched:,} of {of_all}{stopped}"
-    console.say((name, "bold"), f": {count:,} with a match of {grep!r} in {searched}", fit="cut")
+    console.say((name, "bold"), f": {count:,} with a match of {grep!r} in {searched}")
     if matches.is_stopped:
         raise typer.Exit(INTERRUPTED)
 

@@ -159,15 +159,15 @@ class Selection:
     def page(self, start: int, count: int) -> Whole:
         """Return the numbers of some of them, from a place in the order on."""
         stop = min(start + count, len(self))
-        places = self._first(stop)[start:stop]
-        return self._table.numbers.column("id")[self._matches[places]].astype(np.int64)
+        matches = (
+            self._matches[start:stop] if self._keys is None else self._matches[self._first(self._keys, stop)[start:]]
+        )
+        return self._table.numbers.column("id")[matches].astype(np.int64)
 
-    def _first(self, count: int) -> Whole:
+    def _first(self, keys: Floats, count: int) -> Whole:
         """Return the places of the first ``count`` matches in the order, equal ones in the order of recording."""
-        if self._keys is None:
-            return np.arange(count)
         if len(self._order) < count:
-            self._order = _first_places(self._keys, count)
+            self._order = _first_places(keys, count)
         return self._order[:count]
 
     def _mask(self, condition: Condition) -> Mask:

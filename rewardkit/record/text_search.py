@@ -14,7 +14,8 @@ from rewardkit.record.selection import Selection
 from rewardkit.record.values import RecordedPrompt
 from rewardkit.types import Text
 
-AT_ONCE = 200  # Completions whose texts are read at once
+FIRST_AT_ONCE, AT_ONCE = 8, 200  # Completions whose texts are read at once: at first, and at most
+CHUNK_S = 0.05  # Seconds after which fewer are read at once: long texts must not fill the memory
 MOST_PROMPTS = 50_000  # Prompts of which is remembered whether they have a match
 FIELDS: Final = ("completion", "prompt", "data", "reason", "error", "traceback", "output")
 """Where is looked, in this order: ``data`` are the columns, ``output`` is what a reward printed and logged."""
@@ -67,17 +68,21 @@ class TextSearch:
 
         At least some completions are looked at, so that a search gets on whatever its budget.
         """
-        until = clock() + budget_s
+        now = clock()
+        until = now + budget_s
+        size = FIRST_AT_ONCE
         matches: dict[int, TextMatch] = {}
         while start < len(selection):
-            ids = selection.page(start, AT_ONCE).tolist()
+            ids = selection.page(start, size).tolist()
             for number, match in self.matches(ids).items():
                 matches[number] = match
                 if len(matches) == limit:
                     return SearchPage(matches, start + ids.index(number) + 1)
             start += len(ids)
-            if clock() > until:
+            began, now = now, clock()
+            if now > until:
                 break
+            size = min(2 * size, AT_ONCE) if now - began < CHUNK_S else max(1, size // 2)
         return SearchPage(matches, start)
 
     def matches(self, ids: Sequence[int]) -> dict[int, TextMatch]:

@@ -26,6 +26,7 @@ from rewardkit.record.values import Completion
 from rewardkit.types import Outcome
 
 PAGE, MOST = 50, 500  # Rows of a page unless asked otherwise, and at most
+READ_ROWS = 25  # Rows that are read at once: their texts may be long
 PREVIEW = 240  # Characters of a text in a row
 READ_S = 0.2  # Seconds of reading numbers after which an answer says how far it came
 NAMES_S = 0.02  # Seconds of reading names of columns that nobody asked for
@@ -126,7 +127,11 @@ def table(opened: OpenRun, query: Query) -> dict[str, Any]:
         search = TextSearch(opened.run, request.pattern, request.search[2], index.of_prompts(request.search))
         page = search.page(selection, start, limit, SEARCH_S)
         ids, matches, end = list(page.matches), page.matches, page.end
-    rows = [_row(row, columns, matches.get(row.id)) for row in opened.run.by_id(ids)]
+    rows = [
+        _row(row, columns, matches.get(row.id))
+        for index in range(0, len(ids), READ_ROWS)
+        for row in opened.run.by_id(ids[index : index + READ_ROWS])
+    ]
     return {**head, "from": start, "end": end, "limit": limit, "reading": None, "rows": rows}
 
 

@@ -25,6 +25,10 @@ from typer.testing import CliRunner
 from rewardkit import Rollout, Run, Runtime, Score, reward
 from rewardkit.cli.program import app
 from rewardkit.record.recorder import Recorder
+from rewardkit.record.selection import Selection
+from rewardkit.record.text_search import TextSearch
+from rewardkit.score_batch import ScoreBatch
+from rewardkit.types import Outcome, Status
 
 ROOT = Path(__file__).parents[3]
 HOSTILE = "<script>\x1b[31mred\x1b[0m\r\u202e\nnext " + "long " * 100
@@ -842,3 +846,51 @@ def test_completions_of_a_whole_run_are_listed_by_conditions(work: Path) -> None
     ):
         code, _, err = _run("show", "one", *arguments)
         assert (2, True) == (code, message in " ".join(err.split())), err
+
+
+def test_ctrl_c_ends_a_search_with_what_is_known(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The finds so far are printed, and how far it came; 130 is the exit code."""
+    page = TextSearch.page
+
+    def interrupted(search: TextSearch, selection: Selection, start: int, limit: int, *rest: Any) -> Any:
+        if start:
+            raise KeyboardInterrupt
+        return page(search, selection, start, min(limit, 2), *rest)
+
+    monkeypatch.setattr(TextSearch, "page", interrupted)
+    code, out, _ = _run("show", "one", "--grep", ".")
+    assert 130 == code
+    *finds, last = out.splitlines()
+    assert 2 == sum(line.startswith("completion ") for line in finds)
+    assert "one: 2 with a match of '.' in 2 of " in last
+    assert last.endswith("; stopped, there may be more")
+    code, out, _ = _run("show", "one", "--grep", ".", "--json")
+    told = json.loads(out)
+    assert (130, False, True, 2, 2) == (code, told["ok"], told["stopped"], told["searched"], len(told["completions"]))
+    assert {"field": "completion", "name": None, "before": ""}.items() <= told["completions"][0]["match"].items()
+
+
+@pytest.mark.parametrize("command", ["show", "logs", "export"])
+def test_an_expression_that_explodes_is_told_in_a_line(
+    work: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """It names the expression and the text, whichever command searches; an export leaves no file."""
+    monkeypatch.setattr("rewardkit.record.search_pattern.BOUND_S", 0.05)
+    with Recorder("runs/exploding") as recorder:
+        text = "word " * 30_000 + "!"
+        outcome = Outcome(Status.SCORED, 1.0, text, version="0" * 12)
+        recorder.record(ScoreBatch([Rollout("p", text, {})], {"r": [outcome]}, {"r": 1.0}), step=0)
+    more = ["--to", "out.csv"] if command == "export" else []
+    code, _, err = _run(command, "exploding", "--grep", r"(\w+\s?)*$", *more)
+    assert 2 == code
+    assert "takes too long on" in " ".join(err.split())
+    assert not Path("out.csv").exists()
+
+
+def test_an_export_is_of_the_completions_that_show_lists(work: Path) -> None:
+    """By conditions, an order and a text."""
+    chosen = ["--where", "correct=1 and step>3", "--sort=-step", "--grep", "."]
+    listed = [row["id"] for row in _json("show", "one", *chosen, "--limit", "1000")["completions"]]
+    assert len(listed) == _json("export", "one", "--to", "some.jsonl", *chosen)["rows"]
+    lines = Path("some.jsonl").read_text(encoding="utf-8").splitlines()
+    assert listed == [json.loads(line)["id"] for line in lines]
