@@ -11,7 +11,7 @@ import numpy as np
 from rewardkit.breakdown.data_column import Grouping
 from rewardkit.breakdown.run_scores import Measured, Scores
 from rewardkit.record.table import Floats, Mask, Whole
-from rewardkit.statistics import Z_95
+from rewardkit.statistics import mean_interval, paired_interval
 
 
 class GroupMean(NamedTuple):
@@ -48,11 +48,9 @@ def completions_by_prompt(scores: Scores, measured: Measured, prompts: int) -> W
 def group_means(scores: Scores, measured: Measured, grouping: Grouping) -> list[GroupMean]:
     """Return the groups with their means, in the order of the grouping.
 
-    The interval is that of a mean over clusters, mean ± 1.96·√v, because the completions of a prompt are alike: with
-    the sum u_g of (value - mean) over each of G prompts and n values, v = G/(G - 1) · Σ u_g² / n². Where each prompt
-    has one value it is the usual s²/n. Source: Liang and Zeger, Biometrika 73 (1986), 13-22; for evaluations of
-    language models: Miller, arXiv 2411.00640, section 2.2. A group of one prompt has the interval of that prompt's
-    values, mean ± 1.96·s/√n.
+    The interval is that of a mean over clusters, see :func:`~rewardkit.statistics.paired_interval`, because the
+    completions of a prompt are alike: as wide as the prompts differ. A group of one prompt has the interval of that
+    prompt's values, see :func:`~rewardkit.statistics.mean_interval`.
     """
     codes = grouping.codes[scores.prompts]
     is_inside = measured.has_call & (codes >= 0)
@@ -81,18 +79,15 @@ def group_means(scores: Scores, measured: Measured, grouping: Grouping) -> list[
 
 def _mean(values: Floats, clusters: Whole) -> tuple[float | None, float | None, float | None, float | None]:
     """Return mean, standard deviation and the ends of the interval of values, of which those of a cluster are alike."""
-    size = len(values)
-    if not size:
+    if not len(values):
         return None, None, None, None
-    mean = float(values.mean())
-    if size == 1:
-        return mean, None, None, None
-    std = float(values.std(ddof=1))
-    _, places = np.unique(clusters, return_inverse=True)
-    sums = np.bincount(places, values - mean)
-    count = len(sums)
-    error = math.sqrt(count / (count - 1) * float((sums**2).sum())) / size if count > 1 else std / math.sqrt(size)
-    return mean, std, mean - Z_95 * error, mean + Z_95 * error
+    if len(values) == 1:
+        return float(values[0]), None, None, None
+    numbers = values.tolist()
+    interval = paired_interval(numbers, clusters.tolist())
+    if math.isinf(interval.low):  # of one cluster
+        interval = mean_interval(numbers)
+    return interval.rate, float(values.std(ddof=1)), interval.low, interval.high
 
 
 def group_curves(scores: Scores, measured: Measured, grouping: Grouping) -> GroupCurves:

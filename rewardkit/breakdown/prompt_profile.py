@@ -117,6 +117,15 @@ class PromptProfile(NamedTuple):
         }
 
 
+def are_questions(scores: Scores, by: str | None) -> bool:
+    """Return whether the rows of one text are one question: as ``by`` says, ``question`` or ``row``.
+
+    Unless it says so, they are where nothing was scored at a step: rows of a scored file may have columns that tell its
+    completions apart.
+    """
+    return by == "question" or (by is None and bool(len(scores)) and not bool((scores.steps >= 0).any()))
+
+
 def prompt_profile(
     scores: Scores, measured: Measured, *, last: int | None = LAST_GROUPS, pass_at: float | None = None
 ) -> PromptProfile:

@@ -6,7 +6,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -45,6 +45,14 @@ class Scores:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def by_question(self, questions: Whole) -> Scores:
+        """Return the completions with the prompts of one text taken as one, whose number is that of the first of them.
+
+        A visit is then all completions of a text at one step, or at no step. ``questions`` has that number by prompt.
+        """
+        prompts = questions[self.prompts]
+        return replace(self, prompts=prompts, visits=_numbered(self.steps + 1, prompts))
 
     def where(self, chosen: Mask) -> Scores:
         """Return the completions where a mask is true."""

@@ -47,11 +47,17 @@ def check_new(path: Path, inputs: Iterable[Path], option: str, *, force: bool) -
         raise ConfigError(f"{option} {path}: is there already; --force replaces it")
 
 
-def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write one JSON object a line; the file appears when the last of them is on disk. A link's target is replaced."""
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> int:
+    """Write one JSON object a line and return how many; the file appears when the last of them is on disk.
+
+    A link's target is replaced.
+    """
+    count = 0
     with replacing(path.resolve()) as file:
         for row in rows:
             file.write(json_line(row))
+            count += 1
+    return count
 
 
 @contextlib.contextmanager

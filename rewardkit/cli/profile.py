@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
 from rewardkit.breakdown.data_rows import DataForm, data_form, data_rows
-from rewardkit.breakdown.prompt_profile import LAST_GROUPS, PromptProfile, Rates, prompt_profile
+from rewardkit.breakdown.prompt_profile import LAST_GROUPS, PromptProfile, Rates, are_questions, prompt_profile
 from rewardkit.breakdown.run_scores import measure
 from rewardkit.cli.arguments import AsJson, RunPlace, Split, option
 from rewardkit.cli.exits import finish
@@ -46,6 +46,10 @@ def profile_command(
     ] = None,
     last: Annotated[int, option("The groups of each prompt that count, the last ones.", "K", min=1)] = LAST_GROUPS,
     where: Annotated[list[str] | None, option("Only completions that fit, as in show.", "step>=100")] = None,
+    by: Annotated[
+        Literal["row", "question"] | None,
+        option("Rows of one text are one question, or each a prompt; a scored file has questions."),
+    ] = None,
     split: Split = "train",
     limit: Annotated[int | None, option("List at most so many prompts.", "N", min=0)] = None,
     as_json: AsJson = False,
@@ -79,12 +83,15 @@ def profile_command(
         if out is not None:
             check_new(out, opened.path.files, "--out", force=force)
         scores = read_scores(opened, split, where or [])
+        questions = opened.questions if are_questions(scores, by) else None
+        if questions is not None:
+            scores = scores.by_question(questions)
         profile = prompt_profile(scores, measure(scores, opened.rewards, reward), last=last, pass_at=pass_at)
         chosen = np.ones(len(profile.prompts), np.bool_) if choice is None else choice.mask(profile)
-        form = None if out is None else _write(opened, out, profile, chosen, choice)
+        written = None if out is None else _write(opened, out, profile, chosen, questions, choice)
         finish(
-            _as_json(opened, profile, chosen, split, choice, out, form, limit),
-            lambda: _print(opened, profile, chosen, split, choice, out, form, _LISTED if limit is None else limit),
+            _as_json(opened, profile, chosen, split, choice, written, limit),
+            lambda: _print(opened, profile, chosen, split, choice, written, _LISTED if limit is None else limit),
             as_json=as_json,
         )
 
@@ -112,17 +119,26 @@ class _Choice(NamedTuple):
         return covered if self.keeps else ~covered
 
 
-def _write(run: Run, out: Path, profile: PromptProfile, chosen: Mask, choice: _Choice | None) -> DataForm:
+class _Written(NamedTuple):
+    """The file that was written."""
+
+    path: Path
+    form: DataForm
+    rows: int
+
+
+def _write(
+    run: Run, out: Path, profile: PromptProfile, chosen: Mask, questions: Whole | None, choice: _Choice | None
+) -> _Written:
     """Write the chosen prompts; RecordError without any, because an empty file is no data set."""
-    form = data_form(run, profile.prompts[chosen].tolist())
+    form = data_form(run, profile.prompts[chosen].tolist(), questions)
     if not form.prompts:
         label = "" if choice is None else f" {choice.label}"
         raise RecordError(f"{run.name}: no prompt has a pass rate{label}; nothing is written to {out}")
-    write_rows(out, data_rows(run, form))
-    return form
+    return _Written(out, form, write_rows(out, data_rows(run, form)))
 
 
-def _notes(profile: PromptProfile, form: DataForm | None) -> list[str]:
+def _notes(profile: PromptProfile, written: _Written | None) -> list[str]:
     """Return what has to be known of a profile, and of the file, beside their numbers."""
     notes = []
     changed = int((profile.versions > 1).sum())
@@ -132,7 +148,8 @@ def _notes(profile: PromptProfile, form: DataForm | None) -> list[str]:
         )
     if profile.exceeds_scale:
         notes.append("scores go beyond 1: say with --pass-at from where on they are right")
-    if form is not None:
+    if written is not None:
+        form = written.form
         facts = {
             "with null in columns that only other rows have": form.filled,
             "as messages, because others are: their text is the user's": form.texts_as_messages,
@@ -140,12 +157,14 @@ def _notes(profile: PromptProfile, form: DataForm | None) -> list[str]:
             "with references in place of pictures: take the pictures from the data that was trained on": form.pictures,
         }
         notes += [f"{counted(count, 'prompt')} {fact}" for fact, count in facts.items() if count]
+        if form.own:
+            notes.append(f"without {', '.join(form.own)}, which tell completions of one text apart")
     return notes
 
 
 def _as_json(
-    run: Run, profile: PromptProfile, chosen: Mask, split: str, choice: _Choice | None, out: Path | None,
-    form: DataForm | None, limit: int | None,
+    run: Run, profile: PromptProfile, chosen: Mask, split: str, choice: _Choice | None,
+    written: _Written | None, limit: int | None,
 ) -> dict[str, Any]:  # fmt: skip
     indices = np.flatnonzero(chosen)
     return {
@@ -156,16 +175,16 @@ def _as_json(
         "prompts": len(profile.prompts),
         **profile.counts(),
         "chosen": None if choice is None else len(indices),
-        "out": None if out is None else str(out),
-        "written": None if form is None else len(form.prompts),
-        "notes": _notes(profile, form),
+        "out": None if written is None else str(written.path),
+        "written": None if written is None else written.rows,
+        "notes": _notes(profile, written),
         "profile": [profile.row(index) for index in indices[:limit].tolist()],
     }
 
 
 def _print(
-    run: Run, profile: PromptProfile, chosen: Mask, split: str, choice: _Choice | None, out: Path | None,
-    form: DataForm | None, limit: int,
+    run: Run, profile: PromptProfile, chosen: Mask, split: str, choice: _Choice | None,
+    written: _Written | None, limit: int,
 ) -> None:  # fmt: skip
     """Print the kinds of prompts, their pass rates, and the first of the chosen prompts."""
     console = screen(ENDLESS)
@@ -177,10 +196,10 @@ def _print(
     console.say((f"right: {profile.rule}", "dim"), fit="cut")
     console.print()
     _print_kinds(profile, console)
-    for note in _notes(profile, form):
+    for note in _notes(profile, written):
         console.say(("note: ", "yellow"), note, fit="cut")
     if choice is not None:
-        target = "" if form is None else f"; wrote {counted(len(form.prompts), 'prompt')} to {out}"
+        target = "" if written is None else f"; wrote {counted(written.rows, 'row')} to {written.path}"
         console.say(f"{counted(int(chosen.sum()), 'prompt')} {choice.label}{target}", fit="cut")
     _print_prompts(run, profile, np.flatnonzero(chosen), limit, console)
 

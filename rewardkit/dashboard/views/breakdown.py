@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from rewardkit.breakdown.data_column import DataColumn
-from rewardkit.breakdown.data_rows import data_form, data_rows
+from rewardkit.breakdown.data_rows import data_form, numbered_rows
 from rewardkit.breakdown.grouped import completions_by_prompt, group_curves, group_means
 from rewardkit.breakdown.histogram import histogram, shift
-from rewardkit.breakdown.prompt_profile import LAST_GROUPS, PromptProfile, Rates, prompt_profile
+from rewardkit.breakdown.prompt_profile import LAST_GROUPS, PromptProfile, Rates, are_questions, prompt_profile
 from rewardkit.breakdown.run_scores import Measured, RunScores, Scores, measure
 from rewardkit.dashboard.as_json import plain
 from rewardkit.dashboard.query import SPLITS, Query
@@ -99,19 +100,19 @@ def histogram_view(opened: OpenRun, query: Query) -> dict[str, Any]:
 def profile(opened: OpenRun, query: Query) -> dict[str, Any]:
     """Return a page of the prompts of a split with their pass rates, and how many are of each kind.
 
-    Query: ``split``, ``reward``, ``pass_at``, ``last`` (groups of each prompt), ``kind`` (one of ``KINDS``), ``keep``
+    Query: ``split``, ``reward``, ``pass_at``, ``last`` (groups of each prompt), ``by`` (``row`` or
+    ``question``), ``kind`` (one of ``KINDS``), ``keep``
     (a range of rates such as ``0.1..0.9``), ``sort`` (of ``SORTS``), ``order``, ``offset``, ``limit``.
     """
-    scores, measured, reading = _measured(opened, query)
-    last, pass_at = query.integer("last", LAST_GROUPS, low=1), query.number("pass_at")
-    prompts = prompt_profile(scores, measured, last=last, pass_at=pass_at)
+    prompts, questions, reading = _profiled(opened, query)
     chosen = _chosen(prompts, query)
     sort, down = query.choice("sort", SORTS, "rate"), query.choice("order", ORDERS, "up") == "down"
     ordered = _sorted(prompts, np.flatnonzero(chosen), sort, down=down)
     offset, limit = query.integer("offset", 0, low=0), query.integer("limit", PAGE, low=1, high=MOST)
     return {
         "passes": prompts.rule,
-        "last": last,
+        "last": prompts.last,
+        "by": "row" if questions is None else "question",
         "prompts": len(prompts.prompts),
         "kinds": prompts.counts(),
         "rates": _rate_counts(prompts),
@@ -129,27 +130,38 @@ def prompt_rows(opened: OpenRun, query: Query) -> dict[str, Any]:
     """Return lines of the data set that the chosen prompts are, from the row at ``offset`` on.
 
     Query: as for ``profile``, but for the order: rows stand in the order in which prompts were first seen. ``next`` is
-    the offset of the next answer; ``None`` behind the last row.
+    the offset of the next answer; ``None`` behind the last row. A line that came before may come again.
     """
-    scores, measured, reading = _measured(opened, query)
-    last, pass_at = query.integer("last", LAST_GROUPS, low=1), query.number("pass_at")
-    prompts = prompt_profile(scores, measured, last=last, pass_at=pass_at)
+    prompts, questions, reading = _profiled(opened, query)
     numbers = prompts.prompts[_chosen(prompts, query)].tolist()
-    form = opened.cache.get("form", (opened.version, tuple(numbers)), lambda: data_form(opened.run, numbers))
+    form = opened.cache.get("form", (opened.version, tuple(numbers)), lambda: data_form(opened.run, numbers, questions))
     offset, size = query.integer("offset", 0, low=0), 0
+    part = form.prompts[offset : offset + LINES_AT_ONCE]
+    following = offset + len(part)
     lines: list[str] = []
-    for row in data_rows(opened.run, form._replace(prompts=form.prompts[offset : offset + LINES_AT_ONCE])):
+    for number, row in numbered_rows(opened.run, form._replace(prompts=part)):
         lines.append(json.dumps(row, ensure_ascii=False) + "\n")
         size += len(lines[-1])
         if size > LINES_CHARS:
+            following = bisect.bisect_right(form.prompts, number)
             break
-    following = offset + len(lines)
     return {
         "lines": lines,
-        "next": following if lines and following < len(form.prompts) else None,
-        "rows": len(form.prompts),
+        "next": following if following < len(form.prompts) else None,
+        "done": following,
+        "of": len(form.prompts),
         "reading": reading,
     }
+
+
+def _profiled(opened: OpenRun, query: Query) -> tuple[PromptProfile, Whole | None, dict[str, Any] | None]:
+    """Return the profile that a query asks for, the questions where they count and not rows, and what is not read."""
+    scores, measured, reading = _measured(opened, query)
+    questions = opened.run.questions if are_questions(scores, query.choice("by", ("row", "question"))) else None
+    if questions is not None:
+        scores = scores.by_question(questions)
+    last, pass_at = query.integer("last", LAST_GROUPS, low=1), query.number("pass_at")
+    return prompt_profile(scores, measured, last=last, pass_at=pass_at), questions, reading
 
 
 def _chosen(prompts: PromptProfile, query: Query) -> Mask:

@@ -95,6 +95,18 @@ def test_prompts_are_of_one_form(place: Any, tmp_path: Path) -> None:
     assert [[{"role": "user", "content": "2+2="}], TALK] == [row.values["prompt"] for row in read_rows(path)]
 
 
+def test_rows_of_one_text_are_one_row_where_columns_are_of_a_completion(place: Any, tmp_path: Path) -> None:
+    """As in a scored file; a text with two answers keeps both."""
+    rows = [(text, {"answer": "4", "sample": k}) for text in "abcd" for k in range(3)]
+    record(place, [*rows, ("d", {"answer": "5", "sample": 0})])
+    with RunReader(place) as reader:
+        form = data_form(reader, [0, 3, 9], reader.questions)
+        lines = list(data_rows(reader, form))
+    assert ["sample"] == form.own
+    assert [("a", "4"), ("b", "4"), ("d", "4"), ("d", "5")] == [(row["prompt"], row["answer"]) for row in lines]
+    assert ["prompt", "answer"] == list(lines[0])
+
+
 def test_references_to_pictures_are_counted(place: Any, tmp_path: Path) -> None:
     """The record has no original of a picture; a path stays a path."""
     reference = "picture:" + "0f" * 16

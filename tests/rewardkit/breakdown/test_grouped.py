@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Sequence
@@ -43,6 +44,16 @@ def expected_value(row: dict[str, Any], name: str) -> float | None:
     return None if failed else row["reward"]
 
 
+@functools.cache
+def student(degrees: int) -> float:
+    """Return the 97.5 % quantile of Student's distribution, from a sum over its density."""
+    points = np.linspace(0, 60, 2_000_001)
+    density = (1 + points**2 / degrees) ** (-(degrees + 1) / 2)
+    scale = math.gamma((degrees + 1) / 2) / math.sqrt(degrees * math.pi) / math.gamma(degrees / 2)
+    share = np.cumsum(density) * scale * (points[1] - points[0])
+    return float(points[np.searchsorted(share, 0.475)])
+
+
 @pytest.mark.parametrize("name", MEASURES)
 @pytest.mark.parametrize("split", ["train", "eval"])
 def test_means_and_intervals_agree_with_numpy_over_the_export(recorded: Any, name: str, split: str) -> None:
@@ -64,7 +75,8 @@ def test_means_and_intervals_agree_with_numpy_over_the_export(recorded: Any, nam
         assert pytest.approx(values.mean()) == mean.mean
         assert pytest.approx(values.std(ddof=1)) == mean.std
         if error is not None:
-            assert pytest.approx((values.mean() - 1.96 * error, values.mean() + 1.96 * error)) == (mean.low, mean.high)
+            half = student(len(sums) - 1) * error
+            assert pytest.approx((values.mean() - half, values.mean() + half), rel=1e-4) == (mean.low, mean.high)
         if name != "reward":
             statuses = [row[f"{name}.status"] for row in own]
             assert (statuses.count("skipped"), statuses.count("failed")) == (mean.skipped, mean.failed)

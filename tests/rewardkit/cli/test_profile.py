@@ -98,6 +98,26 @@ def test_the_chosen_prompts_are_written_as_a_data_set(
     assert "\x1b" not in result.output
 
 
+def test_a_scored_file_has_questions(tmp_path: Path) -> None:
+    """Its rows tell the completions of one apart, and are one row of the data set; --by row says otherwise."""
+    rollouts = [Rollout(f"q{number}", "text", {"answer": "4", "sample": k}) for number in range(3) for k in range(8)]
+    outcomes = [
+        Outcome(Status.SCORED, float(k < 4 * number), version="1" * 12) for number in range(3) for k in range(8)
+    ]
+    with Recorder(tmp_path / "scored") as recorder:
+        for start in (0, 12):  # a question lies in two batches
+            part = slice(start, start + 12)
+            recorder.record(ScoreBatch(rollouts[part], {"good": outcomes[part]}, {"good": 1.0}))
+    out = tmp_path / "keep.jsonl"
+    result = run("profile", tmp_path / "scored", "--keep", "0.1..0.9", "--out", out)
+    assert 0 == result.exit_code, result.output
+    assert "without sample, which tell completions of one text apart" in result.output
+    assert [{"prompt": "q1", "answer": "4"}] == [row.values for row in read_rows(out)]
+    profile = json.loads(run("profile", tmp_path / "scored", "--json").stdout)["profile"]
+    assert [(8, 0), (8, 4), (8, 8)] == [(row["counted"], row["passed"]) for row in profile]
+    assert 24 == json.loads(run("profile", tmp_path / "scored", "--by", "row", "--json").stdout)["prompts"]
+
+
 def test_a_file_is_replaced_with_force_alone(folder: Path, tmp_path: Path) -> None:
     """And it stays as it was where nothing is written."""
     out = tmp_path / "keep.jsonl"

@@ -110,15 +110,32 @@ def test_a_page_of_pass_rates(opened: OpenRun, parameters: dict[str, str], promp
     assert ([1, 0, 0, 1, 0, 1, 0, 0, 1, 0, 0, 2], 6) == (page["rates"], page["prompts"])
 
 
-def test_the_rows_of_the_chosen_prompts_come_in_parts(opened: OpenRun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scored_file_has_questions(tmp_path: Path) -> None:
+    """Unless rows are asked for."""
+    rollouts = [Rollout("2+2=", f"text {k}", {"sample": k}) for k in range(4)]
+    outcomes = [Outcome(Status.SCORED, float(k < 1), version="1" * 12) for k in range(4)]
+    with Recorder(tmp_path / "scored") as recorder:
+        recorder.record(ScoreBatch(rollouts, {"good": outcomes}, {"good": 1.0}))
+    with Run.open(tmp_path / "scored") as run:
+        opened = OpenRun(run, RunCache())
+        page = breakdown.profile(opened, Query())
+        assert ("question", 1, 0.25) == (page["by"], page["prompts"], page["rows"][0]["rate"])
+        assert ['{"prompt": "2+2="}\n'] == breakdown.prompt_rows(opened, Query())["lines"]
+        assert 4 == breakdown.profile(opened, Query({"by": "row"}))["prompts"]
+
+
+@pytest.mark.parametrize("limit", [("LINES_AT_ONCE", 2), ("LINES_CHARS", 10)], ids=["lines", "characters"])
+def test_the_rows_of_the_chosen_prompts_come_in_parts(
+    opened: OpenRun, monkeypatch: pytest.MonkeyPatch, limit: tuple[str, int]
+) -> None:
     """Each part says where the next begins; the lines are those of the file that the command writes."""
-    monkeypatch.setattr(breakdown, "LINES_AT_ONCE", 2)
+    monkeypatch.setattr(breakdown, *limit)
     lines, offset = [], 0
     while offset is not None:
         part = breakdown.prompt_rows(opened, Query({"keep": "0.1..0.9", "offset": str(offset)}))
         lines += part["lines"]
         offset = part["next"]
-    assert 3 == part["rows"]
+    assert (3, 3) == (part["done"], part["of"])
     assert [
         {"prompt": f"prompt {number}", "level": ["easy", "hard"][number % 2], "number": number} for number in (1, 2, 3)
     ] == [json.loads(line) for line in lines]

@@ -91,7 +91,7 @@ function Kinds({ data, kind, onChange }) {
         `)}
       </div>
       <p class="faint">
-        Right: ${visible(data.passes)}. Each prompt over its last ${counted(data.last, "group")}.
+        Right: ${visible(data.passes)}. Each ${data.by === "question" ? "question" : "prompt"} over its last ${counted(data.last, "group")}.
         ${data.several_versions > 0 && html`${" "}${counted(data.several_versions, "prompt")} with scores of several versions of a reward.`}
         ${data.exceeds_scale && html`${" "}Scores go beyond 1: say from where on they are right.`}
       </p>
@@ -149,18 +149,18 @@ function Download({ run, asked }) {
   useEffect(() => () => stop.current?.abort(), []);
   const load = async () => {
     stop.current = new AbortController();
-    const lines = [];
+    const lines = new Set(); // rows that differ in columns of a completion alone come again
     try {
       setState({ done: 0, of: 0 });
       for (let offset = 0; offset !== null; ) {
         const part = await get(of(run, "prompt_rows"), { ...asked, offset }, { signal: stop.current.signal });
         if (part.reading) continue;
-        lines.push(...part.lines);
-        setState({ done: lines.length, of: part.rows });
+        part.lines.forEach((line) => lines.add(line));
+        setState({ done: part.done, of: part.of });
         offset = part.next;
       }
-      if (lines.length) save(new Blob(lines, { type: "application/jsonl" }), "keep.jsonl");
-      setState(lines.length ? null : { problem: "No prompt has such a pass rate." });
+      if (lines.size) save(new Blob([...lines], { type: "application/jsonl" }), "keep.jsonl");
+      setState(lines.size ? null : { problem: "No prompt has such a pass rate." });
     } catch (wrong) {
       setState(wrong.name === "AbortError" ? null : { problem: wrong.words || String(wrong) });
     }
@@ -168,7 +168,7 @@ function Download({ run, asked }) {
   const isLoading = state?.done !== undefined;
   return html`
     <button type="button" class="button" onClick=${isLoading ? () => stop.current.abort() : load}>
-      ${isLoading ? `Stop: ${count(state.done)} of ${count(state.of)} rows` : "Download"}
+      ${isLoading ? `Stop: ${count(state.done)} of ${count(state.of)} prompts` : "Download"}
     </button>
     ${state?.problem && html`<span class="worse" role="alert">${visible(state.problem)}</span>`}
   `;
