@@ -6,6 +6,7 @@ import functools
 import shlex
 import time
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,17 +16,21 @@ from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, argument, option
 from rewardkit.cli.exits import finish
+from rewardkit.cli.progress import told_progress
 from rewardkit.cli.render import ENDLESS, NONE, STATE_STYLES, byte_size, day, number, screen, table
-from rewardkit.errors import ConfigError, RecordError
+from rewardkit.errors import ConfigError, DataError, RecordError
 from rewardkit.record.overview import overviews
 from rewardkit.record.place import RunsPlace
 from rewardkit.record.places import place_of_runs
 from rewardkit.record.reader import RunReader
 from rewardkit.record.run_end import RunEnd, RunState
 from rewardkit.record.runs_folder import RUNS
+from rewardkit.rows.reader import read_rollouts
+from rewardkit.score_batch import ScoreBatch
 from rewardkit.shown.text import counted, plain, shortened
 
 _DAY_S = 86400.0
+_CHUNK_ROWS = 1000
 _LEAST = 10  # columns of the screen for the name, the state (with its error) and the rewards, at the least
 
 
@@ -33,6 +38,9 @@ def runs_command(
     folder: Annotated[
         str, argument("The folder of runs, or the address of a database; runs/ unless given.", "FOLDER")
     ] = str(RUNS),
+    add: Annotated[
+        Path | None, option("Record the rows that rewardkit score --out wrote in FILE as a run of its name.", "FILE")
+    ] = None,
     prune: Annotated[bool, option("Remove the records of runs.", None, "--prune")] = False,
     name: Annotated[list[str] | None, option("A run to remove, by its name; may be repeated.", "NAME")] = None,
     older_than: Annotated[
@@ -46,23 +54,60 @@ def runs_command(
     The column reward has the mean reward of the last step: the weighted sum, as the trainer computes it. Of a scored
     file, which has no steps, it is the mean of all rows; `rewardkit compare` compares two on the same rows.
 
+    With --add a file that rewardkit score wrote becomes a run, which the list, the page and every command have.
+
     With --prune it removes the records of the runs that --name or --older-than names. What else is in a run's folder
     stays, and a run that is still being written is never removed.
 
     Examples:
 
     [bold]rewardkit runs
+    rewardkit runs --add scored.jsonl
     rewardkit runs --prune --name one --name two
     rewardkit runs --prune --older-than 30 --yes[/]
     """
     if not prune and (name or older_than is not None or yes):
         raise ConfigError("--name, --older-than and --yes say what --prune removes; give --prune, too")
+    if add is not None and prune:
+        raise ConfigError("--add and --prune: give one of them")
     records = place_of_runs(folder)
+    if add is not None:
+        _add(add, records, as_json=as_json)
+        return
     runs = [_row_of(run, records) for run in records.names()]
     if prune:
         _prune(runs, records, name, older_than, yes=yes, as_json=as_json)
         return
     finish({"folder": str(records), "runs": runs}, lambda: _show(runs, records), as_json=as_json)
+
+
+def _add(path: Path, folder: RunsPlace, *, as_json: bool) -> None:
+    """Record the scored rows of a file as a run of the file's name, whole groups together.
+
+    Raises DataError where they are no scored rows, and RecordError where there is such a run already.
+    """
+    from rewardkit.cli.score import chunks_of_groups, recording  # they bring much along
+    from rewardkit.health.scored_rows import are_scored, batch_of
+    from rewardkit.loading.registry import RewardSet
+
+    name = path.name.partition(".")[0]
+    place = folder.run(name)
+    if place.exists():
+        raise RecordError(f"--add {path}: {place.label} has a record; rename the file, or remove the run with --prune")
+    rollouts = read_rollouts(path)
+    if not are_scored(rollouts):
+        raise DataError(f"--add {path}: no rows of rewardkit score --out; score them with --record {name} instead")
+    batch = batch_of(rollouts, str(path))
+    about = {"command": "runs --add", "data": str(path)}
+    done = 0
+    with recording(place.locator, RewardSet({}), about, append=False) as keep, told_progress("recording") as tick:
+        for rows in chunks_of_groups(batch.rollouts, _CHUNK_ROWS, lambda row: True):
+            columns = {reward: [column[row] for row in rows] for reward, column in batch.outcomes.items()}
+            keep(ScoreBatch([batch.rollouts[row] for row in rows], columns, batch.weights))
+            done += len(rows)
+            tick(done, len(rollouts))
+    result = {"run": name, "record": place.label, "rows": done, "weights": dict(batch.weights)}
+    finish(result, lambda: typer.echo(plain(f"recorded {counted(done, 'row')} in {place.label}")), as_json=as_json)
 
 
 def _row_of(name: str, folder: RunsPlace) -> dict[str, Any]:

@@ -189,7 +189,7 @@ class _Scoring:
         for start in range(0, len(rows), _CHUNK_ROWS):
             chunk = rows[start : start + _CHUNK_ROWS]
             for row, columns in zip(chunk, self._batch(chunk).to_rows(), strict=True):
-                yield {**columns, "row": row}
+                yield {**columns, "row": row, "weights": dict(self._weights)}
 
     def _write_finished(self, partial: Path) -> None:
         """Write the finished rows, and print how many; pass over a file that cannot be written."""
