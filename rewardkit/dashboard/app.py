@@ -27,6 +27,7 @@ from rewardkit.dashboard.page_files import PageFiles
 from rewardkit.dashboard.panels import PANELS, VIEWS, Action
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import Missing, NotThere, OpenRun, Readers, RunCaches, Unreadable
+from rewardkit.dashboard.sharing import stream
 from rewardkit.dashboard.table_export import KINDS, ExportPart, export_part
 from rewardkit.dashboard.views import pairs
 from rewardkit.dashboard.views.pictures import picture
@@ -72,6 +73,7 @@ class Dashboard:
         self.shared, self.jobs = RunCaches(), Jobs()
         self.workers = Workers(_VIEW_THREADS, self._readers, "rewardkit-view")
         self.doers = Workers(_ACTION_THREADS, self._readers, "rewardkit-action")  # actions must not hold up views
+        self.sharers = Workers(1, self._readers, "rewardkit-share")
         self.live = Live(lambda: Readers(self.folder, RunCaches(), wait_s=LOOK_S))  # states come from the run alone
         self.listing = Listing(self.folder, self.shared)
 
@@ -84,6 +86,7 @@ class Dashboard:
         self.live.close()
         self.workers.close()
         self.doers.close()
+        self.sharers.close()
 
 
 class JsonResponse(Response):
@@ -106,6 +109,7 @@ def application(dashboard: Dashboard, token: str, host: str = "127.0.0.1", names
         Route("/api/runs/{run:path}/state", endpoints.state),
         Route("/api/runs/{run:path}/picture/{key}", endpoints.picture),
         Route("/api/runs/{run:path}/table.{kind}", endpoints.export),
+        Route("/api/runs/{run:path}/share", endpoints.share),
         Route("/api/runs/{run:path}/{view}", endpoints.view),
         Route("/api/runs/{run:path}/change/{action}", endpoints.action, methods=["POST"]),
         Route("/api/{rest:path}", endpoints.nothing, methods=["GET", "POST"]),
@@ -137,6 +141,13 @@ class _Endpoints:
         key = request.path_params["key"]
         task = partial(_of_run, request.path_params["run"], lambda opened: _picture_file(picture(opened, key)))
         return await _answer(self._dashboard.workers.ask(task, VIEW_S))
+
+    async def share(self, request: Request) -> Response:
+        """Send a saved page of a run, or of a part of it, and before it how far it is."""
+        query = Query(dict(request.query_params))
+        parts = stream(self._dashboard.sharers, request.path_params["run"], query)
+        headers = {"x-accel-buffering": "no", "content-encoding": "identity"}  # each line is to be there at once
+        return StreamingResponse(parts, media_type="application/octet-stream", headers=headers)
 
     async def compare(self, request: Request) -> Response:
         """Answer how the run ``other`` differs from the run ``first`` on the rows that both have."""

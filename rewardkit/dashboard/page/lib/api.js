@@ -79,6 +79,45 @@ async function ofFile(address, { method }) {
   throw new Problem(404, ["This page was saved without it.", ...SAVED.left_out].join(" "), "saved");
 }
 
+/**
+ * Ask for a saved page of a run and return it as a Blob with what was said of it; `tell({done, of})` hears how far it is.
+ * Throws a Problem.
+ */
+export async function savedPage(path, query, { signal, tell }) {
+  let response;
+  try {
+    response = await fetch(url(path, query), { credentials: "same-origin", cache: "no-store", signal });
+  } catch (wrong) {
+    if (wrong.name === "AbortError") throw wrong;
+    throw new Problem(0, "The server does not answer.");
+  }
+  if (!response.ok) throw new Problem(response.status, (await response.json().catch(() => null))?.error || `The server answered ${response.status}.`);
+  const reader = response.body.getReader();
+  const parts = [];
+  let line = "";
+  let about = null;
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    let rest = value;
+    while (!about && rest.length) {
+      const end = rest.indexOf(10);
+      line += new TextDecoder().decode(end < 0 ? rest : rest.subarray(0, end));
+      rest = end < 0 ? rest.subarray(rest.length) : rest.subarray(end + 1);
+      if (end < 0) break;
+      const told = JSON.parse(line);
+      line = "";
+      if (told.error) throw new Problem(400, told.error);
+      if (told.bytes) about = told;
+      else tell(told);
+    }
+    if (about && rest.length) parts.push(rest);
+  }
+  const page = new Blob(parts, { type: "text/html" });
+  if (!about || page.size !== about.bytes) throw new Problem(0, "The page did not arrive whole.");
+  return { page, about };
+}
+
 function keep(address, data) {
   kept.delete(address);
   kept.set(address, data);

@@ -8,6 +8,7 @@ import { SAVED } from "../lib/saved.js";
 import { THEMES, useTheme } from "../lib/store.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/view.js";
 import { SavedNote } from "./saved-note.js";
+import { ShareButton } from "./share.js";
 
 /** The frame of the page. */
 export function Frame({ run, tab, list, overview, children }) {
@@ -26,6 +27,7 @@ export function Frame({ run, tab, list, overview, children }) {
         ${run && html`<${RunState} live=${live} overview=${overview} />`}
         <span class="push"></span>
         ${run && overview.data && html`<span class="rewards-told muted">${counted(overview.data.rewards.length, "reward")}</span>`}
+        ${run && !SAVED && html`<${ShareButton} />`}
         <${KeysButton} />
         <${ThemeButton} />
       </div>
