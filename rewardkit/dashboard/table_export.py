@@ -25,8 +25,9 @@ from rewardkit.types import Status, Text
 KINDS: Final = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 """The kinds of files, and what a browser is told that they are."""
 MOST_COLUMNS = 200
-ROWS, READ_ROWS = 200, 20  # Rows of a part at most, and those that are read at once
+ROWS, FIRST_ROWS = 200, 4  # Rows of a part at most, and those that are read at once, at first
 PART_BYTES = 4_000_000  # Bytes after which a part ends
+MATCHES = 20  # Rows of a part where a text is searched for
 _SEARCH_S = 0.25
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # What a spreadsheet takes for the beginning of a formula
 _OF_CALLS = ("reason", "status", "cause", "error", "version", "seconds")
@@ -67,14 +68,16 @@ def export_part(opened: OpenRun, query: Query, kind: str, start: int) -> ExportP
         end = start + len(ids)
     else:
         search = TextSearch(opened.run, request.pattern, request.search[2], index.of_prompts(request.search))
-        page = search.page(selection, start, ROWS, _SEARCH_S)
+        page = search.page(selection, start, MATCHES, _SEARCH_S)
         ids, end = list(page.matches), page.end
     body = csv_lines(names, []) if kind == "csv" and start == 0 else b""
-    for first in range(0, len(ids), READ_ROWS):
-        rows = [[value(row) for value in values] for row in opened.run.by_id(ids[first : first + READ_ROWS])]
+    done, size = 0, FIRST_ROWS
+    while done < len(ids):
+        rows = [[value(row) for value in values] for row in opened.run.by_id(ids[done : done + size])]
         body += csv_lines(None, rows) if kind == "csv" else json_lines(names, rows)
-        if len(body) > PART_BYTES and request.pattern is None:
-            end = start + min(first + READ_ROWS, len(ids))
+        done, size = done + size, 2 * size
+        if len(body) > PART_BYTES and request.pattern is None:  # those of a search have been found already
+            end = start + min(done, len(ids))
             break
     return ExportPart(body, end, until, is_last=end >= len(selection))
 
