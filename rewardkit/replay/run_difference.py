@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -300,7 +301,7 @@ def _add_recorded(
 def _needs_of_all(sides: Sequence[_VersionSide]) -> Needs:
     """Return what scoring both sides needs; nothing for a side that is recorded."""
     needs = [needs_of(side.scorer.reward) for side in sides if side.scorer is not None]
-    return Needs(any(need.position for need in needs), any(need.groups for need in needs))
+    return functools.reduce(Needs.__or__, needs, Needs(position=False, groups=False))
 
 
 def _setting(stored: Stored, compared: Stored, name: str, weight: float | None) -> tuple[Setting, list[str]]:

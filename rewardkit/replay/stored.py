@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rewardkit.declare.compose import Composable, Composite
 from rewardkit.declare.spec import Kind
 from rewardkit.errors import ConfigError, RecordError
+from rewardkit.record.pictures.sources import picture_references
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import CompletionTable, Whole
 from rewardkit.record.values import Completion, Version
@@ -21,6 +22,7 @@ from rewardkit.replay.single_scorer import PORTION_ROWS, Portion
 from rewardkit.types import Rollout
 
 NO_TEXT = "its text was left out of the record"
+NO_PICTURE = "the record has its picture scaled, and the reward may read it"
 _STEPS = re.compile(r"(\d+)(?:-(\d+))?")
 _LABEL = re.compile(r"(?P<reward>.+)@(?P<number>\d+)")
 
@@ -30,6 +32,13 @@ class Needs(NamedTuple):
 
     position: bool  # Whether step or epoch may decide the score, so that batches are scored apart
     groups: bool  # Whether the completions of one prompt in a batch are scored together
+    columns: frozenset[str] | None = frozenset()  # The columns that it reads; ``None`` for all
+
+    def __or__(self, other: Needs) -> Needs:
+        """Return what both need."""
+        is_all = self.columns is None or other.columns is None
+        columns = None if is_all else (self.columns or frozenset()) | (other.columns or frozenset())
+        return Needs(self.position or other.position, self.groups or other.groups, columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +120,9 @@ def needs_of(reward: Composable) -> Needs:
     parts = [part for leaf in reward.leaves for part in (leaf, *leaf.inner)]
     reads_position = any(parameter.name in ("step", "epoch") for part in parts for parameter in part.spec.parameters)
     groups = any(leaf.spec.kind is Kind.GROUP for leaf in reward.leaves)
-    return Needs(reads_position or isinstance(reward, Composite), groups)
+    wanted = [part.spec.wanted_columns for part in parts]
+    columns = None if None in wanted else frozenset[str]().union(*(names for names in wanted if names is not None))
+    return Needs(reads_position or isinstance(reward, Composite), groups, columns)
 
 
 def with_their_groups(stored: Stored, ids: Whole) -> Stored:
@@ -129,11 +140,16 @@ def portions(
     Where groups are needed, the stored ones are whole. ``left_out`` counts those that cannot be scored, by the reason.
     The completions have the recorded outcomes of ``rewards``.
     """
+    has_pictures = run.has_pictures
     for places in _cut(stored, needs):
         completions = run.by_id(stored.table.ids[places].tolist(), rewards)
-        usable = _usable(completions, needs)
+        usable = _usable(completions, needs, _has_text)
         if len(usable) < len(completions):
             left_out[NO_TEXT] += len(completions) - len(usable)
+        if has_pictures:
+            with_text, usable = usable, _usable(usable, needs, lambda completion: not _has_picture(completion, needs))
+            if len(usable) < len(with_text):
+                left_out[NO_PICTURE] += len(with_text) - len(usable)
         if usable:
             rollouts = [
                 Rollout(completion.prompt, completion.completion or "", completion.columns) for completion in usable
@@ -154,9 +170,23 @@ def _cut(stored: Stored, needs: Needs) -> Iterator[Whole]:
         yield from (np.arange(first, min(first + size, stop)) for first in range(start, stop, size))
 
 
-def _usable(completions: Sequence[Completion], needs: Needs) -> list[Completion]:
-    """Return the completions with a text; of groups that are scored together, those that are whole."""
+def _has_text(completion: Completion) -> bool:
+    return completion.completion is not None
+
+
+def _has_picture(completion: Completion, needs: Needs) -> bool:
+    """Whether a needed column has a picture that the record has not as the row had it."""
+    columns = completion.columns
+    names = columns if needs.columns is None else needs.columns & columns.keys()
+    references = (reference for name in names for reference in picture_references(columns[name]))
+    return any(not reference.is_path for reference in references)
+
+
+def _usable(
+    completions: Sequence[Completion], needs: Needs, is_usable: Callable[[Completion], bool]
+) -> list[Completion]:
+    """Return the usable completions; of groups that are scored together, those that are whole."""
     if not needs.groups:
-        return [completion for completion in completions if completion.completion is not None]
-    broken = {completion.prompt_index for completion in completions if completion.completion is None}
+        return [completion for completion in completions if is_usable(completion)]
+    broken = {completion.prompt_index for completion in completions if not is_usable(completion)}
     return [completion for completion in completions if completion.prompt_index not in broken]

@@ -84,7 +84,7 @@ class RecordedPictures(OpenedRecord):
             RecordError: The record cannot be read.
         """
         names = list(dict.fromkeys(keys))
-        rows = self._picture_rows(_ABOUT, names) if names and self._has_pictures() else []
+        rows = self._picture_rows(_ABOUT, names) if names and self.has_pictures else []
         abouts = {row[0]: _about(*row) for row in rows}
         return {
             name: abouts.get(name) or PictureAbout(name, _ABSENT, None, None, None, None, is_absent=True)
@@ -97,13 +97,15 @@ class RecordedPictures(OpenedRecord):
         Raises:
             RecordError: The record cannot be read.
         """
-        rows = self._tuples(_PICTURE, key) if self._has_pictures() else []
+        rows = self._tuples(_PICTURE, key) if self.has_pictures else []
         for kind, width, height, body in rows:
             if kind in KINDS and isinstance(body, bytes) and body.startswith(KINDS[kind]) and len(body) <= _LARGEST:
                 return Picture(kind, int(width), int(height), body)
         return None
 
-    def _has_pictures(self) -> bool:
+    @property
+    def has_pictures(self) -> bool:
+        """Whether any row had a picture, be it in the record or left out."""
         with self._errors():
             return self._connection.has_table("picture_key")
 

@@ -302,7 +302,7 @@ def test_a_completion_names_no_file_of_this_machine(tmp_path: Path) -> None:
     scored = batch([{}])
     scored.rollouts[0] = Rollout("q", [{"role": "assistant", "content": [part]}], {})  # type: ignore[index]
     with recorded(tmp_path / "one", scored) as reader:
-        assert not reader._has_pictures()
+        assert not reader.has_pictures
 
 
 def test_a_path_that_is_no_file_is_not_read(tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_a_path_that_is_no_file_is_not_read(tmp_path: Path) -> None:
 def test_a_record_without_pictures_has_no_tables_of_them(place: Any) -> None:
     """So it is as records were before, and one of these is read alike."""
     with recorded(place, batch([{"answer": "4", "raw": b"bytes that are none", "name": "cat.png"}])) as reader:
-        assert not reader._has_pictures()
+        assert not reader.has_pictures
         assert [[]] == [list(reader.pictures([]).values())]
         (about,) = reader.pictures(["0" * 32]).values()
         assert about.is_absent
