@@ -91,23 +91,23 @@ def _add(path: Path, folder: RunsPlace, *, as_json: bool) -> None:
     from rewardkit.loading.registry import RewardSet
 
     name = path.name.partition(".")[0]
-    place = folder.run(name)
-    if place.exists():
-        raise RecordError(f"--add {path}: {place.label} has a record; rename the file, or remove the run with --prune")
+    record = folder.run(name)
+    if record.exists():
+        raise RecordError(f"--add {path}: {record.label} has a record; rename the file, or remove the run with --prune")
     rollouts = read_rollouts(path)
     if not are_scored(rollouts):
         raise DataError(f"--add {path}: no rows of rewardkit score --out; score them with --record {name} instead")
     batch = batch_of(rollouts, str(path))
     about = {"command": "runs --add", "data": str(path)}
     done = 0
-    with recording(place.locator, RewardSet({}), about, append=False) as keep, told_progress("recording") as tick:
+    with recording(record.locator, RewardSet({}), about, append=False) as keep, told_progress("recording") as tick:
         for rows in chunks_of_groups(batch.rollouts, _CHUNK_ROWS, lambda row: True):
             columns = {reward: [column[row] for row in rows] for reward, column in batch.outcomes.items()}
             keep(ScoreBatch([batch.rollouts[row] for row in rows], columns, batch.weights))
             done += len(rows)
             tick(done, len(rollouts))
-    result = {"run": name, "record": place.label, "rows": done, "weights": dict(batch.weights)}
-    finish(result, lambda: typer.echo(plain(f"recorded {counted(done, 'row')} in {place.label}")), as_json=as_json)
+    result = {"run": name, "record": record.label, "rows": done, "weights": dict(batch.weights)}
+    finish(result, lambda: typer.echo(plain(f"recorded {counted(done, 'row')} in {record.label}")), as_json=as_json)
 
 
 def _row_of(name: str, folder: RunsPlace) -> dict[str, Any]:

@@ -216,13 +216,13 @@ def test_json_has_no_infinity(work: Path) -> None:
 
 
 def test_out_has_a_row_for_each_rollout(work: Path) -> None:
-    """--out writes what ScoreBatch.to_rows gives, one JSON object a line, and leaves nothing beside it."""
+    """--out writes what ScoreBatch.to_rows gives, and weights, a JSON object a line, and leaves nothing beside it."""
     code, out, _ = _score("rewards.py:both,rewards.py:shortest", "data.jsonl", "--out", "scored.jsonl")
     rows = [json.loads(line) for line in (work / "scored.jsonl").read_text().splitlines()]
     assert code == 0
     assert "wrote scored.jsonl" in out
     assert [row["row"] for row in rows] == [0, 1, 2, 3]
-    assert {"row", "prompt", "completion", "example", "total", "rewards"} == set(rows[0])
+    assert {"row", "prompt", "completion", "example", "total", "weights", "rewards"} == set(rows[0])
     assert {"both", "shortest"} == set(rows[0]["rewards"])
     assert rows[0]["rewards"]["both"]["score"] == 1.0
     assert sorted(p.name for p in work.iterdir() if p.is_file()) == ["data.jsonl", "rewards.py", "scored.jsonl"]
