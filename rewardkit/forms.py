@@ -234,7 +234,8 @@ def why_no_text(value: object) -> str | None:
             return f"message {number}: {_why_no_role(message)}"
         content = message.get("content")
         if not isinstance(content, str | list | tuple | None) and not _is_data_of_tool(message):
-            return f"message {number}: expected text or a list of blocks as content, got {shorten(content)}"
+            hint = "; write its text, as content.decode() has it" if isinstance(content, bytes) else ""
+            return f"message {number}: expected text or a list of blocks as content, got {shorten(content)}{hint}"
         if content is None and message.get("parts"):
             return f"message {number}: its 'parts' are not read; write them as a list of blocks in 'content'"
     return None
@@ -250,8 +251,8 @@ def _why_no_role(message: Mapping[str, Any]) -> str:
 
 
 def _is_data_of_tool(message: Mapping[str, Any]) -> bool:
-    """Return whether a message is a tool's, which may give back any data but bytes."""
-    return message["role"] in ("tool", "function") and not isinstance(message.get("content"), bytes | bytearray)
+    """Return whether a message is a tool's, which may give back any data."""
+    return message["role"] in ("tool", "function")
 
 
 def _of(index: int | None) -> str:

@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from statistics import fmean, pstdev
 from typing import Any, TypeAlias
 
+from rewardkit.blocks.block import Block, BlockKind, to_json
+from rewardkit.blocks.calls import read_block
+from rewardkit.blocks.content import answer_text
+from rewardkit.messages import message_text
 from rewardkit.serving.bodies import (
     RefusedError,
     a_list,
@@ -146,21 +150,29 @@ def _messages(items: object, where: str, role: str) -> str | list[dict[str, Any]
     for number, item in enumerate(items):
         kind = an_object(item, f"{where}[{number}]").get("type", "message")
         if kind == "message":
-            messages.append({"role": str(item.get("role", role)), "content": _content_text(item.get("content"))})
-        elif kind == "function_call":
-            function = {"name": str(item.get("name", "")), "arguments": item.get("arguments", "{}")}
-            call = {"id": str(item.get("call_id", "")), "type": "function", "function": function}
-            messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
-        elif kind == "function_call_output":
-            content = _content_text(item.get("output"))
-            messages.append({"role": "tool", "tool_call_id": str(item.get("call_id", "")), "content": content})
+            content = message_text({"role": str(item.get("role", role)), "content": _content_of(item.get("content"))})
+            messages.append({"role": str(item.get("role", role)), "content": content})
+            continue
+        for part in read_block(item):
+            if part.kind is BlockKind.CALL:
+                messages.append({"role": "assistant", "content": "", "tool_calls": [_call_of(part)]})
+            elif part.kind is BlockKind.ANSWER:
+                messages.append({"role": "tool", "tool_call_id": part.id or "", "content": answer_text(part.value)})
     return a_text(messages, where) if messages else ""
 
 
-def _content_text(content: object) -> str:
-    if type(content) is list:
-        return "".join(str(part.get("text", "")) for part in content if type(part) is dict)
-    return "" if content is None else str(content)
+def _content_of(content: object) -> str | list[Any] | None:
+    return content if type(content) is list or content is None else str(content)
+
+
+def _call_of(call: Block) -> dict[str, Any]:
+    """Return a call of the Responses format as OpenAI's chats write it; one in a form that is not read as it is."""
+    if not call.is_read:
+        return dict(an_object(call.source, "item"))
+    arguments = "{}" if call.value is None else to_json(call.value)
+    return {
+        "id": call.id or "", "type": "function", "function": {"name": call.name or "", "arguments": arguments},
+    }  # fmt: skip
 
 
 def reply_gym(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> dict[str, Any]:

@@ -109,6 +109,7 @@ ANSWERS: dict[str, tuple[Any, str]] = {
     "an empty object": ({}, "{}"),
     "a number": (8611, "8611"),
     "no number": ([float("nan"), float("inf")], "[NaN, Infinity]"),
+    "bytes": (b"8611 m", "8611 m"),
     "bytes in a list": ([b"8611 m"], '["8611 m"]'),
     "bytes that are no text": ([b"\xff\xfe"], '["[2 bytes: a form that is not read]"]'),
     "a set": ([{3, 1}], "[[1, 3]]"),

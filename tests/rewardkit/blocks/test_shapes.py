@@ -14,7 +14,8 @@ from builtin_rewards.tools import tool_call
 from rewardkit import Rollout, Runtime, Status, reward
 from rewardkit.blocks.content import answer_text
 from rewardkit.dashboard.as_json import text_json
-from rewardkit.messages import message_text
+from rewardkit.messages import completion_text, message_text
+from rewardkit.serving.translate import read_gym
 from rewardkit.steps.reading import steps_of
 from rewardkit.testing import Asked, FakeJudge
 
@@ -104,6 +105,18 @@ def test_a_large_answer_is_read_whole() -> None:
         deep = deep[0]
 
 
+@pytest.mark.parametrize("form", ["Responses, items as blocks", "Responses, MCP", "Responses, a call of its own"])
+def test_items_of_nemo_gym_are_read_by_the_same_table(form: str) -> None:
+    """Calls of every kind with their answers, and a refusal as text; none is left out."""
+    items = [block for message in message_shapes.CALLS[form] for block in message["content"]]
+    refusal = {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}
+    body = {"responses_create_params": {"input": "?"}, "response": {"output": [{"type": "reasoning"}, *items, refusal]}}
+    completion = read_gym(body, {}, 10).rollouts[0].completion
+    (step,) = steps_of(GO, completion, "tool_call")
+    assert ("search", ARGUMENTS, ANSWER) == (step.name, step.arguments, step.result)
+    assert "No." == completion_text(completion)
+
+
 # The text of a completion
 
 REFUSAL = {"role": "assistant", "content": None, "refusal": "I cannot."}
@@ -164,7 +177,7 @@ UNREAD: dict[str, tuple[list[dict[str, Any]], str]] = {
     "a role in capitals": ([{"role": "Assistant", "content": "4"}], "unknown role 'Assistant'; write 'assistant'"),
     "an unknown role": ([{"role": "narrator", "content": "4"}], "unknown role 'narrator'; the roles are system"),
     "parts": ([{"role": "assistant", "parts": [{"type": "text", "text": "4"}]}], "write them as a list of blocks in"),
-    "bytes": ([{"role": "tool", "content": b"4"}], "message 0: expected text or a list of blocks as content"),
+    "bytes": ([{"role": "assistant", "content": b"4"}], "got b'4'; write its text, as content.decode() has it"),
 }
 
 
