@@ -190,7 +190,11 @@ def prompt(opened: OpenRun, query: Query) -> dict[str, Any]:
 
 def _neighbours(opened: OpenRun, number: int, *, per_question: bool) -> dict[str, int | None]:
     """Return the prompt or question before one and the next, and its place among all of them, from 0."""
-    questions = opened.run.questions if per_question else np.arange(opened.run.prompt_count)
+    run = opened.run
+    key = ("questions", per_question)
+    questions = opened.cache.get(
+        key, opened.version, lambda: run.questions if per_question else np.arange(run.prompt_count)
+    )
     firsts = np.unique(questions)
     index = int(np.searchsorted(firsts, questions[number]))
     return {
