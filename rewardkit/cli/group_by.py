@@ -12,7 +12,7 @@ from rewardkit.breakdown.grouped import GroupCurves, GroupMean, completions_by_p
 from rewardkit.breakdown.run_scores import RunScores, Scores, measure
 from rewardkit.cli.exits import finish
 from rewardkit.cli.progress import told_progress
-from rewardkit.cli.render import ENDLESS, NONE, Cells, Screen, count_or_none, number, screen, table
+from rewardkit.cli.render import ENDLESS, NONE, Cells, Screen, count_or_none, number, one_line, screen, table
 from rewardkit.record.conditions import all_conditions
 from rewardkit.record.selection import Selection
 from rewardkit.replay.recorded_run import Run
@@ -57,7 +57,9 @@ def show_groups(run: Run, search: GroupSearch, *, as_json: bool) -> None:
     def show() -> None:
         console = screen(ENDLESS)
         size = counted(int(measured.has_call.sum()), "completion")
-        console.say((run.name, "bold"), f": {measured.name} by {search.column}, {size} of {search.split}", fit="cut")
+        console.say(
+            (run.name, "bold"), f": {measured.name} by {one_line(search.column)}, {size} of {search.split}", fit="cut"
+        )
         if means:
             _print_groups(means, curves, grouping, console)
         else:
@@ -81,7 +83,7 @@ def _print_groups(means: Sequence[GroupMean], curves: GroupCurves, grouping: Gro
     console.print()
     rows: list[Cells] = [
         [
-            console.name(row.label, _NAME_CHARS),
+            console.name(one_line(row.label), _NAME_CHARS),
             f"{row.prompts:,}",
             f"{row.scored:,}",
             count_or_none(row.skipped),
@@ -92,5 +94,5 @@ def _print_groups(means: Sequence[GroupMean], curves: GroupCurves, grouping: Gro
         ]
         for row, line in zip(means, curves.means, strict=True)
     ]
-    head = [grouping.column, "prompts", "scored", "skipped", "failed", "mean", "95 % interval", "by step"]
+    head = [one_line(grouping.column), "prompts", "scored", "skipped", "failed", "mean", "95 % interval", "by step"]
     console.print(table(*head, left=1, rows=rows))

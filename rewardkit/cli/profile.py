@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -11,11 +11,12 @@ import numpy as np
 
 from rewardkit.breakdown.data_rows import DataForm, data_form, data_rows
 from rewardkit.breakdown.prompt_profile import LAST_GROUPS, PromptProfile, Rates, are_questions, prompt_profile
-from rewardkit.breakdown.run_scores import measure
+from rewardkit.breakdown.run_scores import Tick, measure
 from rewardkit.cli.arguments import AsJson, RunPlace, Split, option
 from rewardkit.cli.exits import finish
 from rewardkit.cli.group_by import read_scores
 from rewardkit.cli.output import check_new, write_rows
+from rewardkit.cli.progress import told_progress
 from rewardkit.cli.render import ENDLESS, Screen, align, number, one_line, screen
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.places import run_path
@@ -135,7 +136,15 @@ def _write(
     if not form.prompts:
         label = "" if choice is None else f" {choice.label}"
         raise RecordError(f"{run.name}: no prompt has a pass rate{label}; nothing is written to {out}")
-    return _Written(out, form, write_rows(out, data_rows(run, form)))
+    with told_progress("writing prompts") as tick:
+        return _Written(out, form, write_rows(out, _ticked(data_rows(run, form), len(form.prompts), tick)))
+
+
+def _ticked(rows: Iterable[Mapping[str, Any]], total: int, tick: Tick) -> Iterator[Mapping[str, Any]]:
+    """Yield rows, and call ``tick`` with how many there were."""
+    for done, row in enumerate(rows, 1):
+        tick(done, total)
+        yield row
 
 
 def _notes(profile: PromptProfile, written: _Written | None) -> list[str]:

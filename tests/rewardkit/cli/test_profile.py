@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("profile")
     rollouts, outcomes = [], []
     for number, right in enumerate(RIGHT):
-        row = {"level": "hard" if right < 2 else "easy", "answer": str(number), "text": "\x1b[31m<b>"}
+        row = {"level": "hard" if right < 2 else "easy", "answer": str(number), "text": "\x1b[31m<b>\nc"}
         for place in range(4):
             rollouts.append(Rollout(f"prompt {number}", f"text {place}", row))
             score = Outcome(Status.SCORED, float(place < right), version="1" * 12)
@@ -94,7 +94,7 @@ def test_the_chosen_prompts_are_written_as_a_data_set(
     assert 0 == result.exit_code, result.output
     rows = [row.values for row in read_rows(out)]
     assert answers == [row["answer"] for row in rows]
-    assert {"prompt": f"prompt {answers[0]}", "answer": answers[0], "text": "\x1b[31m<b>"}.items() <= rows[0].items()
+    assert {"prompt": f"prompt {answers[0]}", "answer": answers[0], "text": "\x1b[31m<b>\nc"}.items() <= rows[0].items()
     assert "\x1b" not in result.output
 
 
@@ -176,6 +176,13 @@ def test_groups_are_shown_with_means_and_intervals(folder: Path) -> None:
         row["label"]: (row["prompts"], row["scored"], row["failed"], row["mean"]) for row in rows["groups"]
     }
     assert [3] == rows["steps"]
+
+
+def test_a_hostile_value_steers_no_terminal(folder: Path) -> None:
+    """A group's name stands on one line, with control characters written out."""
+    result = run("show", folder / "one", "--group-by", "text")
+    assert "\\x1b[31m<b>⏎c" in result.output
+    assert "\x1b" not in result.output
 
 
 def test_a_spread_says_what_moved(folder: Path) -> None:

@@ -123,6 +123,7 @@ def test_pass_rates_are_filtered_sorted_and_taken_along(page: Any, window: Any) 
         row.values["prompt"].replace(HOSTILE, "prompt") for row in read_rows(download.value.path(), for_trainer=True)
     ]
     page.get_by_role("button", name="Pass rate", exact=True).click()
+    expect(rows.first).to_contain_text(f"{HOSTILE} 2")
     rows.first.press("Enter")
     page.wait_for_url("**/completions?*prompt=2*")
 
