@@ -23,6 +23,7 @@ from rewardkit.types import Cause, Outcome, Status
 
 _ENOUGH_ROWS = 3
 _ALIKE = 0.8  # an answer that earns this share of what the right one does is paid alike
+_MAX_GOLD_CHARS = 200
 _DEGREES = 3  # scores between floor and full that show that a row's answers are paid by degrees
 ROUNDING = 1e-6  # what a sum of shares may lack of the full level
 
@@ -393,7 +394,8 @@ class RewardAssessment(Assessment[RewardAudit]):
         values: dict[str, set[str]] = {}
         for row in self._rows.rows:
             for name in sorted(columns - excluded):
-                if gold_of(row.columns.get(name)) is not None:
+                gold = gold_of(row.columns.get(name))
+                if gold is not None and len(gold.text) <= _MAX_GOLD_CHARS:  # a longer one is a source
                     values.setdefault(name, set()).add(repr(row.columns[name]))
         likely = [name for name, texts in values.items() if len(texts) > 1 or len(self._rows.rows) == 1]
         likely.sort(key=lambda name: not _LIKE_GOLD.search(name))
