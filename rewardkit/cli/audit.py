@@ -82,7 +82,10 @@ def audit_command(  # long because typer reads the options from the signature, a
     Rows need a prompt and the columns that the reward reads; DATA may also be a .json file with a list of them. Where
     the right answer alone is not a right completion, give one in a column 'reference'.
 
-    With --run RUN it takes the run's own best paid completions, changes each in some ten ways (another answer in its
+    The verdict is passed (exit code 0), NOT passed (1), or not judged (4): nothing speaks against the reward, and
+    nothing of its kind could be tried, as of one that reads no answer.
+
+    With --run RUN it takes the run's own best paid completions, changes each in many ways (another answer in its
     place, its frame alone, the answer of another row behind it, shuffled, repeated, without its reasoning), and shows
     which of these are still paid and should not be. REWARDS are then those of the run, unless you name others. What it
     finds of the run's rewards is noted in the record, and diagnose and the page of ui show it as a flag.

@@ -20,6 +20,7 @@ from rewardkit.cli.render import NONE, counts, excerpt, group_by_key, print_labe
 from rewardkit.shown.text import counted, shortened
 from rewardkit.types import Outcome, Status
 
+_FEW_ROWS = 5
 _SHOWN_FORMS = 6
 _SHOWN_NAMES = 10
 _SHOWN_LINES = 8
@@ -77,6 +78,9 @@ def _print_evidence(audit: Audit, rows: str, tried: Table, full: str, console: C
     if tried.row_count:
         console.print(tried)
         console.print()
+    if audit.total_rows < _FEW_ROWS:
+        rows = counted(audit.total_rows, "row" if audit.unit == "line" else audit.unit)
+        print_labelled(console, "few rows", f"{rows} show little of what differs; give {_FEW_ROWS} or more", "yellow")
     for finding in audit.findings:
         print_labelled(console, finding.name, finding.words, "bold red")
     if audit.findings:

@@ -74,6 +74,7 @@ def test_audit_passes_a_sound_reward_and_tells_zero_from_not_judged(work: Path) 
     code, out, _ = _run("audit", "mine.py:correct", "rows.jsonl", "--workers", "1")
     assert 0 == code
     assert "3 of 3 rows audited" in out
+    assert "few rows  3 rows show little of what differs; give 5 or more" in out
     assert ["stuffing"] == [line.split()[0] for line in out.splitlines() if line.startswith("stuffing")]
     assert "passed: 0 wrongly paid" in out
     assert "always paid  bare" in out
