@@ -43,6 +43,7 @@ def rescore_command(
 
     The scores are kept in the record as a pass, beside those that the training saw. A reward that the run does not know
     becomes a further version of its name. Doing it twice gives two passes, whose difference is the reward's own noise.
+    `rewardkit diff RUN OLD NEW` shows what the new version changes, with --html as a page.
 
     With --only-failed, what a judge that was down could not answer is asked again, by the version that failed or by
     --reward. What an earlier pass has answered is left alone.

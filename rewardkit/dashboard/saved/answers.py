@@ -119,6 +119,6 @@ class Answers:
         while True:
             body = VIEWS[saved.view](self._opened, query)
             if not (body.get("reading") or body.get("unread")):
-                return body
+                return body | {"job": self._scope.trial} if saved.view == "change" else body
             if time.monotonic() > until:
                 raise RecordError(f"{self._opened.run.name}: {saved.view} was not read after {READ_S:.0f} s")

@@ -65,7 +65,7 @@ def write_page(
         opened.cache.get(DIAGNOSIS, 0, Looking).look(run.path, opened.version)
     answers = Answers(opened, scope)
     writer = _Writer(file, megabytes * 1_000_000)
-    writer.write(_head(run.name))
+    writer.write(_head(run.name, scope))
     for answer in answers.of_run():
         writer.add(answer)
     part = _add_pieces(run, answers, writer, pieces(run, scope), lambda count: tick(count, wanted))
@@ -198,7 +198,7 @@ class _Writer:
         return len(packed)
 
 
-def _head(name: str) -> str:
+def _head(name: str, scope: Scope) -> str:
     """Return the page up to its answers: the template of the dashboard with its styles and the first script inside."""
     template = index_html()
     policy = (
@@ -207,7 +207,7 @@ def _head(name: str) -> str:
     )
     icon = base64.b64encode((ROOT / "icon.svg").read_bytes()).decode()
     body = template[template.index("<body>") : template.index("</body>")]
-    own = [panel for panel in PANELS if panel.saved]
+    own = [panel for panel in PANELS if any(scope.is_whole or not saved.of_whole for saved in panel.saved)]
     body = re.sub(r'data-panels="[^"]*"', lambda _: f'data-panels="{html.escape(panel_table(own))}"', body)
     return f"""<!doctype html>
 <html lang="en">

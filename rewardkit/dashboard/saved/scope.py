@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
 
+from rewardkit.dashboard.jobs import JobState
 from rewardkit.dashboard.query import SPLITS
+from rewardkit.dashboard.trial import difference_row
 from rewardkit.errors import RecordError
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import CompletionTable
+from rewardkit.replay.difference import Difference
 
 
 class Scope(NamedTuple):
@@ -24,6 +28,7 @@ class Scope(NamedTuple):
     prompts: frozenset[int] | None = None  # The numbers of their prompts
     step: tuple[int, str] | None = None  # The step and split that is saved whole
     split: str = "train"  # The split of which the completions come first
+    trial: Mapping[str, object] | None = None  # A difference of two versions, which stands under Change
 
     @property
     def is_whole(self) -> bool:
@@ -66,6 +71,17 @@ def of_matches(run: RunReader, split: str, search: str, ids: Sequence[int]) -> S
     table = run.table(split=split)
     matches = table.where(np.isin(table.ids, ids))
     return Scope(f"the completions with {search}", "completions", "", *_numbers(matches), None, split)
+
+
+def of_difference(run: RunReader, reward: str, difference: Difference) -> Scope:
+    """Return the scope of a difference of two versions of a reward: it and the completions that change most."""
+    examples = difference.examples
+    ids = frozenset(example.id for example in examples)
+    prompts = frozenset(row.prompt_index for row in run.by_id(sorted(ids)))
+    about = {"reward": reward, "old": difference.old, "new": difference.new}
+    trial = asdict(JobState(1, "try", about, state="done", result=difference_row(difference)))
+    label = f"the difference of {difference.old} and {difference.new}"
+    return Scope(label, "change", urlencode({"reward": reward}), ids, prompts, trial=trial)
 
 
 def _numbers(table: CompletionTable) -> tuple[frozenset[int], frozenset[int]]:

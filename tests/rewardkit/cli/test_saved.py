@@ -235,3 +235,21 @@ def test_json_tells_what_was_saved(run: Path) -> None:
     assert ("one", "the run", "one.html", 48, 48, []) == tuple(
         found[key] for key in ("run", "what", "file", "completions", "of", "left_out")
     )
+
+
+def test_a_difference_of_two_versions_is_saved_as_a_page(run: Path) -> None:
+    """It opens with the numbers, and has the completions that change most and no others."""
+    code, out, err = command("diff", run, "<b>odd@1", "<b>odd@2", "--examples", "2", "--html", "change.html", "--json")
+    assert 0 == code, err
+    page, told_result = SavedFile("change.html"), json.loads(out)
+    (change,) = page.answers("change")[""]
+    assert "/runs/one/change?reward=%3Cb%3Eodd" == page.about["start"]
+    assert ("try", "done") == (change["job"]["kind"], change["job"]["state"])
+    assert told_result["old"]["mean"] == change["job"]["result"]["old"]["mean"]
+    numbers = {part["id"] for parts in page.answers("completion").values() for part in parts}
+    assert {example["id"] for example in change["job"]["result"]["examples"]} == numbers
+    assert {} == page.answers("health")
+    code, _, err = command("diff", run, "<b>odd@1", "<b>odd@2", "--html", "change.html")
+    assert (2, True) == (code, "is there already; --force replaces it" in err)
+    code, _, err = command("diff", "a.py:b", "a.py:c", "--data", "rows.jsonl", "--html", "other.html")
+    assert (2, True) == (code, "--html and --data: a page is of a run" in err)

@@ -78,12 +78,20 @@ function Page({ run, query, data, reload }) {
     ["y", "Try it", attempt],
   ]);
 
+  const trial =
+    job.now &&
+    html`<${Trial}
+      job=${job.now}
+      onCancel=${writing.can ? () => send("cancel", {}) : null}
+      onLine=${mode === "source" && wrong ? () => document.querySelector(".editor-text")?.focus() : null}
+    />`;
   return html`
     <div class="change">
       <h1 class="unseen">Change a reward</h1>
       ${!SAVED && html`<${Standing} data=${data} /><${WriteToken} writing=${writing} />`}
       <div class="change-columns">
         <div class="stack">
+          ${SAVED && trial}
           <section class="panel" aria-label="The reward's source">
             <${Chooser} data=${data} reward=${reward} chosen=${chosen} />
             <${Modes} mode=${mode} draft=${draft} chosen=${chosen} />
@@ -104,14 +112,7 @@ function Page({ run, query, data, reload }) {
             />`}
             ${words && html`<p class="change-words" role="alert"><span class="chip is-bad">${words[0]}</span> ${visible(words[1])}</p>`}
           </section>
-          ${
-            job.now &&
-            html`<${Trial}
-              job=${job.now}
-              onCancel=${writing.can ? () => send("cancel", {}) : null}
-              onLine=${mode === "source" && wrong ? () => document.querySelector(".editor-text")?.focus() : null}
-            />`
-          }
+          ${!SAVED && trial}
         </div>
         <aside class="stack">
           <${Versions} reward=${reward} chosen=${chosen} />

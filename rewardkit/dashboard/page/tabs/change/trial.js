@@ -17,7 +17,7 @@ export function Trial({ job, onCancel, onLine }) {
         <span class="muted cut trial-about">
           ${visible(about.reward)}${about.old && html` <code>${visible(about.old)}</code>`}${about.new && html` → <code>${visible(about.new)}</code>`}
         </span>
-        <span class="push faint">${seconds(job.seconds)}</span>
+        <span class="push faint">${job.seconds > 0 && seconds(job.seconds)}</span>
         ${job.state === "running" && onCancel && html`<button type="button" class="button" onClick=${onCancel}>Cancel</button>`}
       </div>
       <div class="panel-body stack">
