@@ -26,6 +26,7 @@ ROOTS_VARIABLE = "REWARDKIT_WORKSPACES"
 and that of temporary files."""
 MOST_BYTES = 1 << 20  # Bytes of a file that is read, unless told otherwise
 MOST_COPIED_BYTES = 32 << 20  # Bytes of all files together that a command gets
+_PAGE_BYTES = 4096  # A file in the jail takes whole pages
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*+(?>\.[A-Za-z_][A-Za-z_0-9]*+)*+")
 _PROGRAM = "import runpy, sys\nsys.path.insert(0, {folder!r})\nsys.argv = {arguments!r}\n{act}\n"
 
@@ -187,8 +188,13 @@ class Workspace:
         files = self._contents()
         if command[1] not in ("-m", "-c") and (script := "/".join(_parts(command[1]))) not in files:
             self.read_bytes(script, most_bytes=MOST_COPIED_BYTES)  # says why it is left out
-        size = sum(map(len, files.values()))
+        size = sum(-(-len(content) // _PAGE_BYTES) * _PAGE_BYTES for content in files.values())
         limits = limits or Limits(timeout_s=timeout_s, file_bytes=(16 << 20) + 2 * size)
+        if size > limits.file_bytes:
+            raise WorkspaceError(
+                f"{self!r}: its files take {size:,} bytes in whole pages, and limits.file_bytes is "
+                f"{limits.file_bytes:,}; give more, or leave limits out"
+            )
         with stopped():  # starting a jail is not the call's time
             from rewardkit.jailed.jail import shared_sandbox  # slow to import
 

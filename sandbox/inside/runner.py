@@ -11,6 +11,7 @@ plain program takes a short way through here, and what only some need is importe
 from __future__ import annotations
 
 import builtins
+import errno
 import gc
 import io
 import json
@@ -145,7 +146,9 @@ def run_programs(request: dict[str, Any]) -> int:
         try:
             _write_file(name, content)
         except OSError as error:
-            unwritten = describe(error) | {"message": f"file {name[:200]!r} cannot be written: {error.strerror}"}
+            hint = " (file_bytes, of which each file takes whole pages)" if error.errno == errno.ENOSPC else ""
+            message = f"file {name[:200]!r} cannot be written: {error.strerror}{hint}"
+            unwritten = describe(error) | {"message": message}
             emit({"ran": 0, "out": ANY_LENGTH, "err": ANY_LENGTH, "code": 1, "raised": unwritten})
             return 1
     sys.argv = [_PROGRAM_NAME, *request["args"]]

@@ -377,10 +377,12 @@ def test_as_many_files_as_are_documented_run(tmp_path: Path) -> None:
     for number in range(99):
         (tmp_path / f"d{number}").mkdir()
         for inner in range(100):
-            (tmp_path / f"d{number}" / f"f{inner}").touch()
+            (tmp_path / f"d{number}" / f"f{inner}").write_text("x")
     (tmp_path / "last").touch()
     count = "import os; print(sum(len(files) for _, _, files in os.walk('.')))"
     assert "9901\n" == Workspace(tmp_path).run("python", "-c", count, timeout_s=60).stdout
+    with pytest.raises(WorkspaceError, match=r"take 40,550,400 bytes in whole pages, and limits.file_bytes is 16,777"):
+        Workspace(tmp_path).run("python", "-c", count, limits=Limits())
     (tmp_path / "more").touch()
     with pytest.raises(WorkspaceError, match="more than 10,000 files and folders"):
         Workspace(tmp_path).run("python", "-c", count)
