@@ -7,8 +7,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SHARED = (
-    "test_export.py", "test_kills_and_ranks.py", "test_log_pages.py", "test_passes.py", "test_place.py",
-    "test_reader.py", "test_run_numbers.py", "test_selection.py",
+    "test_export.py", "test_identities.py", "test_kills_and_ranks.py", "test_log_pages.py", "test_passes.py",
+    "test_place.py", "test_reader.py", "test_run_numbers.py", "test_selection.py",
     "test_record.py", "test_sessions.py", "test_writer_faults.py",
 )  # fmt: skip
 """The files of tests that both stores have to pass."""
