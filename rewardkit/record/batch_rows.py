@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import math
@@ -183,8 +182,9 @@ def rows_of(
     scores = scores.reshape(len(names), len(rollouts))
     handed_scores = {name: (handed or batch.scores)[name] for name in names}
     totals = batch.totals if handed is None else _totals(handed_scores, batch.weights, unseen, len(rollouts))
-    prompts, row_columns = _prompts(rollouts, finder), _columns(rollouts, finder)
-    groups = _groups(rollouts, num_generations, before, list(zip(prompts, row_columns, strict=True)))
+    prompts = _prompts(rollouts, finder)
+    row_columns, light = _columns(rollouts, finder)
+    groups = _groups(light, num_generations, before, list(zip(prompts, row_columns, strict=True)))
     if advantages is None:
         advantages = _as_list(_advantages(_floats(totals), groups))
     seconds = np.array([[outcome.duration_s for outcome in column] for column in columns], dtype="<f4")
@@ -282,17 +282,36 @@ def _prompts(rollouts: Sequence[Rollout], finder: PictureFinder) -> list[str]:
     return texts
 
 
-def _columns(rollouts: Sequence[Rollout], finder: PictureFinder) -> list[str]:
-    """Return the columns of the prompts as JSON; rollouts of one row, which share an object, are written once."""
+def _columns(rollouts: Sequence[Rollout], finder: PictureFinder) -> tuple[list[str], list[Rollout]]:
+    """Return the columns of the prompts as JSON, and the rollouts with references in place of pictures.
+
+    Rollouts of one row, which share an object, are written once. References are compared in no time, pictures byte by
+    byte.
+    """
     texts: list[str] = []
+    light: list[Rollout] = []
     last: object = None
     for rollout in rollouts:
         if not texts or rollout.example is not last:
             last = rollout.example
             columns = {name: value for name, value in last.items() if not is_own(name, value)}
-            text = _json(columns, functools.partial(finder.in_columns, columns), has_paths=True)
+            row = _RowColumns(columns, finder)
+            text = _json(columns, row.replaced, has_paths=True)
         texts.append(text)
-    return texts
+        light.append(rollout if row.references is None else replace(rollout, example=row.references))
+    return texts, light
+
+
+class _RowColumns:
+    """A row's columns, and what stands in their place once it was asked for."""
+
+    def __init__(self, columns: Mapping[str, object], finder: PictureFinder) -> None:
+        self._columns, self._finder = columns, finder
+        self.references: Mapping[str, object] | None = None
+
+    def replaced(self) -> object:
+        self.references = self._finder.in_columns(self._columns)
+        return self.references
 
 
 def _groups(

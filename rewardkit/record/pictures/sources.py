@@ -247,7 +247,7 @@ def _is_path(text: str) -> bool:
 
 
 def _digest(kind: bytes, *parts: bytes) -> str:
-    digest = hashlib.blake2b(digest_size=16, person=kind)
+    digest = hashlib.sha256(kind + b"\x00")  # processors have instructions for it: half the time of blake2b
     for part in parts:
         digest.update(part)
-    return digest.hexdigest()
+    return digest.hexdigest()[:32]

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from databases import STORES, place_on
 
+from rewardkit.record.batch_rows import rows_of
 from rewardkit.record.pictures.keeping import PictureKeeper
 from rewardkit.record.pictures.scaling import MISSING, scale
 from rewardkit.record.pictures.sources import MOST_PIXELS, picture_references
@@ -335,3 +336,11 @@ def test_a_body_that_is_no_picture_is_not_handed_out(tmp_path: Path) -> None:
         file.close()
         with RunReader(tmp_path / "one") as reader:
             assert reader.picture(key) is None
+
+
+def test_rows_with_equal_pictures_are_a_group() -> None:
+    """Also in objects of their own, and where one of them is damaged."""
+    red, blue = as_file(drawing()), as_file(drawing(colour="blue"))
+    damaged = as_file(photograph())[:40_000]
+    pictures = [Image.open(io.BytesIO(content)) for content in (red, red, blue, damaged, damaged)]
+    assert [0, 0, 1, 2, 2] == rows_of(batch([{"image": picture} for picture in pictures])).groups
