@@ -131,16 +131,18 @@ def watchers() -> list[Any]:
 
 @contextlib.contextmanager
 def info_log() -> Iterator[None]:
-    """Show the trainer's log, such as where a run goes on; Python's default shows only warnings."""
-    logger, handler = logging.getLogger("trainer_adapter"), logging.StreamHandler()
-    level = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
+    """Show the trainer's log, such as where a run goes on and what health checks saw; Python shows only warnings."""
+    handler = logging.StreamHandler()
+    levels = {name: logging.getLogger(name).level for name in ("trainer_adapter", "rewardkit")}
+    for name in levels:
+        logging.getLogger(name).addHandler(handler)
+        logging.getLogger(name).setLevel(logging.INFO)
     try:
         yield
     finally:
-        logger.setLevel(level)
-        logger.removeHandler(handler)
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
+            logging.getLogger(name).removeHandler(handler)
 
 
 def _finish(result: TrainResult, *, as_json: bool) -> None:
