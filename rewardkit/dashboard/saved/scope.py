@@ -70,7 +70,8 @@ def of_matches(run: RunReader, split: str, search: str, ids: Sequence[int]) -> S
         raise RecordError(f"{run.name}: no completion of {split} has {search}; there is nothing to save")
     table = run.table(split=split)
     matches = table.where(np.isin(table.ids, ids))
-    return Scope(f"the completions with {search}", "completions", "", *_numbers(matches), None, split)
+    query = {"list": "all", **({} if split == "train" else {"split": split})}
+    return Scope(f"the completions with {search}", "completions", urlencode(query), *_numbers(matches), None, split)
 
 
 def of_difference(run: RunReader, reward: str, difference: Difference) -> Scope:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
+from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import OpenRun
 from rewardkit.dashboard.saving import Per, Saved, ViewQuery
+from rewardkit.dashboard.views.completion_table import MOST as MOST_IN_TABLE
+from rewardkit.dashboard.views.completion_table import table
 from rewardkit.dashboard.views.completions import MOST
 from rewardkit.dashboard.views.pictures import keys_of_completion, keys_of_prompt
 
@@ -63,7 +67,21 @@ def _pictures_of_completion(opened: OpenRun, subject: ViewQuery) -> Iterable[Vie
     yield from ({"key": key} for key in keys_of_completion(opened, int(str(subject["id"]))))
 
 
+def _rows_of_step(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
+    """Yield the request of a step's rows in the table of all completions, with the columns that a row shows."""
+    while (first := table(opened, Query({"limit": "1"})))["reading"]:
+        pass  # each answer reads on
+    columns = first["data"]
+    where = f"step={subject['step']}" if "step" in subject else "step=none"
+    yield {"where": where, "step": None, "limit": MOST_IN_TABLE, "columns": json.dumps(columns)}
+
+
+def _further(answer: Mapping[str, Any], rows: int) -> ViewQuery | None:
+    return None if answer["matched"] is None or answer["end"] >= answer["matched"] else {"from": answer["end"]}
+
+
 SAVED = (
+    Saved("table", Per.STEP, _rows_of_step, join="rows", further=_further, own="id", gathered=True),
     Saved("prompts", Per.RUN, _by_reward, keys=("reward",), join="rows", own="index"),
     Saved("completions", Per.STEP, _at_steps, join="groups"),
     Saved("prompt", Per.PROMPT, _ups, join="rows", own="id", narrow=narrowed),

@@ -137,6 +137,7 @@ def test_a_part_of_a_run_holds_nothing_of_the_rest(
     assert completions == len(numbers)
     assert prompts == sorted(row["index"] for row in page.answers("prompts")[""][0]["rows"])
     assert numbers == {row["id"] for row in page.rows("prompt", "rows")}
+    assert numbers == {row["id"] for row in page.rows("table", "rows")}
     assert numbers >= {entry["completion"] for entry in page.rows("logs", "entries")}
     shown = {row["id"] for group in page.rows("completions", "groups") for row in group["rows"]}
     assert (numbers if part[0] == "--step" else set()) == shown

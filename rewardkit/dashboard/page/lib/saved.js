@@ -1,4 +1,5 @@
 /** A page that was saved to a file has the answers of its views inside; this finds them in place of a server. */
+import { completionsOf } from "./saved-completions.js";
 import { tableOf } from "./saved-table.js";
 
 const KEPT_BLOCKS = 12;
@@ -36,6 +37,7 @@ async function answerOf(view, spec, places, query) {
   }
   const rest = Object.fromEntries(Object.entries(query).filter(([name]) => !spec.keys.includes(name)));
   const rows = parts.flatMap((part) => part[spec.join]);
+  if (view === "table") return completionsOf({ ...first, rows }, rest, textsOf);
   const { text, search, ...others } = rest;
   const found = text ? await having(rows, said, text) : search ? await having(rows, promptText, search) : rows;
   return tableOf({ ...first, [spec.join]: found }, spec.join, others);
@@ -47,6 +49,22 @@ async function having(rows, textOf, text) {
   const sought = text.toLowerCase();
   for (const row of rows) if ((await textOf(row)).toLowerCase().includes(sought)) found.push(row);
   return found;
+}
+
+/** The texts of a completion, as [field, name, text], in the order in which they are searched. */
+async function textsOf(row) {
+  const [completion, prompt] = [await savedAnswer("completion", { id: row.id }), await savedAnswer("prompt", { prompt: row.prompt })];
+  const texts = [["completion", null, completion?.completion ? wholeOf(completion.completion) : (row.text ?? "")]];
+  texts.push(["prompt", null, prompt?.prompt ? wholeOf(prompt.prompt) : (row.prompt_text ?? "")]);
+  for (const [name, value] of Object.entries(prompt?.columns || row.data)) texts.push(["data", name, value]);
+  for (const { reward, reason, error, traceback, logs } of completion?.scores || []) {
+    for (const [field, part] of Object.entries({ reason, error, traceback, output: logs })) if (part) texts.push([field, reward, part]);
+  }
+  return texts;
+}
+
+function wholeOf(body) {
+  return body.text ?? body.messages.flatMap(({ parts }) => parts.map((part) => part.text)).join("\n\n");
 }
 
 /** What a call of the logs said. */
@@ -64,7 +82,7 @@ async function promptText(row) {
   if (row.text === null || row.length === row.text.length) return row.text ?? "";
   const prompt = (await savedAnswer("prompt", { prompt: row.index }))?.prompt;
   if (!prompt) return row.text;
-  return prompt.text ?? prompt.messages.flatMap(({ parts }) => parts.map((part) => part.text)).join("\n\n");
+  return wholeOf(prompt);
 }
 
 async function blockOf(number) {

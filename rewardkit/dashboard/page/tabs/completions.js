@@ -31,7 +31,7 @@ const WAYS = [
   ["prompts", "Prompts"],
   ...(SAVED?.what ? [] : [["profile", "Pass rates"]]),
   ["steps", "By step"],
-  ...(SAVED ? [] : [["all", "All completions"]]),
+  ["all", "All completions"],
 ];
 
 /** The ways to a completion. */

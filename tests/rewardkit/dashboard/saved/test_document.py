@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -13,6 +14,8 @@ from rewardkit import Rollout, Runtime, Score, reward
 from rewardkit.dashboard.panels import PANELS
 from rewardkit.dashboard.saved.document import write_page
 from rewardkit.dashboard.saved.scope import Scope, of_prompt, whole_run
+from rewardkit.record.conditions import conditions_of
+from rewardkit.record.selection import RunTable, Selection, names_of
 from rewardkit.replay.recorded_run import Run
 
 browsing = pytest.importorskip("browsing")
@@ -140,6 +143,32 @@ def test_a_prompt_is_read_sorted_and_searched_without_a_server(saved: File) -> N
     page.get_by_role("combobox", name="Status").select_option("failed")
     expect(rows).to_have_count(3)
     expect(rows.first).to_contain_text("exception")
+
+
+def _fitting(run: Path, where: str) -> int:
+    """Return how many completions of a run fit conditions, as the record chooses them."""
+    with Run.open(run) as opened:
+        table, conditions = RunTable(), conditions_of(where)
+        while table.update(opened, names_of(conditions, None)).unfinished:
+            pass
+        return len(Selection(opened, "train", conditions, None, table=table))
+
+
+def test_all_completions_are_filtered_and_searched_without_a_server(saved: File, run: Path) -> None:
+    """By conditions as the record chooses them; one that needs the record is said to."""
+    path = f"/runs/{quote('run of <b> & é')}/completions?list=all"
+    rows = saved.page.locator("main tbody tr")
+    for where in (
+        "", "step>=1 and odd=scored", "odd=exception", "odd!=failed", "level=2", "level>0", "reward=none",
+        "reward!=none and reward>0", "odd<=0.5", "outcome=failed", "outcome!=failed", "cause=exception", "prompt!=1",
+    ):  # fmt: skip
+        saved.open(f"{path}&by=-reward&where={quote(where)}")
+        expect(rows, where).to_have_count(_fitting(run, where))
+    for query, count in (("find=SAID", 9), ("find=^better.*2$&re=1", 3), ("find=because&in=completion", 0)):
+        saved.open(f"{path}&{quote(query, safe='&=')}")
+        expect(rows, query).to_have_count(count)
+    page = saved.open(path + "&where=level='2'")
+    expect(page.locator("main")).to_contain_text("needs the run's record")
 
 
 def test_the_logs_are_filtered_and_searched_without_a_server(saved: File) -> None:

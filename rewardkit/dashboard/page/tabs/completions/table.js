@@ -3,6 +3,7 @@ import { go, of } from "../../lib/address.js";
 import { get, useApi } from "../../lib/api.js";
 import { count, counted, percent, visible } from "../../lib/format.js";
 import { useKeys } from "../../lib/keys.js";
+import { SAVED } from "../../lib/saved.js";
 import { html, useRef } from "../../lib/view.js";
 import { CopyButton, copied, exactText } from "../../parts/copy.js";
 import { Choice, Search, Toggle } from "../../parts/fields.js";
@@ -65,7 +66,7 @@ export function Table({ run, overview, query }) {
       <${AddFilter} columns=${whole} onAdd=${(name, sign, value) => change({ where: joined(query.where || "", conditionOf(name, sign, value)) })} />
       <${ChooseColumns} columns=${whole} chosen=${chosen.map((one) => one.key)} usual=${usualKeys(about)} left=${about.data_left} onChange=${(next) => go({ query: { cols: next && textOf(next) } }, { replace: true })} />
       <span class="push"></span>
-      <${Exports} run=${run} asked=${asked} about=${about} keys=${chosen.map((one) => one.key)} />
+      ${!SAVED && html`<${Exports} run=${run} asked=${asked} about=${about} keys=${chosen.map((one) => one.key)} />`}
       <${CopyButton} words="Copy as command" label="Copy the command that lists the same in a terminal" text=${commandOf(run, asked)} />
     </div>
     ${problem && (problem.status === 400 ? html`<p class="wrong-filter" role="alert">${visible(problem.words)}</p>` : html`<${ProblemNote} problem=${problem} retry=${reload} />`)}
