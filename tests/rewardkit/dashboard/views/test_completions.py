@@ -346,7 +346,7 @@ def test_a_conversation_becomes_parts(tmp_path: Path) -> None:
     parts = [[(part["kind"], part["name"], part["text"]) for part in one["parts"]] for one in found["messages"]]
     assert parts[0] == [("thinking", None, "hm"), ("call", "add", '{"a": 1}')]
     assert parts[1] == [("result", None, "2")]
-    assert [kind for kind, _, _ in parts[2]] == ["thinking", "call", "result", "text", "other"]
+    assert [kind for kind, _, _ in parts[2]] == ["thinking", "call", "result", "text", "picture"]
     assert parts[3] == [("call", "old", "{}")]
     assert parts[4] == [("other", None, "no message")]
     assert ["assistant", "tool"] == [one["role"] for one in found["messages"][:2]]
