@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import operator
+import pprint
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -65,6 +66,8 @@ def _unless_picture(value: object) -> object:
 
 
 _FORM: Mapping[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
+_NO_JSON = (TypeError, ValueError, RecursionError)  # of keys that are not text, or a value that holds itself
+_MOST_LEVELS = 100  # that are written of a value which is nested too deep for Python's repr
 _ENCODER = json.JSONEncoder(**_FORM, default=_as_json)
 _PICTURELESS = json.JSONEncoder(**_FORM, default=_unless_picture)
 
@@ -223,8 +226,11 @@ def text_of(text: Text, finder: PictureFinder | None = None, *, has_paths: bool 
     """
     if isinstance(text, str):
         return "\x02" + text if text.startswith(("\x01", "\x02")) else text
-    finder = finder or PictureFinder()
-    return "\x01" + _json(text, lambda: finder.in_messages(text, has_paths=has_paths), has_paths=has_paths)
+    own = finder or PictureFinder()
+    try:
+        return "\x01" + _strict_json(text, lambda: own.in_messages(text, has_paths=has_paths), has_paths=has_paths)
+    except _NO_JSON:
+        return "\x01" + _json([_as_text(message) for message in text])
 
 
 def text_back(stored: str) -> Text:
@@ -241,17 +247,40 @@ def storable(text: str) -> str:
 def _json(value: object, with_references: Callable[[], object] | None = None, *, has_paths: bool = False) -> str:
     """Return a value as JSON; where it may have pictures, that which ``with_references`` returns instead."""
     try:
-        if with_references is None:
-            return encode(value, _ENCODER.encode)
-        try:
-            text = encode(value, _PICTURELESS.encode)
-        except _PictureError:
-            text = None
-        if text is not None and not may_have_pictures(text, has_paths=has_paths):
-            return text
-        return encode(with_references(), _ENCODER.encode)
-    except (TypeError, ValueError, RecursionError):  # keys that are not text, or a value that holds itself
-        return _ENCODER.encode({"repr": repr(value)})
+        return _strict_json(value, with_references, has_paths=has_paths)
+    except _NO_JSON:
+        return _ENCODER.encode({"repr": _repr(value)})
+
+
+def _strict_json(value: object, with_references: Callable[[], object] | None, *, has_paths: bool) -> str:
+    """Return a value as :func:`_json` does; raise one of ``_NO_JSON`` where it has none."""
+    if with_references is None:
+        return encode(value, _ENCODER.encode)
+    try:
+        text = encode(value, _PICTURELESS.encode)
+    except _PictureError:
+        text = None
+    if text is not None and not may_have_pictures(text, has_paths=has_paths):
+        return text
+    return encode(with_references(), _ENCODER.encode)
+
+
+def _as_text(message: object) -> object:
+    """Return a message; one that has no JSON with its role, and all of it as text."""
+    try:
+        encode(message, _ENCODER.encode)
+    except _NO_JSON:
+        role = message.get("role") if isinstance(message, Mapping) else None
+        return {"role": role if isinstance(role, str) else "assistant", "content": _repr(message)}
+    return message
+
+
+def _repr(value: object) -> str:
+    """Return a value as Python writes it, of one that is nested too deep the first 100 levels."""
+    try:
+        return repr(value)
+    except RecursionError:
+        return pprint.pformat(value, depth=_MOST_LEVELS, width=10**6)
 
 
 def _totals(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import pickle
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
 from rewardkit.declare.spec import CallContext, RewardSpec
+from rewardkit.runtime.nested import dumps
 from rewardkit.types import Outcome, Rollout, Status
 
 CACHE_ENTRIES = 100_000  # Calls whose outcomes a runtime keeps
@@ -68,4 +68,4 @@ def cache_key(number: int, spec: RewardSpec, rollouts: Sequence[Rollout], contex
                 example,
             )
         )
-    return number, spec.version, hashlib.blake2b(pickle.dumps(inputs, protocol=5), digest_size=16).digest()
+    return number, spec.version, hashlib.blake2b(dumps(inputs), digest_size=16).digest()

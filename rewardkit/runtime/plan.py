@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from rewardkit.groups import group_places
 from rewardkit.own_columns import ENVIRONMENTS_COLUMN, LiveObject
 from rewardkit.runtime.cache import Key, OutcomeCache, cache_key
 from rewardkit.runtime.names import hint_at
+from rewardkit.runtime.nested import dumps
 from rewardkit.shown.text import shorten
 from rewardkit.types import Cause, Outcome, Rollout, Status
 from sandbox.workers import Call, CollectorPaused
@@ -263,14 +263,13 @@ def segments_of(rewards: Sequence[Reward[..., Any]], rollouts: Sequence[Rollout]
     wanted = None if None in columns else frozenset().union(*(names for names in columns if names is not None))
     with_ids = any(reward.spec.wants_completion_ids for reward in rewards)
     segments: list[bytes] = []
-    dumps = pickle.dumps
     for rollout in rollouts:
         example = rollout.example
         if wanted is not None:
             example = {column: example[column] for column in wanted if column in example} if wanted else {}
         ids = rollout.completion_ids if with_ids else None
         try:
-            segments.append(dumps((rollout.prompt, rollout.completion, example, ids), 5))
+            segments.append(dumps((rollout.prompt, rollout.completion, example, ids)))
         except Exception as error:
             raise DataError(f"row {first + len(segments)} cannot travel to a worker process: {error}") from error
     return segments
