@@ -12,10 +12,10 @@ import orjson
 
 from rewardkit.forms import why_no_text
 from rewardkit.rows.strict_json import decode, reason_of
+from rewardkit.serving.layers import DEPTH, is_deep
 from rewardkit.shown.text import shortened
 from rewardkit.types import Outcome, Rollout, Status
 
-DEPTH = 32  # Layers of lists and objects in a body
 MOST_CONTAINERS = 1_000_000  # Lists and objects of a body: each takes up to a hundred times its bytes
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # never fails and never goes back: linear in any body
 _LONG_NUMBER = re.compile(rb"[\[,:\s]-?\d{19}")
@@ -48,7 +48,7 @@ def loads(body: bytes) -> Any:
         value = _decode(body) if _may_have_long(body) else orjson.loads(body)
     except orjson.JSONDecodeError:
         value = _decode(body)
-    if _is_deep(value):
+    if is_deep(value):
         raise RefusedError(400, f"the body is nested deeper than {DEPTH} layers")
     return value
 
@@ -73,17 +73,6 @@ def _decode(body: bytes) -> Any:
         raise RefusedError(400, f"the body is nested deeper than {DEPTH} layers") from None
     except ValueError as error:
         raise RefusedError(400, f"the body: {reason_of(error)}") from None
-
-
-def _is_deep(value: object) -> bool:
-    """Return whether lists and objects are nested deeper than :data:`DEPTH`."""
-    layer: list[Any] = [value]
-    for _ in range(DEPTH + 1):
-        layer = [container for container in layer if type(container) is dict or type(container) is list]
-        if not layer:
-            return False
-        layer = [inner for outer in layer for inner in (outer.values() if type(outer) is dict else outer)]
-    return True
 
 
 def dumps(value: object) -> bytes:

@@ -35,6 +35,7 @@ from rewardkit.runtime.plan import CallerRows, check_rollouts
 from rewardkit.runtime.settings import check_open, require
 from rewardkit.runtime.settle import Finished
 from rewardkit.score_batch import ScoreBatch
+from rewardkit.serving.layers import ROW_DEPTH, is_deep, within
 from rewardkit.serving.remote_reward import PROTOCOL, RemoteReward
 from rewardkit.serving.server_link import TOKEN_VARIABLE, AgainError, ServerLink
 from rewardkit.shown.text import shortened
@@ -438,6 +439,7 @@ def _fits(request: _Request, key: bytes, rows: int, size_bytes: int, most_rows: 
 
 
 def _encode(rollout: Rollout) -> bytes:
+    """Return a rollout as JSON; what is nested too deep in its completion, which a model wrote, as text."""
     row: dict[str, object] = {
         "prompt": rollout.prompt,
         "completion": rollout.completion,
@@ -445,7 +447,11 @@ def _encode(rollout: Rollout) -> bytes:
     }
     if rollout.completion_ids is not None:
         row["completion_ids"] = [int(token) for token in rollout.completion_ids]
-    return _as_json(row)
+    with contextlib.suppress(RecursionError):
+        encoded = _as_json(row)
+        if encoded.count(b"[") + encoded.count(b"{") <= ROW_DEPTH or not is_deep(row["completion"], ROW_DEPTH - 1):
+            return encoded
+    return _as_json({**row, "completion": within(rollout.completion, ROW_DEPTH - 1)})
 
 
 def _as_json(row: Mapping[str, object]) -> bytes:

@@ -141,6 +141,20 @@ def test_numbers_of_numpy_travel(servers: list[Served]) -> None:
         assert [1.0] == remote.score([row]).scores["right"]
 
 
+@pytest.mark.parametrize("depth", [10, 11, 12, 13, 40, 600, 3_000])
+def test_a_completion_nested_however_deep_costs_no_other_one(servers: list[Served], depth: int) -> None:
+    """A model may write such arguments of a tool; what is too deep for a body travels as text."""
+    arguments: object = {}
+    for _ in range(depth):
+        arguments = {"inner": [arguments]}
+    call = {"type": "function", "function": {"name": "look", "arguments": arguments}}
+    other = Rollout("Look.", "no", {"answer": "no"})
+    deep = Rollout("Look.", [{"role": "assistant", "content": "yes", "tool_calls": [call]}], {"answer": "yes"})
+    with RemoteRuntime(servers[0].url, token=TOKEN) as client:
+        scores = client.score([other, deep, other])
+    assert [1.0, 1.0, 1.0] == [outcome.score for outcome in scores["right"]]
+
+
 def test_two_groups_of_one_prompt_stay_two(servers: list[Served]) -> None:
     """Callers that are joined before the client keep groups of their own."""
     row = Rollout("p", "44", {"answer": "4"})
