@@ -22,7 +22,7 @@ from rewardkit.cli.output import check_writable, write_rows
 from rewardkit.cli.progress import told_progress
 from rewardkit.cli.render import Screen, causes, count_or_none, duration, number, screen, table
 from rewardkit.cli.rewards import Leaves, load_rewards
-from rewardkit.cli.summary import Cost, Link, Spread, Summary, summarize
+from rewardkit.cli.summary import Link, Spread, Summary, costs_text, summarize
 from rewardkit.declare.compose import Composable, Composite
 from rewardkit.errors import ConfigError, RewardError
 from rewardkit.groups import group_places
@@ -39,10 +39,6 @@ from sandbox import LOAD_TIMEOUT_S
 
 _CHUNK_ROWS = 1000
 _SHOWN_FAILURES = 5  # kinds of failure that are shown
-_COSTS = {
-    "requests": "requests", "prompt_tokens": "prompt tokens", "completion_tokens": "completion tokens",
-    "cost_usd": "USD",
-}  # fmt: skip
 _NAME_CHARS = 28
 _TIMES = ("p50", "p95")
 _SPREADS = ("std", "min", "max")
@@ -311,17 +307,11 @@ def _print_links_and_costs(summary: Summary, console: Screen) -> None:
     console.say(("links and costs", "bold"), " (of the calls that did not fail)", fit="cut")
     room = max(20, console.width - 8)
     for name in dict.fromkeys([*summary.links, *summary.costs]):
-        costs = ", ".join(_cost(metric, cost) for metric, cost in summary.costs.get(name, {}).items())
+        costs = costs_text(summary.costs.get(name, {}))
         console.say("  ", (shortened(name, _NAME_CHARS), "bold"), f"  {costs}", fit="cut")
         for link_name, link in summary.links.get(name, {}).items():
             console.say(f"      {shortened(_link(link_name, link), room)}", fit="cut")
     console.print()
-
-
-def _cost(metric: str, cost: Cost) -> str:
-    amount = number(cost.sum) if metric == "cost_usd" else f"{cost.sum:,.0f}"
-    unit = _COSTS[metric].removesuffix("s") if amount == "1" else _COSTS[metric]
-    return f"{'' if cost.complete else 'at least '}{amount} {unit}"
 
 
 def _link(name: str, link: Link) -> str:

@@ -36,7 +36,9 @@ from rewardkit.cli.render import (
 )
 from rewardkit.cli.saved import write_saved
 from rewardkit.cli.spread import show_spread
+from rewardkit.cli.summary import costs_text
 from rewardkit.errors import ConfigError, RecordError
+from rewardkit.record.call_costs import Cost
 from rewardkit.record.overview import RewardOverview, overviews
 from rewardkit.record.places import run_path
 from rewardkit.record.run_end import RunEnd, RunState
@@ -194,6 +196,7 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
     facts = ("reward", "number", "first_step", "digits")
     versions = [{name: getattr(version, name) for name in facts} for version in run.own_versions]
     flags = [event for event in run.events if event["kind"] == "flag"]
+    costs = run.call_costs(split)
 
     def show() -> None:
         console = screen(ENDLESS)
@@ -202,7 +205,7 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
             console.say(f"nothing is recorded of {split}", fit="cut")
         else:
             _print_scores(rewards, totals, console)
-            _print_calls(rewards, console)
+            _print_calls(rewards, costs, console)
         _print_metrics(metrics, console)
         if rewards:
             _print_ends(ends, "" if last is None else f" of step {last}", console)
@@ -214,6 +217,7 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
         "split": split,
         "totals": totals,
         "rewards": [asdict(overview) for overview in rewards],
+        "costs": {name: {metric: asdict(cost) for metric, cost in own.items()} for name, own in costs.items()},
         "metrics": metrics,
         **{end: [completion_json(row) for row in completions] for end, completions in ends.items()},
         "versions": versions,
@@ -270,8 +274,8 @@ def _print_curves(head: Sequence[str], rows: Sequence[Cells], console: Screen) -
     console.print(curves)
 
 
-def _print_calls(rewards: Sequence[RewardOverview], console: Screen) -> None:
-    """Print each reward's failed and skipped calls and their times, the slowest reward first."""
+def _print_calls(rewards: Sequence[RewardOverview], costs: Mapping[str, Mapping[str, Cost]], console: Screen) -> None:
+    """Print each reward's failed and skipped calls and their times, the slowest reward first, and what they cost."""
     console.print()
     rows: list[Cells] = [
         [
@@ -284,6 +288,8 @@ def _print_calls(rewards: Sequence[RewardOverview], console: Screen) -> None:
         for row in sorted(rewards, key=lambda row: -(row.p95_s or 0.0))
     ]
     console.print(table("calls, slowest first", "failed", "skipped", "p50", "p95", left=2, rows=rows))
+    for name, own in costs.items():
+        console.say((shortened(name, _NAME_CHARS), "bold"), f" took {costs_text(own)}")
 
 
 def _print_metrics(metrics: Mapping[str, Sequence[tuple[int, float]]], console: Screen) -> None:

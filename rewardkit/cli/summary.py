@@ -10,11 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from rewardkit.cli.render import number
+from rewardkit.record.call_costs import Cost, sum_costs
 from rewardkit.score_batch import ScoreBatch
-from rewardkit.types import COST_METRICS, Outcome, Status
+from rewardkit.types import Outcome, Status
 
 _NUMBERS = re.compile(r"\d+")
 _LINK = "link/"
+_COSTS = {
+    "requests": "requests", "prompt_tokens": "prompt tokens", "completion_tokens": "completion tokens",
+    "cost_usd": "USD",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +66,6 @@ class Link:
     share: float
     unanswered: int
     error: str | None  # The first of the most frequent kind; `None` where it always answered
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The sum that calls took, but failed and cached ones; ``complete`` where all that took anything are known."""
-
-    sum: float
-    complete: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +179,14 @@ def _shares(outcome: Outcome) -> dict[str, float]:
 
 def costs(outcomes: Sequence[Outcome]) -> dict[str, Cost]:
     """Return the sums of what calls cost, by metric; cached calls are left out, and so is a metric that no call has."""
-    metrics = [outcome.metrics for outcome in outcomes if not outcome.cached]
-    calls = [call for call in metrics if any(name in call for name in COST_METRICS)]
-    spent = {name: [call[name] for call in calls if name in call] for name in COST_METRICS}
-    return {name: Cost(sum(values), len(values) == len(calls)) for name, values in spent.items() if values}
+    return sum_costs(outcome.metrics for outcome in outcomes if not outcome.cached)
+
+
+def costs_text(costs: Mapping[str, Cost]) -> str:
+    """Return what calls took in words: ``4 requests, 80 prompt tokens, 12 completion tokens, 0.0012 USD``."""
+    return ", ".join(_cost(_COSTS[metric], cost, is_money=metric == "cost_usd") for metric, cost in costs.items())
+
+
+def _cost(unit: str, cost: Cost, *, is_money: bool) -> str:
+    amount = number(cost.sum) if is_money else f"{cost.sum:,.0f}"
+    return f"{'' if cost.complete else 'at least '}{amount} {unit.removesuffix('s') if amount == '1' else unit}"

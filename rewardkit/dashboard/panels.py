@@ -45,7 +45,7 @@ PANELS = (
     Panel(
         "graphs", "Graphs", "g", graphs.view,
         {"columns": breakdown.columns, "groups": breakdown.groups, "histogram": breakdown.histogram_view,
-         "times": graphs.times},
+         "times": graphs.times, "costs": graphs.costs},
         saved=(*graphs.SAVED, *breakdown.SAVED),
     ),
     Panel("logs", "Logs", "l", logs.view, saved=logs.SAVED),

@@ -149,19 +149,6 @@ class RunReader(RecordedNumbers, RecordedPictures):
         query = "SELECT completion, score, status, seconds FROM rescored WHERE pass = ? ORDER BY completion"
         return columns_of(self._tuples(query, number))
 
-    def call_metrics(self, version: Version, number: int = 0) -> list[tuple[int, str]]:
-        """Return the completion and the metrics, as JSON, of the calls of a version in a pass; 0 for the run's own."""
-        return self._tuples(questions.CALL_METRICS, version.id, number)
-
-    def cached_calls(self, version: Version) -> list[int]:
-        """Return the completions whose outcome of a version came from the cache."""
-        rows = self._tuples(questions.CACHED)
-        with self._decoding():
-            return [
-                number for number, status, versions in rows
-                if version.id in (ids := json.loads(versions)) and status[ids.index(version.id)].isupper()
-            ]  # fmt: skip
-
     def again(self, table: CompletionTable) -> dict[str, Floats]:
         """Return the second scores of a table's completions, by reward and by the very version that gave the first."""
         return second_scores(table, [(scoring, self.pass_columns(scoring.id)) for scoring in self.passes])

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from rewardkit.record import questions
+from rewardkit.record.call_costs import Cost, sum_costs
 from rewardkit.record.old_sums import OWN_SCORES, own_sums
 from rewardkit.record.opened_record import PAGE, OpenedRecord
 from rewardkit.record.outcomes import weights_in
@@ -24,10 +25,12 @@ from rewardkit.record.values import (
     PromptEpoch,
     RewardCalls,
     StepSummary,
+    Version,
     gap_reason,
 )
 
 Point = TypeVar("Point")
+_PAGE_CALLS = 50_000  # Completions whose calls are read at once
 
 
 class RecordedSums(OpenedRecord):
@@ -222,6 +225,43 @@ class RecordedSums(OpenedRecord):
     def failed_calls(self, split: str = "train") -> list[FailedKind]:
         """Return the kinds of failed calls, the most frequent first."""
         return [FailedKind(*row) for row in self._tuples(questions.FAILED, split)]
+
+    def call_metrics(self, version: Version, number: int = 0) -> list[tuple[int, str]]:
+        """Return the completion and the metrics, as JSON, of the calls of a version in a pass; 0 for the run's own."""
+        return self._tuples(questions.CALL_METRICS, version.id, number)
+
+    def cached_calls(self, version: Version) -> list[int]:
+        """Return the completions whose outcome of a version came from the cache."""
+        return self._cached_calls(version.id)
+
+    def _cached_calls(self, version: int) -> list[int]:
+        rows = self._tuples(questions.CACHED)
+        with self._decoding():
+            return [
+                number for number, status, versions in rows
+                if version in (ids := json.loads(versions)) and status[ids.index(version)].isupper()
+            ]  # fmt: skip
+
+    def call_costs(self, split: str = "train") -> dict[str, dict[str, Cost]]:
+        """Return what the calls of each reward took of a server in all steps, by metric.
+
+        Calls that failed count as far as they say what they took; those that the cache answered took nothing. A
+        reward whose calls took nothing, as those of a function, is not in it.
+        """
+        rewards: dict[int, str] = dict(self._tuples("SELECT id, reward FROM version ORDER BY id"))
+        calls: dict[int, list[tuple[int, Mapping[str, float]]]] = {}
+        last = self._tuples("SELECT coalesce(max(id), 0) FROM completion")[0][0]
+        for start in range(0, last, _PAGE_CALLS):
+            rows = self._tuples(questions.CALL_COSTS, split, start, start + _PAGE_CALLS)
+            with self._decoding():
+                for version, completion, metrics in rows:
+                    calls.setdefault(version, []).append((completion, json.loads(metrics)))
+        by_reward: dict[str, list[Mapping[str, float]]] = {}
+        for version, own in sorted(calls.items()):
+            cached = set(self._cached_calls(version))
+            billed = (metrics for completion, metrics in own if completion not in cached)
+            by_reward.setdefault(rewards[version], []).extend(billed)
+        return {reward: costs for reward, metrics in by_reward.items() if (costs := sum_costs(metrics))}
 
     def prompt_epochs(self, split: str = "train") -> list[PromptEpoch]:
         """Return each prompt's completions in each epoch, by prompt and then by epoch; those without one come first."""

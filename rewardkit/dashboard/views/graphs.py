@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -109,6 +110,19 @@ def times(opened: OpenRun, query: Query) -> dict[str, Any]:
     split = query.choice("split", SPLITS, "train")
     pairs = opened.cache.get(("times", split), opened.version, lambda: opened.run.step_times(split))
     return {"split": split, "times": thin(pairs, MOST_TIMES)}
+
+
+def costs(opened: OpenRun, query: Query) -> dict[str, Any]:
+    """Return what the calls of a ``split`` took of servers in all, by reward and metric; without rewards that ask none.
+
+    Each has its ``sum``, and ``complete``, false where some calls do not say what they took.
+    """
+    split = query.choice("split", SPLITS, "train")
+    by_reward = opened.cache.get(("costs", split), opened.version, lambda: opened.run.call_costs(split))
+    return {"split": split, "rewards": [
+        {"reward": reward, "costs": {metric: asdict(cost) for metric, cost in by_metric.items()}}
+        for reward, by_metric in by_reward.items()
+    ]}  # fmt: skip
 
 
 _STD = {"train": "reward_std", "eval": "eval_reward_std"}
@@ -260,5 +274,6 @@ def _each_split(opened: OpenRun, subject: ViewQuery) -> Iterable[ViewQuery]:
 SAVED = (
     Saved("graphs", Per.RUN, _all_curves, keys=("split",), applied=("metrics", "usual"), shorten=thinned),
     Saved("times", Per.RUN, _each_split, keys=("split",)),
+    Saved("costs", Per.RUN, _each_split, keys=("split",)),
 )
 """What a saved page has of this view."""

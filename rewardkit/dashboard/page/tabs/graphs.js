@@ -11,6 +11,7 @@ import { isKnown, isNone, placed } from "../parts/chart-data.js";
 import { seriesColour } from "../parts/chart-paint.js";
 import { Choice, Search, Toggle } from "../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../parts/states.js";
+import { Costs } from "./graphs/costs.js";
 import { ByGroup, GroupBy } from "./graphs/groups.js";
 import { Spread, SpreadOf } from "./graphs/histogram.js";
 
@@ -62,6 +63,7 @@ export default function Graphs({ run, overview, query }) {
       ${(data.steps.length > 0 || splits.length > 1) && html`<${Controls} run=${run} view=${view} splits=${splits} split=${split} marks=${data.markers} hasPlain=${data.graphs.some((graph) => graph.lines.some((line) => line.name === PLAIN))} unread=${data.unread} rewards=${rewards} />`}
       ${!data.steps.length && splits.length < 2 && overview.completions > 0 && html`<div class="bar"><${GroupBy} run=${run} column=${view.by} /><${SpreadOf} value=${view.spread} rewards=${rewards} /></div>`}
       <${Happened} run=${run} marks=${data.markers} />
+      <${Costs} run=${run} split=${split} />
       ${view.sought && html`<${Found} sought=${view.sought} names=${names} pinned=${pinned} />`}
       ${view.by && html`<${ByGroup} run=${run} split=${split} column=${view.by} reward=${query.byof} rewards=${rewards} view=${view} onRange=${toRange} />`}
       ${view.spread !== undefined && html`<${Spread} run=${run} split=${split} spread=${view.spread} query=${query} />`}

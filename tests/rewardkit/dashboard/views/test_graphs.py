@@ -15,7 +15,7 @@ import pytest
 
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import OpenRun, RunCache
-from rewardkit.dashboard.views.graphs import times, view
+from rewardkit.dashboard.views.graphs import costs, times, view
 from rewardkit.errors import RecordError
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
@@ -411,3 +411,14 @@ def test_the_times_of_steps_are_those_of_their_last_batches(tmp_path: Path) -> N
         opened = OpenRun(run, RunCache())
         assert {"split": "train", "times": [(0, 1002.0), (1, 1003.0)]} == times(opened, Query({}))
         assert [] == times(opened, Query({"split": "eval"}))["times"]
+
+
+def test_what_the_calls_took_is_summed_by_reward_and_split(writer: Recorder, opened: OpenRun) -> None:
+    """A reward whose calls took nothing is not in it."""
+    paid = batch([1.0, 0.0], [1.0, 1.0])
+    paid.outcomes["good"][0] = paid.outcomes["good"][0]._replace(metrics={"requests": 2.0, "cost_usd": 0.25})
+    writer.record(paid, step=0)
+    assert writer.flush()
+    expected = {"requests": {"sum": 2.0, "complete": True}, "cost_usd": {"sum": 0.25, "complete": True}}
+    assert [{"reward": "good", "costs": expected}] == costs(opened, Query({}))["rewards"]
+    assert [] == costs(opened, Query({"split": "eval"}))["rewards"]
