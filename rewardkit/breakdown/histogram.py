@@ -20,6 +20,7 @@ FLOWS = 4  # Moves that a shift names, the largest ones
 TAIL = 0.005  # The share of the values at either end that may lie far out, and then has a bin without an end
 FAR = 3.0  # How many times as wide all values have to be as those between the tails
 _ROUNDING = 9  # Digits by which values are the same
+_TOO_LARGE_TO_ROUND = 1e7  # From here on a float has no such digits, and rounding a score of 1e300 makes it infinite
 
 
 class Bin(NamedTuple):
@@ -126,7 +127,9 @@ def _binned(values: Floats) -> tuple[Whole, list[Bin]]:
     """Return the bin of each value, and the bins."""
     if not len(values):
         return np.zeros(0, np.int64), []
-    distinct, places = np.unique(np.round(values, _ROUNDING), return_inverse=True)
+    rounded = np.where(np.abs(values) < _TOO_LARGE_TO_ROUND, values, 0.0).round(_ROUNDING)
+    rounded = np.where(np.abs(values) < _TOO_LARGE_TO_ROUND, rounded, values)
+    distinct, places = np.unique(rounded, return_inverse=True)
     if len(distinct) <= MOST_VALUES:
         return places.reshape(-1), [Bin(value, value, value) for value in distinct.tolist()]
     low, high = float(values.min()), float(values.max())
@@ -148,7 +151,7 @@ def _binned(values: Floats) -> tuple[Whole, list[Bin]]:
 
 def _even_edges(low: float, high: float) -> Floats:
     """Return edges of about :data:`BINS` bins from at most ``low`` to at least ``high``, at numbers easy to read."""
-    rough = (high - low) / BINS
+    rough = high / BINS - low / BINS  # the width itself may be no float
     power = 10.0 ** math.floor(math.log10(rough))
     width = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * (1 - 1e-9))
     first, last = math.floor(low / width + 1e-9), math.ceil(high / width - 1e-9)

@@ -286,16 +286,17 @@ def _missing_note(calls: RewardCalls) -> str:
 
 
 def _std(batches: Sequence[BatchSums], mean: Number) -> Number:
-    """Return the standard deviation (``ddof=1``) of the totals of several batches."""
+    """Return the standard deviation (``ddof=1``) of the totals of several batches; ``None`` where squares overflow."""
     size = sum(batch.totals for batch in batches)
     if mean is None or size < 2:
         return None
     squares = 0.0
     for batch in batches:
         if batch.total is not None and batch.squares is not None and batch.above is not None:
-            squares += (
-                max(0.0, batch.squares - batch.totals * batch.above**2) + batch.totals * (batch.total - mean) ** 2
-            )
+            if not math.isfinite(batch.squares):
+                return None
+            away = batch.total - mean
+            squares += max(0.0, batch.squares - batch.totals * batch.above**2) + batch.totals * away * away
     return without_noise(math.sqrt(squares / (size - 1)), mean)
 
 

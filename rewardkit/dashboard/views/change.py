@@ -191,7 +191,9 @@ def _current(run: Run, trainer: Trainer | None) -> dict[str, _Current]:
         for last in trainers_in(run):
             return {name: _Current(reward.weight, reward.digits) for name, reward in last.rewards.items()}
     by_session = [session["about"].get("rewards") for session in run.sessions]
-    weights = next((rewards for rewards in reversed(by_session) if isinstance(rewards, dict)), {})
+    weights = next((rewards for rewards in reversed(by_session) if isinstance(rewards, dict)), None)
+    if weights is None:  # a Runtime records, which names no rewards before it scores
+        weights = run.weights_of(run.last_id)
     return {name: _Current(_finite(weight), None) for name, weight in weights.items() if name in run.rewards}
 
 

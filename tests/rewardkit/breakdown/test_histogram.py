@@ -100,3 +100,14 @@ def test_edges_are_in_order_at_any_scale(scale: float) -> None:
     assert sorted(set(edges)) == edges
     assert 500 == spread.counts.sum()
     assert 12 <= len(spread.bins) <= 45
+
+
+@pytest.mark.parametrize("size", [1e300, 1e15], ids=str)
+@pytest.mark.parametrize("count", [2, 40], ids=["few values", "many values"])
+def test_huge_scores_have_bins_of_their_own(size: float, count: int) -> None:
+    """No bin is infinite, and each value is in one."""
+    spread = spread_of([[size * part / count for part in range(-count, count)]] * 2)
+    assert 2 * count == spread.counts[0].sum()
+    assert all(np.isfinite(part.middle) for part in spread.bins)
+    assert len(spread.bins) > 2
+    assert (0.0, 0.0) == shift(spread, 0, 1)[:2]

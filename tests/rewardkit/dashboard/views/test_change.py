@@ -427,3 +427,12 @@ def test_the_end_of_the_server_ends_a_trial_at_once(recorded: OpenRun, tmp_path:
     recorded.jobs.close()
     assert "cancelled" == view(recorded, Query({"only": "job"}))["job"]["state"]
     until(lambda: _is_gone(int(noted.read_text())))
+
+
+def test_a_run_that_a_runtime_recorded_has_the_weights_of_its_last_batch(tmp_path: Path) -> None:
+    """A runtime names no weights before it scores."""
+    with Runtime([brief, other], weights=[0.5, -2.0], lane="inline", record=tmp_path / "one") as runtime:
+        runtime.score(ROWS, step=0)
+    with Run.open(tmp_path / "one") as run, contextlib.closing(Jobs()) as jobs:
+        rewards = view(OpenRun(run, RunCache(), jobs), Query({}))["rewards"]
+        assert {"brief": 0.5, "other": -2.0} == {row["name"]: row["weight"] for row in rewards}

@@ -422,3 +422,13 @@ def test_what_the_calls_took_is_summed_by_reward_and_split(writer: Recorder, ope
     expected = {"requests": {"sum": 2.0, "complete": True}, "cost_usd": {"sum": 0.25, "complete": True}}
     assert [{"reward": "good", "costs": expected}] == costs(opened, Query({}))["rewards"]
     assert [] == costs(opened, Query({"split": "eval"}))["rewards"]
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+def test_scores_whose_squares_overflow_leave_the_curves_a_deviation_short(writer: Recorder, opened: OpenRun) -> None:
+    """The means are drawn all the same."""
+    writer.record(batch([1e300, 0.0], [1.0, 1.0]), step=0)
+    assert writer.flush()
+    answer = asked(opened)
+    assert [pytest.approx(5e299)] == line(answer, "reward/good", "mean")
+    assert [None] == line(answer, "total_reward_std", "total")
