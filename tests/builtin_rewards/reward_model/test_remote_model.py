@@ -20,6 +20,7 @@ from rewardkit import Cause, ConfigError, DataError, InfrastructureError, Rollou
 pytest.importorskip("openai", reason="requests go by openai's client")
 KEY = "sk-canary-0123456789abcdef"
 QUICK = RetryPolicy(attempts=2, first_wait_s=0.01, longest_wait_s=0.02)
+GATHERED_MS = 200  # in which the texts of a batch make one request, on a busy machine too
 Answer = Callable[[str, Any], tuple[int, Any]]
 ROLLOUTS = [Rollout("Say more.", "a" * length) for length in range(1, 6)]
 
@@ -222,7 +223,7 @@ def test_a_wrong_answer_is_infrastructure_in_one_line_and_no_score(
     """By a runtime too, with no default in its place; no message has the key."""
     monkeypatch.setenv("REWARD_MODEL_API_KEY", KEY)
     fake.answer, message = BAD[case]
-    reward = RemoteRewardModel(fake.url, text_form="plain", route="classify", retry=QUICK)
+    reward = RemoteRewardModel(fake.url, text_form="plain", route="classify", retry=QUICK, wait_ms=GATHERED_MS)
     for error in reward.score_batch(ROLLOUTS):
         assert isinstance(error, InfrastructureError)
         assert message in str(error)
@@ -241,7 +242,7 @@ def test_a_wrong_answer_is_infrastructure_in_one_line_and_no_score(
 def test_one_nan_is_the_failure_of_its_text(fake: ModelServerFake) -> None:
     """The others of its request are scored."""
     fake.answer = changed(lambda data: {"data": [{**data[0], "probs": [float("nan")]}, *data[1:]]})
-    first, *rest = RemoteRewardModel(fake.url, text_form="plain", wait_ms=500).score_batch(ROLLOUTS)
+    first, *rest = RemoteRewardModel(fake.url, text_form="plain", wait_ms=GATHERED_MS).score_batch(ROLLOUTS)
     assert isinstance(first, InfrastructureError)
     assert EXPECTED[1:] == rest
 
@@ -249,7 +250,7 @@ def test_one_nan_is_the_failure_of_its_text(fake: ModelServerFake) -> None:
 def test_one_number_that_no_float_holds_is_the_failure_of_its_text(fake: ModelServerFake) -> None:
     """A whole number of hundreds of digits is JSON."""
     fake.answer = changed(lambda data: {"data": [{**data[0], "probs": [-(10**400)]}, *data[1:]]})
-    first, *rest = RemoteRewardModel(fake.url, text_form="plain").score_batch(ROLLOUTS)
+    first, *rest = RemoteRewardModel(fake.url, text_form="plain", wait_ms=GATHERED_MS).score_batch(ROLLOUTS)
     assert isinstance(first, InfrastructureError)
     assert EXPECTED[1:] == rest
 
@@ -319,7 +320,8 @@ def test_a_busy_server_is_asked_again(status: int, fake: ModelServerFake) -> Non
     """As often as the policy says, and no oftener."""
     answers = iter([(status, {"error": {"message": "busy"}})])
     fake.answer = lambda path, body: next(answers, None) or vllm(path, body)
-    assert EXPECTED == RemoteRewardModel(fake.url, text_form="plain", retry=QUICK).score_batch(ROLLOUTS)
+    reward = RemoteRewardModel(fake.url, text_form="plain", retry=QUICK, wait_ms=GATHERED_MS)
+    assert EXPECTED == reward.score_batch(ROLLOUTS)
     assert len(fake.requests) == 2
 
 
