@@ -125,8 +125,8 @@ def running(run: RunReader) -> Trainer:
     if not trainers:
         ended = "" if run.running else "the run has ended, and "
         raise UpdateRefusedError(
-            f"{run.path}: {ended}no training has taken changes in it; one does that records into it with `rewardkit "
-            "train` or RewardAdapter(record=...), or a LiveRuntime"
+            f"{run.path}: {ended}no training has taken changes in it; `rewardkit train`, RewardAdapter(record=...) "
+            "and LiveRuntime take them while they record"
         )
     lacking = sorted(set(range(trainers[0].ranks)) - {trainer.rank for trainer in trainers})
     if lacking:
