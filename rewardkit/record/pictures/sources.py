@@ -206,9 +206,12 @@ def _image_content(image: Image.Image, stored: AbstractSet[str]) -> tuple[str, C
 
 
 def is_image(value: object) -> TypeGuard[Image.Image]:
-    """Return whether a value is an object of pillow, which is not imported for that."""
-    module = sys.modules.get("PIL.Image")
-    return module is not None and isinstance(value, module.Image)
+    """Return whether a value is an object of pillow, which is not imported for that.
+
+    The thread that makes records' pictures imports it, so that for a moment it stands there without its class.
+    """
+    image = getattr(sys.modules.get("PIL.Image"), "Image", None)
+    return image is not None and isinstance(value, image)
 
 
 def is_picture(content: bytes | bytearray) -> bool:
