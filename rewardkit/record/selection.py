@@ -101,7 +101,9 @@ class RunTable:
         if reward in rewards and part in _PARTS:
             return Name("state" if part in ("status", "cause") else part, reward)
         prefix, _, own = name.partition(".")
-        return self._of_completions(own) if prefix == "reward" and own and own not in NUMBERS else None
+        if prefix != "reward" or own in NUMBERS.keys() - rewards.keys():
+            return None
+        return self._of_completions(own) if own else None
 
 
 class Selection:

@@ -114,6 +114,21 @@ def test_any_number_sorts(run: RunReader, sort: str | None, ids: list[int]) -> N
     assert ids == Selection(run, "train", conditions_of("step=0"), sort).ids.tolist()
 
 
+@pytest.mark.parametrize("condition", ["reward.reward<2", "reward<2", "reward.step=4", "reward.step.status=scored"])
+def test_a_reward_may_be_named_as_a_number(place: Any, condition: str) -> None:
+    """Behind ``reward.`` it is the reward in any case."""
+    columns = {"reward": [1.0, 3.0], "step": [4.0, 5.0]}
+    outcomes = {
+        name: [Outcome(Status.SCORED if name == "reward" or score < 5 else Status.SKIPPED, score) for score in scores]
+        for name, scores in columns.items()
+    }
+    with Recorder(place / "two") as recorder:
+        rollouts = [Rollout("p", text) for text in "ab"]
+        recorder.record(ScoreBatch(rollouts, outcomes, {"reward": 1.0, "step": 1.0}), step=0)
+    with RunReader(place / "two") as run:
+        assert [1] == Selection(run, "train", conditions_of(condition)).ids.tolist()
+
+
 def test_columns_of_the_data_sort(run: RunReader) -> None:
     """Numbers by their size, and what has none of them last."""
     assert [5, 6, 7, 8, 1, 2, 3, 4] == Selection(run, "train", [], "-n").ids.tolist()
