@@ -166,7 +166,7 @@ def test_the_reference_page_is_up_to_date(root: Path) -> None:
 def test_the_audits_page_names_every_reward_and_no_false_accept(root: Path) -> None:
     """Each reward has a row, with nothing wrongly paid, slow or crashed."""
     text = (root / "docs" / "reference" / "audit.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(r"^\| `(\w+)` \| [\d,]+ (\|.*)$", text, re.MULTILINE))
+    rows = dict(re.findall(r"^\| `(\w+)` \| (?:passed|not judged) \| [\d,]+ (\|.*)$", text, re.MULTILINE))
     assert NAMES == sorted(rows)
     for name, row in rows.items():
         assert re.fullmatch(r"\| 0 \| \d+% \| 0 \| 0 \|", row), name

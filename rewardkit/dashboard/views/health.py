@@ -158,8 +158,13 @@ def _detectors() -> list[dict[str, Any]]:
 
 
 def _without_place(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return an answer without the commands that name where the run lies."""
-    return answer | {"audit": None, "report": None}
+    """Return an answer without the commands that name where the run lies, and with ``RUN`` for it in its texts."""
+    label = shlex.split(answer["report"] or "rewardkit show RUN")[2]
+    text = json.dumps(answer | {"audit": None, "report": None})
+    for form in (shlex.quote(label), label) if "/" in label else ():
+        text = text.replace(json.dumps(form)[1:-1], "RUN")
+    without: dict[str, Any] = json.loads(text)
+    return without
 
 
 SAVED = (Saved("health", of_whole=True, shorten=_without_place),)

@@ -188,7 +188,7 @@ def test_an_empty_run_is_told_as_such(tmp_path: Path) -> None:
 
 def test_an_answer_never_waits_for_the_detectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page is told that the detectors are looking."""
-    monkeypatch.setattr(Looking, "_look", lambda self, path, version: None)
+    monkeypatch.setattr(Looking, "look", lambda self, path, version: None)
     with Run.open(_record(tmp_path, 0.0)) as run:
         told = view(OpenRun(run, RunCache()), Query())
     assert (told["looking"], told["diagnosis"], told["problem"]) == (True, None, None)

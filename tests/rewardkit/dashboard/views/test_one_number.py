@@ -160,7 +160,8 @@ def test_filters_take_the_weighted_sum(expected: Drawn, opened: OpenRun, low: fl
     assert expected.numbers[fits].tolist() == ids
     in_step = [row.id for row in opened.run.completions(min_score=low, max_score=high, step=3)]
     assert expected.numbers[fits & (expected.steps == 3)].tolist() == in_step
-    page = views.completions(opened, asked(**bounds))
+    where = " and ".join(f"reward{sign}{bound}" for sign, bound in ((">=", low), ("<=", high)) if bound is not None)
+    page = views.completions(opened, asked(where=where))
     assert expected.numbers[fits].tolist()[:50] == [row["id"] for row in page["rows"]]
     assert int((fits & (expected.prompts == 1)).sum()) == views.prompt(opened, asked(prompt=1, **bounds))["matched"]
 
