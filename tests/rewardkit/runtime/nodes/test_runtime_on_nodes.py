@@ -26,7 +26,7 @@ JOIN_S = 5.0
 """Seconds that a job waits for nodes; those of a reward that cannot be loaded never join."""
 FILES = (
     "test_runtime", "test_worker_faults", "test_malformed_answers", "test_hostile_calls", "test_replacement",
-    "test_warden_faults", "test_batch",
+    "test_warden_faults", "test_batch", "test_nested",
 )  # fmt: skip
 """The files whose tests run with nodes."""
 THERE = "it counts what this machine's workers write beside the reward file; on a node that file lies elsewhere"
