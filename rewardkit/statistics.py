@@ -22,6 +22,7 @@ __all__ = [
     "best_of_n_weights",
     "mean_interval",
     "paired_interval",
+    "rate_change",
     "wilson",
     "within_share",
 ]
@@ -58,6 +59,29 @@ def wilson(successes: float, trials: int) -> Interval:
     # Rounding must not put the rate itself outside, which at 0 % and 100 % is an end of the interval.
     low, high = max(0.0, (middle - half) / (1 + width)), min(1.0, (middle + half) / (1 + width))
     return Interval(rate, min(rate, low), max(rate, high), trials)
+
+
+def rate_change(before: Interval, after: Interval) -> Interval:
+    """Return the difference of two independent rates with Newcombe's interval, honest also where a rate is 0 or 1.
+
+    Formula, with p and the ends l and u of the Wilson interval of each: d = p_after - p_before, from d - √((p_after -
+    l_after)² + (u_before - p_before)²) to d + √((u_after - p_after)² + (p_before - l_before)²). Source: Newcombe,
+    Statistics in Medicine 17 (1998), 873-890, method 10.
+
+    Args:
+        before: A rate as :func:`wilson` returns it.
+        after: Another one.
+
+    Returns:
+        The difference, -1 to 1; ``None`` between -1 and 1 where one of the rates is not known.
+    """
+    count = before.of + after.of
+    if before.rate is None or after.rate is None:
+        return Interval(None, -1.0, 1.0, count)
+    change = after.rate - before.rate
+    low = change - math.hypot(after.rate - after.low, before.high - before.rate)
+    high = change + math.hypot(after.high - after.rate, before.rate - before.low)
+    return Interval(change, max(-1.0, low), min(1.0, high), count)
 
 
 def mean_interval(values: Sequence[float]) -> Interval:

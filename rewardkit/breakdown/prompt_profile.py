@@ -1,4 +1,4 @@
-"""The pass rate of each prompt of a run over its last groups: always right, never right, and in between."""
+"""The pass rate of each prompt of a run over its last groups: always right, never right, in between; and its change."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rewardkit.breakdown.rate_changes import RateChanges, shares
 from rewardkit.breakdown.run_scores import SCORED, SKIPPED, Measured, Scores
 from rewardkit.errors import RecordError
 from rewardkit.record.table import Floats, Mask, Whole
@@ -69,6 +70,7 @@ class PromptProfile(NamedTuple):
     means: Floats
     versions: Whole  # How many versions the rewards that count had in them, those of the one with the most
     exceeds_scale: bool  # Whether scores go beyond what the rule takes them to be, from 0 to 1
+    changes: RateChanges  # From the first groups to the last: of both as many as count, and at most half of all
 
     def interval(self, index: int) -> Interval:
         """Return the pass rate of the prompt at an index with its Wilson interval, see :func:`wilson`."""
@@ -85,6 +87,7 @@ class PromptProfile(NamedTuple):
             "low": None if interval.rate is None else interval.low,
             "high": None if interval.rate is None else interval.high,
             "mean": None if math.isnan(mean) else mean,
+            **self.changes.row(index),
         }
 
     @property
@@ -141,39 +144,49 @@ def prompt_profile(
     Raises:
         RecordError: No reward weighs anything, so no total can pass.
     """
-    in_last, groups, groups_of_all = _last_groups(scores, measured, last)
-    limits = (
-        _limits(scores, len(groups)) if measured.is_total else _Limits(np.full(len(scores), HALF), measured.skipped)
-    )
-    has_value = in_last & ~np.isnan(measured.values) & ~limits.skipped
-    rule = _rule(scores, measured, limits.halves[has_value], pass_at)
-    passes = has_value & (
-        measured.values >= pass_at if pass_at is not None else _exceeds(measured.values, limits.halves)
-    )
+    order = _group_order(scores, measured)
+    size, groups_of_all = len(order.groups), order.groups
+    most = groups_of_all if last is None else np.minimum(groups_of_all, last)
+    in_last = order.behind < most[scores.prompts]
+    limits = _limits(scores, size) if measured.is_total else _Limits(np.full(len(scores), HALF), measured.skipped)
+    judged = (order.behind < groups_of_all[scores.prompts]) & ~np.isnan(measured.values) & ~limits.skipped
+    rule = _rule(scores, measured, limits.halves[in_last & judged], pass_at)
+    right = judged & (measured.values >= pass_at if pass_at is not None else _exceeds(measured.values, limits.halves))
+    has_value = in_last & judged
     prompts = np.flatnonzero(groups_of_all)
 
     def count(mask: Mask) -> Whole:
-        return np.bincount(scores.prompts[mask], minlength=len(groups))[prompts]
+        return np.bincount(scores.prompts[mask], minlength=size)[prompts]
 
-    counted, passed = count(has_value), count(passes)
-    has_rate, values = counted > 0, measured.values[has_value]
-    sums = np.bincount(scores.prompts[has_value], values, minlength=len(groups))[prompts]
-    unknown = np.full(len(prompts), np.nan)
-    usual = 2 * float(limits.halves[has_value].max(initial=0.0))
+    def mean(mask: Mask) -> Floats:
+        sums = np.bincount(scores.prompts[mask], measured.values[mask], minlength=size)[prompts]
+        return shares(sums, count(mask))
+
+    values, usual = measured.values[has_value], 2 * float(limits.halves[has_value].max(initial=0.0))
+    early, late = order.ends(scores.prompts, most)
     return PromptProfile(
         rule=rule,
         last=last,
         prompts=prompts,
-        groups=groups[prompts],
+        groups=most[prompts],
         groups_of_all=groups_of_all[prompts],
-        counted=counted,
-        passed=passed,
+        counted=count(has_value),
+        passed=count(in_last & right),
         skipped=count(in_last & (measured.skipped | limits.skipped) & ~measured.failed),
         failed=count(in_last & measured.failed),
-        rates=np.divide(passed, counted, out=unknown.copy(), where=has_rate),
-        means=np.divide(sums, counted, out=unknown.copy(), where=has_rate),
-        versions=_versions(scores, measured, has_value, len(groups))[prompts],
+        rates=shares(count(in_last & right), count(has_value)),
+        means=mean(has_value),
+        versions=_versions(scores, measured, has_value, size)[prompts],
         exceeds_scale=bool(pass_at is None and len(values) and values.max() > usual * (1 + ROUNDING)),
+        changes=RateChanges(
+            groups=np.minimum(most, groups_of_all // 2)[prompts],
+            counted_before=count(early & judged),
+            passed_before=count(early & right),
+            counted_after=count(late & judged),
+            passed_after=count(late & right),
+            means_before=mean(early & judged),
+            means_after=mean(late & judged),
+        ),
     )
 
 
@@ -199,8 +212,21 @@ def _exceeds(values: Floats, halves: Floats) -> Mask:
     return np.where(halves > 0, values > halves * (1 + ROUNDING), values >= -ROUNDING)
 
 
-def _last_groups(scores: Scores, measured: Measured, last: int | None) -> tuple[Mask, Whole, Whole]:
-    """Return which completions are of the last groups of their prompts, and by prompt how many such groups, and all."""
+class _GroupOrder(NamedTuple):
+    """Where the group of each completion stands among those of its prompt, in the order of recording."""
+
+    behind: Whole  # How many groups of its prompt come later; of a completion of which nothing was asked, too many
+    groups: Whole  # By prompt, how many groups it has of which something was asked
+
+    def ends(self, prompts: Whole, most: Whole) -> tuple[Mask, Mask]:
+        """Return which completions are of the first groups of their prompts, and of the last: at most half of all."""
+        size = np.minimum(most, self.groups // 2)[prompts]
+        groups = self.groups[prompts]
+        return (self.behind < groups) & (self.behind >= groups - size), self.behind < size
+
+
+def _group_order(scores: Scores, measured: Measured) -> _GroupOrder:
+    """Return where the groups stand of which something was asked; ``groups`` is as long as the last prompt says."""
     visits, first, places = np.unique(scores.visits, return_index=True, return_inverse=True)
     places = places.reshape(-1)
     prompts = scores.prompts[first]
@@ -213,10 +239,9 @@ def _last_groups(scores: Scores, measured: Measured, last: int | None) -> tuple[
     sizes = np.diff(np.append(starts, len(order)))
     ranks = np.full(len(visits), len(visits))
     ranks[order] = np.arange(len(order)) - np.repeat(starts, sizes)  # 0 for the last group of its prompt
-    in_last = (ranks < (last or len(visits))) & is_asked
     size = int(prompts.max()) + 1 if len(prompts) else 0
-    groups, groups_of_all = (np.bincount(prompts[mask], minlength=size) for mask in (in_last, is_asked))
-    return in_last[places] & measured.has_call, groups, groups_of_all
+    behind = np.where(measured.has_call, ranks[places], len(visits))
+    return _GroupOrder(behind, np.bincount(prompts[is_asked], minlength=size))
 
 
 def _rule(scores: Scores, measured: Measured, halves: Floats, pass_at: float | None) -> str:

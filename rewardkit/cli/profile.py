@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -30,6 +30,8 @@ _KINDS = {
     "never_right": "never right", "in_between": "in between", "always_right": "always right",
     "unknown": "no pass rate",
 }  # fmt: skip
+_RATE_HEAD = ("rate", "95 % interval", "right", "groups", "skipped", "failed", "mean")
+_CHANGE_HEAD = ("change", "95 % interval", "right at first", "at last", "groups", "mean")
 _BINS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 
 
@@ -52,6 +54,9 @@ def profile_command(
         option("Rows of one text are one question, or each a prompt; a scored file has questions."),
     ] = None,
     split: Split = "train",
+    sort: Annotated[
+        Literal["rate", "change"] | None, option("List the lowest pass rates first, or the prompts that got worst.")
+    ] = None,
     limit: Annotated[int | None, option("List at most so many prompts.", "N", min=0)] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -65,9 +70,13 @@ def profile_command(
     all but those that are always right; a prompt without a pass rate is in no range. --out writes them with their
     columns of the data, one JSON object a line, which rewardkit, datasets and trainers read as a data set.
 
+    --sort change lists which prompts got worse: the pass rate of the last groups less that of the first ones, of both
+    as many as --last says and at most half of all, with Newcombe's 95 % interval.
+
     Examples:
 
     [bold]rewardkit profile one --reward correct
+    rewardkit profile one --sort change
     rewardkit profile one --keep 0.1..0.9 --out keep.jsonl
     rewardkit profile one --drop 1..1 --last 8 --where 'step>=100' --out harder.jsonl --force[/]
     """
@@ -91,8 +100,8 @@ def profile_command(
         chosen = np.ones(len(profile.prompts), np.bool_) if choice is None else choice.mask(profile)
         written = None if out is None else _write(opened, out, profile, chosen, questions, choice)
         finish(
-            _as_json(opened, profile, chosen, split, choice, written, limit),
-            lambda: _print(opened, profile, chosen, split, choice, written, _LISTED if limit is None else limit),
+            _as_json(opened, profile, chosen, split, choice, written, _Listing(sort, limit)),
+            lambda: _print(opened, profile, chosen, split, choice, written, _Listing(sort or "rate", limit)),
             as_json=as_json,
         )
 
@@ -118,6 +127,24 @@ class _Choice(NamedTuple):
     def mask(self, profile: PromptProfile) -> Mask:
         covered = self.rates.covers(profile.rates)
         return covered if self.keeps else ~covered
+
+
+class _Listing(NamedTuple):
+    """Which of the chosen prompts are listed, and in which order."""
+
+    sort: str | None  # `None` for the order in which they were first seen
+    limit: int | None
+
+    def indices(self, profile: PromptProfile, chosen: Mask, most: int | None = None) -> Whole:
+        """Return the indices of the listed prompts; what has no value stands last."""
+        indices = np.flatnonzero(chosen)
+        if self.sort is not None:
+            changes = profile.changes
+            keys = (
+                [profile.rates] if self.sort == "rate" else [changes.values, changes.means_after - changes.means_before]
+            )
+            indices = indices[np.lexsort([key[indices] for key in reversed(keys)])]
+        return indices[: most if self.limit is None else self.limit]
 
 
 class _Written(NamedTuple):
@@ -173,9 +200,8 @@ def _notes(profile: PromptProfile, written: _Written | None) -> list[str]:
 
 def _as_json(
     run: Run, profile: PromptProfile, chosen: Mask, split: str, choice: _Choice | None,
-    written: _Written | None, limit: int | None,
+    written: _Written | None, listing: _Listing,
 ) -> dict[str, Any]:  # fmt: skip
-    indices = np.flatnonzero(chosen)
     return {
         "name": run.name,
         "split": split,
@@ -183,17 +209,17 @@ def _as_json(
         "last": profile.last,
         "prompts": len(profile.prompts),
         **profile.counts(),
-        "chosen": None if choice is None else len(indices),
+        "chosen": None if choice is None else int(chosen.sum()),
         "out": None if written is None else str(written.path),
         "written": None if written is None else written.rows,
         "notes": _notes(profile, written),
-        "profile": [profile.row(index) for index in indices[:limit].tolist()],
+        "profile": [profile.row(index) for index in listing.indices(profile, chosen).tolist()],
     }
 
 
 def _print(
     run: Run, profile: PromptProfile, chosen: Mask, split: str, choice: _Choice | None,
-    written: _Written | None, limit: int,
+    written: _Written | None, listing: _Listing,
 ) -> None:  # fmt: skip
     """Print the kinds of prompts, their pass rates, and the first of the chosen prompts."""
     console = screen(ENDLESS)
@@ -210,7 +236,7 @@ def _print(
     if choice is not None:
         target = "" if written is None else f"; wrote {counted(written.rows, 'row')} to {written.path}"
         console.say(f"{counted(int(chosen.sum()), 'prompt')} {choice.label}{target}", fit="cut")
-    _print_prompts(run, profile, np.flatnonzero(chosen), limit, console)
+    _print_prompts(run, profile, chosen, listing, console)
 
 
 def _print_kinds(profile: PromptProfile, console: Screen) -> None:
@@ -229,33 +255,52 @@ def _print_kinds(profile: PromptProfile, console: Screen) -> None:
         console.say(line, fit="cut")
 
 
-def _print_prompts(run: Run, profile: PromptProfile, indices: Whole, limit: int, console: Screen) -> None:
-    order = indices[np.argsort(np.nan_to_num(profile.rates[indices], nan=2.0), kind="stable")][:limit]
+def _print_prompts(run: Run, profile: PromptProfile, chosen: Mask, listing: _Listing, console: Screen) -> None:
+    order, count = listing.indices(profile, chosen, _LISTED), int(chosen.sum())
     if not len(order):
         return
+    is_change = listing.sort == "change"
+    if is_change and not (profile.changes.groups[chosen] > 0).any():
+        console.say(("note: ", "yellow"), "no prompt was met in two groups, so none has a change", fit="cut")
     texts = {prompt.index: prompt for prompt in run.prompts_by_index(profile.prompts[order].tolist())}
-    head = ["prompt", "rate", "95 % interval", "right", "groups", "skipped", "failed", "mean", "text"]
-    rows: list[Sequence[str]] = [head]
+    columns = _change_cells if is_change else _rate_cells
+    rows = [["prompt", *(_CHANGE_HEAD if is_change else _RATE_HEAD), "text"]]
     for index in order.tolist():
-        interval, row = profile.interval(index), profile.row(index)
-        is_known = interval.rate is not None
-        rows.append(
-            [
-                str(row["prompt"]),
-                f"{interval.rate:.2f}" if is_known else "-",
-                f"{interval.low:.2f} to {interval.high:.2f}" if is_known else "-",
-                f"{row['passed']} of {row['counted']}",
-                f"{row['groups']} of {row['groups_of_all']}",
-                str(row["skipped"]),
-                str(row["failed"]),
-                number(row["mean"]),
-                one_line(texts[int(profile.prompts[index])].prompt),
-            ]
-        )
-    console.heading(
-        f"{len(order):,} of {len(indices):,}, the lowest pass rates first" if len(order) < len(indices) else "prompts"
-    )
+        number_of = int(profile.prompts[index])
+        rows.append([str(number_of), *columns(profile, index), one_line(texts[number_of].prompt)])
+    first_ones = "what got worst first" if is_change else "the lowest pass rates first"
+    console.heading(f"{len(order):,} of {count:,}, {first_ones}" if len(order) < count else "prompts")
     first, *others = align(rows)
     console.say((first, "bold"), fit="cut")
     for line in others:
         console.say(line, fit="cut")
+
+
+def _rate_cells(profile: PromptProfile, index: int) -> list[str]:
+    """Return the pass rate of a prompt, as :data:`_RATE_HEAD` names its parts."""
+    interval, row = profile.interval(index), profile.row(index)
+    is_known = interval.rate is not None
+    return [
+        f"{interval.rate:.2f}" if is_known else "-",
+        f"{interval.low:.2f} to {interval.high:.2f}" if is_known else "-",
+        f"{row['passed']} of {row['counted']}",
+        f"{row['groups']} of {row['groups_of_all']}",
+        str(row["skipped"]),
+        str(row["failed"]),
+        number(row["mean"]),
+    ]
+
+
+def _change_cells(profile: PromptProfile, index: int) -> list[str]:
+    """Return the change of a prompt's pass rate, as :data:`_CHANGE_HEAD` names its parts."""
+    changes, row = profile.changes, profile.row(index)
+    interval = changes.interval(index)
+    is_known = interval.rate is not None
+    return [
+        f"{interval.rate:+.2f}" if is_known else "-",
+        f"{interval.low:+.2f} to {interval.high:+.2f}" if is_known else "-",
+        f"{changes.passed_before[index]} of {changes.counted_before[index]}",
+        f"{changes.passed_after[index]} of {changes.counted_after[index]}",
+        f"{row['change_groups']} and {row['change_groups']} of {row['groups_of_all']}",
+        f"{number(row['mean_before'])} to {number(row['mean_after'])}",
+    ]

@@ -14,6 +14,7 @@ from rewardkit.statistics import (
     best_of_n_weights,
     mean_interval,
     paired_interval,
+    rate_change,
     wilson,
     within_share,
 )
@@ -83,6 +84,28 @@ def test_the_interval_of_a_rate_holds_the_truth(trials: int) -> None:
         coverage.append(sum(math.exp(log) for log, one in zip(logs, ends, strict=True) if one.low <= rate <= one.high))
     assert 0.945 < np.mean(coverage) < 0.962
     assert min(coverage) > 0.83
+
+
+@pytest.mark.parametrize(
+    ("after", "before", "expected"),
+    [
+        ((56, 70), (48, 80), (0.2, 0.0524, 0.3339)),
+        ((9, 10), (3, 10), (0.6, 0.1705, 0.8090)),
+        ((10, 10), (0, 20), (1.0, 0.6791, 1.0)),
+        ((10, 10), (0, 10), (1.0, 0.6075, 1.0)),
+        ((0, 9), (0, 9), (0, -0.2991, 0.2991)),
+    ],
+)
+def test_the_change_of_a_rate_has_newcombes_interval(
+    after: tuple[int, int], before: tuple[int, int], expected: tuple[float, float, float]
+) -> None:
+    """The figures of table II of the paper, method 10, and the last by symmetry; no change without both rates."""
+    rates = wilson(*before), wilson(*after)
+    change = rate_change(*rates)
+    assert pytest.approx(expected, abs=6e-5) == change[:3]
+    assert pytest.approx((-expected[0], -expected[2], -expected[1]), abs=6e-5) == rate_change(*rates[::-1])[:3]
+    assert before[1] + after[1] == change.of
+    assert (None, -1.0, 1.0, after[1]) == rate_change(wilson(0, 0), rates[1])
 
 
 @pytest.mark.parametrize(("name", "least"), [("normal", 0.925), ("exponential", 0.895)])

@@ -30,7 +30,7 @@ PAGE, MOST = 50, 200  # Prompts of a page unless asked otherwise, and at most
 LINES_AT_ONCE, LINES_CHARS = 500, 4_000_000  # Lines of a data set in one answer, and about how many characters
 PREVIEW = 240  # Characters of a prompt in a row
 KINDS = ("all", "never_right", "in_between", "always_right", "unknown")
-SORTS = ("prompt", "rate", "counted", "passed", "skipped", "failed", "mean")
+SORTS = ("prompt", "rate", "change", "counted", "passed", "skipped", "failed", "mean")
 ORDERS = ("up", "down")
 SAVED_COLUMNS, SAVED_REWARDS, SAVED_STEPS = 8, 8, 300
 """Columns, rewards and steps whose groups a saved page has, the first ones; the steps are chosen evenly."""
@@ -195,7 +195,9 @@ def _of_kind(prompts: PromptProfile, kind: str) -> Mask:
 
 def _sorted(prompts: PromptProfile, indices: Whole, sort: str, *, down: bool) -> Whole:
     """Return indices of prompts in an order; those without a value stand last."""
-    columns = {"prompt": prompts.prompts, "rate": prompts.rates, "mean": prompts.means}
+    columns = {
+        "prompt": prompts.prompts, "rate": prompts.rates, "change": prompts.changes.values, "mean": prompts.means,
+    }  # fmt: skip
     values = np.asarray(columns.get(sort, getattr(prompts, sort, None)), np.float64)[indices]
     ordered: Whole = indices[np.argsort(-values if down else values, kind="stable")]
     return ordered

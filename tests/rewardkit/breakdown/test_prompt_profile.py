@@ -73,6 +73,14 @@ def test_rates_agree_with_those_counted_over_the_export(
         )  # fmt: skip
         if values:
             assert pytest.approx(np.mean(values)) == profile.means[index]
+        size = min(len(groups) // 2, last or len(groups))
+        assert size == profile.changes.groups[index]
+        for end, sides in (("before", groups[:size]), ("after", groups[len(groups) - size :])):
+            part = [row for row in own if (row["batch"], row["group"]) in sides]
+            values = [value for row in part if (value := value_of(row, name, applying)) is not None]
+            assert len(values) == getattr(profile.changes, f"counted_{end}")[index]
+            if values:
+                assert pytest.approx(np.mean(values)) == getattr(profile.changes, f"means_{end}")[index]
         versions = {row["correct.version"] for row in counted if value_of(row, name, applying) is not None}
         if name == "correct":
             assert len(versions) == profile.versions[index]
@@ -133,6 +141,26 @@ def test_what_passes_by_the_total(tmp_path: Any, outcomes: Any, weights: Any, ex
     with RunReader(tmp_path / "one") as reader:
         profile = profile_of(reader)
     assert expected == (*profile.counted, *profile.passed, *profile.skipped, *profile.failed)
+
+
+def test_what_got_worse_is_told_from_what_stayed(place: Any) -> None:
+    """By the first and the last groups of each prompt, which do not overlap; one group alone has no change."""
+    rights = {"worse": [4, 4, 4, 1, 0], "alike": [2, 2, 2, 2], "better": [0, 4], "met once": [4]}
+    with Recorder(place) as recorder:
+        for step in range(5):
+            groups = {prompt: own[step] for prompt, own in rights.items() if step < len(own)}
+            rollouts = [Rollout(prompt, f"text {k}", {}) for prompt in groups for k in range(4)]
+            outcomes = scored(*[float(k < right) for right in groups.values() for k in range(4)])
+            recorder.record(ScoreBatch(rollouts, {"good": outcomes}, {"good": 1.0}), step=step, num_generations=4)
+    with RunReader(place) as reader:
+        changes = profile_of(reader).changes
+    assert [2, 2, 1, 0] == changes.groups.tolist()
+    assert [-0.875, 0.0, 1.0] == changes.values[:3].tolist()
+    assert [8, 4, 0, 0] == changes.passed_before.tolist()
+    assert (None, -1.0, 1.0, 0) == changes.interval(3)
+    assert changes.interval(0).high < 0 < changes.interval(1).high
+    assert {"change": None, "change_low": None, "change_high": None, "change_groups": 0, "mean_before": None,
+            "mean_after": None} == changes.row(3)  # fmt: skip
 
 
 def test_a_run_in_which_nothing_weighs_anything_asks_for_a_reward(tmp_path: Any) -> None:

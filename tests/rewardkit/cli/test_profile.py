@@ -98,6 +98,30 @@ def test_the_chosen_prompts_are_written_as_a_data_set(
     assert "\x1b" not in result.output
 
 
+def test_which_prompt_got_worse_is_one_command(folder: Path, tmp_path: Path) -> None:
+    """Also in a run of one epoch: of the first and the last groups; with --json the order is the same."""
+    rights = {"same": [2, 2], "worse": [4, 1], "met once": [0]}
+    with Recorder(tmp_path / "run") as recorder:
+        for step in range(2):
+            groups = {prompt: own[step] for prompt, own in rights.items() if step < len(own)}
+            rollouts = [Rollout(prompt, f"text {k}", {}) for prompt in groups for k in range(4)]
+            scores = [float(k < right) for right in groups.values() for k in range(4)]
+            outcomes = [Outcome(Status.SCORED, score, version="1" * 12) for score in scores]
+            batch = ScoreBatch(rollouts, {"good": outcomes}, {"good": 1.0})
+            recorder.record(batch, step=step, epoch=step / 2, num_generations=4)
+    result = run("profile", tmp_path / "run", "--sort", "change")
+    _, table = result.output.split("right at first", 1)
+    assert [["1", "-0.75"], ["0", "+0.00"], ["2", "-"]] == [line.split()[:2] for line in table.splitlines()[1:]]
+    assert "4 of 4" in result.output
+    assert "1 of 4" in result.output
+    rows = json.loads(run("profile", tmp_path / "run", "--sort", "change", "--json", "--limit", "2").stdout)["profile"]
+    assert [(1, -0.75, 1.0, 0.25), (0, 0.0, 0.5, 0.5)] == [
+        (row["prompt"], row["change"], row["mean_before"], row["mean_after"]) for row in rows
+    ]
+    once = run("profile", folder / "one", "--sort", "change")
+    assert "no prompt was met in two groups, so none has a change" in once.output
+
+
 def test_a_scored_file_has_questions(tmp_path: Path) -> None:
     """Its rows tell the completions of one apart, and are one row of the data set; --by row says otherwise."""
     rollouts = [Rollout(f"q{number}", "text", {"answer": "4", "sample": k}) for number in range(3) for k in range(8)]

@@ -124,6 +124,13 @@ def test_pass_rates_are_filtered_sorted_and_taken_along(page: Any, window: Any) 
     ]
     page.get_by_role("button", name="Pass rate", exact=True).click()
     expect(rows.first).to_contain_text(f"{HOSTILE} 2")
+    page.get_by_role("button", name="Change", exact=True).click()
+    page.wait_for_url("**/completions?*rsort=change*")
+    expect(rows.first.get_by_title("4 groups at either end")).to_be_visible()
+    page.get_by_role("button", name="Pass rate", exact=True).click()
+    expect(rows.first).to_contain_text(f"{HOSTILE} 1")
+    page.get_by_role("button", name="Pass rate", exact=True).click()
+    expect(rows.first).to_contain_text(f"{HOSTILE} 2")
     rows.first.press("Enter")
     page.wait_for_url("**/completions?*prompt=2*")
 

@@ -99,6 +99,7 @@ def test_a_histogram_compares_two_slices(opened: OpenRun) -> None:
         ({"kind": "in_between"}, [1, 2, 3]),
         ({"kind": "always_right", "sort": "prompt", "order": "down"}, [5, 4]),
         ({"keep": "0.5..0.75"}, [2, 3]),
+        ({"sort": "change", "order": "down", "kind": "in_between"}, [1, 2, 3]),
         ({"keep": "0.5..0.75", "kind": "unknown"}, []),
     ],
 )

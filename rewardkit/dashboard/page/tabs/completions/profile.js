@@ -22,6 +22,7 @@ const KINDS = [
   ["unknown", "No pass rate", "unknown"],
 ];
 const WILSON = "The 95 % interval of the pass rate, Wilson's: wide where few completions count, and never beyond 0 and 1";
+const CHANGE = "The pass rate of its last groups less that of its first ones, of both as many as count and at most half of all: sorted upwards, the prompt that got worst comes first";
 
 /** The list of prompts by their pass rates. */
 export function Profile({ run, overview, query }) {
@@ -174,6 +175,17 @@ function Download({ run, asked }) {
   `;
 }
 
+/** By how much a pass rate changed; what its interval leaves open is faint. */
+function changeOf({ change, change_low: low, change_high: high, change_groups: groups }) {
+  if (change === null) return html`<span class="faint" title=${groups ? null : "One group: nothing to compare"}>–</span>`;
+  const kind = low <= 0 && high >= 0 ? "faint" : change < 0 ? "worse" : null;
+  return html`<span class=${kind} title=${`${signed(low)} to ${signed(high)} with 95 %, ${counted(groups, "group")} at either end`}>${signed(change)}</span>`;
+}
+
+function signed(share) {
+  return `${share > 0 ? "+" : ""}${percent(share)}`;
+}
+
 /** A word as a shell takes it. */
 function quoted(text) {
   return /^[\w./@%+:=-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
@@ -183,6 +195,7 @@ const COLUMNS = [
   { key: "prompt", title: "Prompt", align: "right", first: "up", className: "narrow", render: (row) => html`<span class="faint">${row.prompt}</span>` },
   { key: "rate", title: "Pass rate", align: "right", first: "up", render: (row) => html`<b>${percent(row.rate)}</b>` },
   { key: "interval", title: "95 % interval", sortable: false, hint: WILSON, render: (row) => html`<${Interval} value=${row.rate} low=${row.low} high=${row.high} bounds=${[0, 1]} write=${percent} />` },
+  { key: "change", title: "Change", align: "right", first: "up", hint: CHANGE, render: changeOf },
   { key: "passed", title: "Right", align: "right", render: (row) => count(row.passed) },
   { key: "counted", title: "Of", align: "right", hint: "Completions that are right or wrong: neither skipped nor failed", render: (row) => count(row.counted) },
   { key: "groups", title: "Groups", align: "right", sortable: false, hint: "How many groups count, the last ones, of how many", render: (row) => `${count(row.groups)} of ${count(row.groups_of_all)}` },
