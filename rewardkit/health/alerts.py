@@ -24,7 +24,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -34,7 +34,8 @@ from rewardkit.health.flag import Flag, OnFlag
 from rewardkit.record.notes import add_notes
 from rewardkit.record.reader import RunReader
 
-ALERT = "alert"  # The kind of the event that notes that an alert went out, without the target
+ALERT = "alert"  # The kind of the event that notes that an alert goes out, without the target
+ALERT_FAILED = "alert_failed"  # And of the one that takes this back
 FlagKey: TypeAlias = tuple[str, str | None]
 """What tells the flags of a run apart: the detector's name and the reward's."""
 TEXT_CHARS = 400  # Characters of a completion that an alert has where texts are asked for
@@ -169,10 +170,16 @@ def _post(url: str, body: bytes, timeout_s: float) -> str | None:
 
 
 class Alerts:
-    """Sends alerts in a thread of its own, in their order; a failure is logged once, and after three it gives up."""
+    """Sends alerts in a thread of its own, in their order; a failure is logged once, and after three it gives up.
 
-    def __init__(self, alert: Alert) -> None:
+    Args:
+        alert: The target.
+        failed: Called with each alert that did not go out, in the thread, or by :meth:`close`.
+    """
+
+    def __init__(self, alert: Alert, failed: Callable[[Mapping[str, Any]], None] = lambda payload: None) -> None:
         self._alert = alert
+        self._report_failure = failed
         self._waiting: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
         self._failed = 0  # In a row
         self._has_failed = False
@@ -187,17 +194,23 @@ class Alerts:
         """Wait until all alerts are out, for at most so long; return whether they are."""
         self._waiting.put(None)
         self._thread.join(timeout_s)
+        with contextlib.suppress(queue.Empty):  # what the thread has not come to
+            while (payload := self._waiting.get_nowait()) is not None:
+                self._report_failure(payload)
         return not self._thread.is_alive() and not self._has_failed
 
     def _run(self) -> None:
         while (payload := self._waiting.get()) is not None:
             if self._failed >= GIVE_UP:
+                self._report_failure(payload)
                 continue
             try:
                 reason = self._alert.send(payload)
             except Exception as error:
                 reason = type(error).__name__
             self._failed = 0 if reason is None else self._failed + 1
+            if reason is not None:
+                self._report_failure(payload)
             if reason is not None and not self._has_failed:
                 self._has_failed = True
                 _log.warning("on_flag: %s: %s; the run goes on, and says this once", self._alert.label, reason)
@@ -215,9 +228,19 @@ def alert_of(on_flag: FlagTarget | None) -> Alert | None:
 
 
 def noted_flags(run: RunReader, kind: str) -> set[FlagKey]:
-    """Return the flags, by detector and reward, of which a run's record has an event of a kind: ``flag``, ``alert``."""
-    bodies = [event["body"] for event in run.events if event["kind"] == kind]
-    return {(str(body.get("detector")), body.get("reward")) for body in bodies}
+    """Return the flags, by detector and reward, of which a run's record has an event of a kind: ``flag``, ``alert``.
+
+    An alert of which it says later that it failed is none.
+    """
+    noted: set[FlagKey] = set()
+    for event in run.events:
+        body = event["body"]
+        key = str(body.get("detector")), body.get("reward")
+        if event["kind"] == kind:
+            noted.add(key)
+        elif event["kind"] == ALERT_FAILED and kind == ALERT:
+            noted.discard(key)
+    return noted
 
 
 class Told(NamedTuple):
@@ -231,21 +254,27 @@ class Told(NamedTuple):
 def tell(alert: Alert, run: RunReader, flags: Sequence[Flag]) -> Told:
     """Tell a target of a run's flags and wait for it, without those that the record says it was told of.
 
+    What finds no answer is told by the next call.
+
     Raises:
         RecordError: The record cannot be written, so that nothing would say that the alerts went out.
     """
     noted = noted_flags(run, ALERT)
     new = [flag for flag in flags if (flag.detector, flag.reward) not in noted]
     add_notes(run.path, ALERT, [{"detector": flag.detector, "reward": flag.reward} for flag in new])
-    sent, reason, in_a_row = 0, None, 0
+    failed, reason, in_a_row = [], None, 0
     for flag in new:
+        if in_a_row >= GIVE_UP:
+            failed.append(flag)
+            continue
         texts = dict(zip(flag.rows, run.texts(flag.rows), strict=True)) if alert.texts else None
         failure = alert.send(payload_of(flag, run.path.label, texts))
-        sent, in_a_row = (sent + 1, 0) if failure is None else (sent, in_a_row + 1)
+        in_a_row = 0 if failure is None else in_a_row + 1
+        failed += [] if failure is None else [flag]
         reason = reason or failure
-        if in_a_row >= GIVE_UP:
-            break
-    return Told(sent, len(flags) - len(new), reason)
+    if failed:
+        add_notes(run.path, ALERT_FAILED, [{"detector": flag.detector, "reward": flag.reward} for flag in failed])
+    return Told(len(new) - len(failed), len(flags) - len(new), reason)
 
 
 def payload_of(flag: Flag, run: str, texts: Mapping[int, str | None] | None = None) -> dict[str, Any]:

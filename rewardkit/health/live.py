@@ -8,9 +8,11 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from rewardkit.health.alerts import (
     ALERT,
+    ALERT_FAILED,
     Alerts,
     FlagKey,
     FlagTarget,
@@ -148,8 +150,12 @@ class LiveHealth:
             return
         texts = dict(zip(flag.rows, self._texts(flag.rows), strict=True)) if self._alert.texts else None
         if self._alerts is None:
-            self._alerts = Alerts(self._alert)
+            self._alerts = Alerts(self._alert, self._note_failure)
         self._alerts.put(payload_of(flag, self._recorder.path.label, texts))
+
+    def _note_failure(self, payload: Mapping[str, Any]) -> None:
+        """Note that an alert did not go out, so that `diagnose`, or the run when it goes on, tells of the flag."""
+        self._recorder.event(ALERT_FAILED, {"detector": payload["flag"], "reward": payload["reward"]})
 
 
 def _log_coverage(watch: Watch, reader: RunReader) -> None:

@@ -295,6 +295,30 @@ def test_diagnose_tells_the_flags_that_were_not_told_before(hook: Hook, tmp_path
     assert all(SECRET.encode() not in path.read_bytes() for path in run.rglob("*") if path.is_file())
 
 
+@pytest.mark.parametrize("kind", ["fails", "hangs"])
+def test_an_alert_that_failed_is_told_by_the_next_that_asks(kind: str, hook: Hook, tmp_path: Path) -> None:
+    """Of a training whose hook gave no answer, by the run that goes on or by diagnose; of diagnose, by the next."""
+    watched(tmp_path, Alert(hook.url(kind), timeout_s=0.2))
+    failed = diagnosed(tmp_path, hook.url("fails"))
+    assert (0, 0, "it answered 500") == (failed["sent"], failed["before"], failed["reason"])
+    hook.received.clear()
+    told = diagnosed(tmp_path, hook.url())
+    assert (len(hook.received), 0, None) == (told["sent"], told["before"], told["reason"])
+    assert told["sent"] > 0
+    again = diagnosed(tmp_path, hook.url())
+    assert (0, told["sent"]) == (again["sent"], again["before"])
+    watched(tmp_path / "two", Alert(hook.url(kind), timeout_s=0.2))
+    hook.received.clear()
+    watched(tmp_path / "two", hook.url(), first=10)
+    assert set(flags_in(tmp_path / "two")) == {payload["flag"] for _, payload in hook.received}
+
+
+def diagnosed(run: Path, target: str) -> Any:
+    """Return what became of the alerts of `rewardkit diagnose`."""
+    arguments = ["diagnose", str(run), "--on-flag", target, "--json"]
+    return json.loads(CliRunner().invoke(app, arguments).stdout)["alerts"]
+
+
 def test_rows_have_nobody_to_tell(tmp_path: Path) -> None:
     """Nothing would remember which flags were told."""
     (tmp_path / "rows.jsonl").write_text("{}\n")
