@@ -230,7 +230,7 @@ def alert_of(on_flag: FlagTarget | None) -> Alert | None:
 def noted_flags(run: RunReader, kind: str) -> set[FlagKey]:
     """Return the flags, by detector and reward, of which a run's record has an event of a kind: ``flag``, ``alert``.
 
-    An alert of which it says later that it failed is none.
+    An alert of which the record says later that it failed does not count.
     """
     noted: set[FlagKey] = set()
     for event in run.events:
