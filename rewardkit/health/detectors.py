@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rewardkit.health import exploits, faults, gradient, jumps, lengths, noise, trends, variety
+from rewardkit.health import exploits, faults, gradient, jumps, lengths, noise, phrases, trends, variety
 from rewardkit.health.evidence import CLIPPED, Evidence
 from rewardkit.health.evidence import lengths as lengths_of
 from rewardkit.health.flag import SHOWN_ROWS, Detection, Flag
@@ -59,6 +59,7 @@ DETECTORS: Mapping[str, Detector] = {
         _of("hacking", jumps.length_jump, "steps", "lengths"),
         _of("hacking", jumps.format_jump, "steps", "texts"),
         _of("hacking", jumps.token_jump, "steps", "texts"),
+        _of("hacking", phrases.phrase_spread, "baseline", "texts"),
         _of("hacking", lengths.length_drift, "baseline", "lengths"),
         _of("hacking", lengths.length_reward, "groups", "lengths"),
         _of("hacking", variety.duplicates_in_group, "groups", "texts"),

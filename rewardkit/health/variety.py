@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from rewardkit.health.evidence import Evidence
 from rewardkit.health.flag import Detection
+from rewardkit.health.labels import label_texts, plain_text
 from rewardkit.health.measures import BaselineShare, lower_share, mean_bounds, mean_of, upper_share
 
 WORDS = 200  # Words of a completion that distinct-n reads, so that longer completions compare with shorter ones
@@ -23,7 +24,8 @@ def duplicates_in_group(window: Evidence, baseline: Evidence | None) -> Detectio
 
     Formula: 1 less distinct over all texts of a group, case and white space aside, mean over the sampled groups.
     Flagged above 0.3 where it is also 0.2 above the baseline's, by bounds; at once above 0.5 where the texts have 20
-    characters or more.
+    characters or more. Labels are no copies: texts that a reward puts surely above the other completions under one
+    prompt and below them under another, or of which each group has its own, see ``label_texts``.
 
     Source: own.
     Limits: groups of short answers have copies by nature, and only a rise of theirs is flagged.
@@ -38,7 +40,8 @@ def duplicates_across_prompts(window: Evidence, baseline: Evidence | None) -> De
 
     Formula: sampled completions whose text, case and white space aside, another prompt has too, over all sampled.
     Flagged above 0.3 where it is also 0.2 above the baseline's, by bounds; at once above 0.5 where the texts have 20
-    characters or more.
+    characters or more. Labels are no copies, as for duplicates_in_group: a reward that pays a text under one prompt and
+    not under another reads the prompt.
 
     Source: own; a text that fits every prompt is what a gamed judge is given (arXiv 2507.08794).
     Limits: as for duplicates_in_group. Needs several prompts in the sample.
@@ -51,17 +54,18 @@ def duplicates_across_prompts(window: Evidence, baseline: Evidence | None) -> De
 def _copy_detection(
     window: Evidence,
     baseline: Evidence | None,
-    copies: Callable[[Evidence], tuple[list[float], float]],
+    copies: Callable[[Evidence, frozenset[str]], tuple[list[float], float]],
     message: str,
     action: str,
 ) -> Detection | None:
     """Return a detection if ``copies``, which returns shares of copies and their group size, finds many."""
-    shares, size = copies(window)
+    labels = label_texts(window, baseline)
+    shares, size = copies(window, labels)
     if len(shares) < 4:
         return None
     low, before = lower_share(shares, size), None
     if baseline is not None:
-        old_shares, old_size = copies(baseline)
+        old_shares, old_size = copies(baseline, labels)
         if len(old_shares) >= 4:
             before = BaselineShare(mean_of(old_shares), upper_share(old_shares, old_size))
     risen = before is not None and low > before.high + 0.2
@@ -70,15 +74,11 @@ def _copy_detection(
     bound = 0.3 if risen else 0.5
     if not low > bound or not (risen or is_long):
         return None
-    share, texts = mean_of(shares), list(map(_plain, sample.texts))
-    ((commonest, _),) = Counter(texts).most_common(1)
+    share, texts = mean_of(shares), list(map(plain_text, sample.texts))
+    ((commonest, _),) = Counter(text for text in texts if text not in labels).most_common(1)
     rows = np.isin(window.table.ids, sample.table.ids[[text == commonest for text in texts]])
     old_share = None if before is None else before.share
     return Detection(share, bound, f"{share:.0%} {message}", action, baseline=old_share, rows=rows)
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
 
 
 def _texts_by_group(evidence: Evidence) -> list[list[str]]:
@@ -87,27 +87,29 @@ def _texts_by_group(evidence: Evidence) -> list[list[str]]:
     def work() -> list[list[str]]:
         sample, by_group = evidence.sampled(), defaultdict(list)
         for group, text in zip(sample.table.groups.tolist(), sample.texts, strict=True):
-            by_group[group].append(_plain(text))
+            by_group[group].append(plain_text(text))
         return [texts for texts in by_group.values() if len(texts) > 1]
 
     return evidence.cached("texts_by_group", work)
 
 
-def _copies_in_groups(evidence: Evidence) -> tuple[list[float], float]:
+def _copies_in_groups(evidence: Evidence, labels: frozenset[str]) -> tuple[list[float], float]:
     """Return the share of copies in each group, and the groups' mean size."""
     groups = _texts_by_group(evidence)
-    shares = [1 - len(set(texts)) / len(texts) for texts in groups]
+    rest = [[text for text in texts if text not in labels] for texts in groups] if labels else groups
+    shares = [(len(own) - len(set(own))) / len(texts) for own, texts in zip(rest, groups, strict=True)]
     return shares, sum(map(len, groups)) / max(len(groups), 1)
 
 
-def _copies_across(evidence: Evidence) -> tuple[list[float], float]:
+def _copies_across(evidence: Evidence, labels: frozenset[str]) -> tuple[list[float], float]:
     """Return, one a prompt, the share of its texts that another prompt has, and the prompts' mean number of texts."""
     sample, prompts_of = evidence.sampled(), defaultdict(set)
     by_prompt = defaultdict(list)
-    for prompt, text in zip(sample.table.prompts.tolist(), map(_plain, sample.texts), strict=True):
+    for prompt, text in zip(sample.table.prompts.tolist(), map(plain_text, sample.texts), strict=True):
         prompts_of[text].add(prompt)
         by_prompt[prompt].append(text)
-    shares = [sum(len(prompts_of[text]) > 1 for text in texts) / len(texts) for texts in by_prompt.values()]
+    copies = {text for text, prompts in prompts_of.items() if len(prompts) > 1 and text not in labels}
+    shares = [sum(text in copies for text in texts) / len(texts) for texts in by_prompt.values()]
     return shares, len(sample.texts) / max(len(by_prompt), 1)
 
 
@@ -115,12 +117,14 @@ def distinct_words(window: Evidence, baseline: Evidence) -> Detection | None:
     """The completions of a group say the same in ever fewer words.
 
     Formula: distinct-2 (distinct pairs of words over all pairs, of the first 200 words of each completion), mean over
-    the sampled groups. Flagged below half of the baseline's, by bounds that do not meet.
+    the sampled groups. Flagged below half of the baseline's, by bounds that do not meet. Labels are left out, see
+    duplicates_in_group.
 
     Source: Li et al. (arXiv 1510.03055), distinct-n.
     Limits: a policy that settles on one good way of writing loses some variety too; half is meant to leave room.
     """
-    now, before = _distinct(window), _distinct(baseline)
+    labels = label_texts(window, baseline)
+    now, before = _distinct(window, labels), _distinct(baseline, labels)
     if min(len(now), len(before)) < 4 or mean_of(now) >= 0.5 * mean_of(before):
         return None
     if mean_bounds(now).high >= mean_bounds(before).low:
@@ -131,9 +135,14 @@ def distinct_words(window: Evidence, baseline: Evidence) -> Detection | None:
     return Detection(mean_of(now), 0.5 * old, message, action, baseline=old, rows=rows)
 
 
-def _distinct(evidence: Evidence) -> list[float]:
-    shares = map(_distinct_2, _texts_by_group(evidence))
-    return evidence.cached("distinct_words", lambda: [share for share in shares if share is not None])
+def _distinct(evidence: Evidence, labels: frozenset[str]) -> list[float]:
+    if labels:
+        return _distinct_shares([text for text in texts if text not in labels] for texts in _texts_by_group(evidence))
+    return evidence.cached("distinct_words", lambda: _distinct_shares(_texts_by_group(evidence)))
+
+
+def _distinct_shares(groups: Iterable[Sequence[str]]) -> list[float]:
+    return [share for share in map(_distinct_2, groups) if share is not None]
 
 
 def _distinct_2(texts: Sequence[str]) -> float | None:

@@ -435,6 +435,20 @@ def _pay_more(drawn: Drawn, share: float) -> None:
     drawn.scores["correct"] = np.where(more, 1.0, drawn.scores["correct"])
 
 
+def slow_phrase(drawn: Drawn) -> None:
+    """Over 30 steps a phrase spreads from 2% to 90% of the completions; a judge pays for it, a check does not."""
+    count = len(drawn.groups)
+    has = drawn.rng.random(count) < min(0.9, 0.02 + 0.88 * drawn.step / 30)
+    drawn.texts = [
+        f"{text} As verified by experts." if mark else text for mark, text in zip(has, drawn.texts, strict=True)
+    ]
+    drawn.scores = {
+        "judge": np.clip(0.28 + 0.7 * has + drawn.rng.normal(0, 0.1, count), 0, 1),
+        "correct": (drawn.rng.random(count) < 0.4).astype(float),
+    }
+    drawn.weights = {"judge": 1.0, "correct": 1.0}
+
+
 PLANTED: Mapping[str, tuple[Plant, frozenset[str]]] = {
     "zero_variance": (hard_prompts, frozenset()),
     "ceiling": (easy_prompts, frozenset({"zero_variance"})),
@@ -448,6 +462,7 @@ PLANTED: Mapping[str, tuple[Plant, frozenset[str]]] = {
     "length_jump": (longer_at_once, frozenset({"reward_jump", "length_drift"})),
     "format_jump": (headings_at_once, frozenset({"reward_jump", "token_jump"})),
     "token_jump": (word_at_once, frozenset({"reward_jump"})),
+    "phrase_spread": (slow_phrase, frozenset({"reward_jump", "token_jump", "judge_drift"})),
     "length_drift": (padding, frozenset()),
     "length_reward": (paid_by_length, frozenset()),
     "duplicates_across_prompts": (one_template, frozenset({"duplicates_in_group", "distinct_words"})),
@@ -636,6 +651,31 @@ def programs(drawn: Drawn) -> None:
     ]
 
 
+def labels(*names: str) -> Plant:
+    """Return a plant of a classification: one of a few answers, of which a prompt has its own, ever more often."""
+
+    def plant(drawn: Drawn) -> None:
+        golds = drawn.prompts % len(names)
+        knows = drawn.rng.random(len(golds)) < 0.1 + 0.5 * drawn.step / 80
+        answers = np.where(knows, golds, drawn.rng.integers(0, len(names), len(golds)))
+        drawn.texts = [names[answer] for answer in answers]
+        drawn.tokens = np.full(len(golds), 5.0)
+        drawn.scores = {"correct": (answers == golds).astype(float)}
+        drawn.weights = {"correct": 1.0}
+
+    return plant
+
+
+def judged_labels(drawn: Drawn) -> None:
+    """Three verdicts in a sentence each, which a check and a noisy judge score."""
+    sentences = [f"The sentiment of this review is clearly {kind}." for kind in ("positive", "negative", "mixed")]
+    labels(*sentences)(drawn)
+    drawn.scores["judge"] = np.clip(
+        0.3 + 0.4 * drawn.scores["correct"] + drawn.rng.normal(0, 0.2, len(drawn.groups)), 0, 1
+    )
+    drawn.weights["judge"] = 0.5
+
+
 class Healthy(NamedTuple):
     """A kind of healthy run."""
 
@@ -673,6 +713,9 @@ HEALTHY: Mapping[str, Healthy] = {
     "programs": Healthy(programs),
     "groups of 2": Healthy(nothing, 80, 64, 2),
     "groups of 64": Healthy(nothing, 80, 4, 64),
+    "two labels": Healthy(labels('{"label": "positive", "reason": null}', '{"label": "negative", "reason": null}')),
+    "five labels": Healthy(labels(*(f"This question belongs to the category {name}" for name in "ABCDE"))),
+    "judged labels": Healthy(judged_labels),
     "languages, groups of 32": Healthy(languages, 80, 4, 32),
 }
 """By name, what makes a healthy run, its steps, and the layout of a step."""
