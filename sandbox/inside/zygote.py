@@ -27,7 +27,7 @@ from sandbox.inside.asserts import perform as perform_asserts
 from sandbox.inside.children import Children
 from sandbox.inside.dialog import converse
 from sandbox.inside.workfolder import WorkFolder
-from sandbox.jail import kernel, rlimits, seccomp
+from sandbox.jail import bpf, kernel, rlimits, seccomp
 from sandbox.jail.levels import Level, enter
 
 ORDER = struct.Struct("=BdddqqqqqB")
@@ -118,9 +118,7 @@ class Zygote:
         self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self._spare: tuple[int, int] | None = None
         self._spare_limits: Bounds = ()
-        self._filters = {
-            may_fork: seccomp.Installer(seccomp.child_filter(may_fork=may_fork)) for may_fork in (False, True)
-        }
+        self._filters = {may_fork: bpf.Installer(seccomp.child_filter(may_fork=may_fork)) for may_fork in (False, True)}
 
     def serve(self) -> None:
         """Answer orders, one at a time."""

@@ -45,6 +45,7 @@ X86_64 = _table("""
     eventfd2 290 epoll_create1 291 dup3 292 pipe2 293 preadv 295 pwritev 296 perf_event_open 298 prlimit64 302
     setns 308 getcpu 309 process_vm_readv 310 renameat2 316 seccomp 317 getrandom 318 memfd_create 319 bpf 321
     execveat 322 userfaultfd 323 membarrier 324 copy_file_range 326 preadv2 327 pwritev2 328 statx 332 rseq 334
+    capget 125 mlock 149 get_mempolicy 239
 """)
 AARCH64 = _table("""
     getcwd 17 eventfd2 19 epoll_create1 20 epoll_ctl 21 epoll_pwait 22 dup 23 dup3 24 fcntl 25 ioctl 29 flock 32
@@ -66,7 +67,8 @@ AARCH64 = _table("""
     mremap 216 add_key 217 keyctl 219 clone 220 execve 221 mmap 222 fadvise64 223 mprotect 226 msync 227
     mincore 232 madvise 233 perf_event_open 241 wait4 260 prlimit64 261 setns 268 process_vm_readv 270
     renameat2 276 seccomp 277 getrandom 278 memfd_create 279 bpf 280 execveat 281 userfaultfd 282 membarrier 283
-    copy_file_range 285 preadv2 286 pwritev2 287 statx 291 rseq 293
+    copy_file_range 285 preadv2 286 pwritev2 287 statx 291 rseq 293 capget 90 mlock 228
+    get_mempolicy 236
 """)
 TABLES = {"x86_64": X86_64, "aarch64": AARCH64}
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # seccomp_data.arch (AUDIT_ARCH_* of linux/audit.h)
@@ -79,6 +81,7 @@ CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER = 0x20000, 0x4000000, 0x8
 CLONE_NEWPID, CLONE_NEWNET, CLONE_THREAD = 0x20000000, 0x40000000, 0x10000
 CLONE_NEW_ANY = 0x7E020000  # the bits of clone that ask for a namespace
 CLONE_OF_A_THREAD = 0x3D0F00  # the bits by which glibc and musl make a thread, which shares all with the others
+CLONE_OF_A_GO_THREAD = 0xD0F00  # those by which Go makes one (runtime/os_linux.go, cloneFlags)
 CLONE_DETACHED = 0x400000  # a bit that musl sets besides, and that the kernel ignores
 
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -33,6 +33,29 @@ def restrict(readable: Iterable[str], writable: Iterable[str | int] = (), device
     Existing ``readable`` paths may be read, ``devices`` also written; in ``writable`` directories (or descriptors) all
     is allowed but to execute and to make special files.
     """
+    ruleset = rules(readable, writable, devices)
+    try:
+        enter(ruleset)
+    finally:
+        os.close(ruleset)
+
+
+def enter(ruleset: int) -> None:
+    """Put this process under the rules on a descriptor, for ever."""
+    kernel.no_new_privileges()
+    kernel.syscall("landlock_restrict_self", ruleset, 0)
+
+
+def rules(
+    readable: Iterable[str],
+    writable: Iterable[str | int] = (),
+    devices: Iterable[str] = (),
+    executable: Iterable[str] = (),
+) -> int:
+    """Return the descriptor of rules as :func:`restrict` has them, under which ``executable`` paths may be executed.
+
+    A rule holds for what is mounted below its path later, too, but not for what is mounted on the path itself.
+    """
     version = abi()
     if version < 1:
         raise OSError(errno.ENOSYS, "Landlock is not there, or not in the kernel's lsm= list")
@@ -46,27 +69,28 @@ def restrict(readable: Iterable[str], writable: Iterable[str | int] = (), device
     if version >= 6:
         attributes += struct.pack("=Q", _SCOPE_ABSTRACT_UNIX | _SCOPE_SIGNAL)
     ruleset = kernel.syscall("landlock_create_ruleset", attributes, len(attributes), 0)
+    special = _EXECUTE | _MAKE_CHAR | _MAKE_BLOCK | _MAKE_SOCK | _MAKE_FIFO
+    sets: tuple[tuple[Iterable[str | int], int], ...] = (
+        (readable, _READ_FILE | _READ_DIR),
+        (executable, _READ_FILE | _READ_DIR | _EXECUTE),
+        (writable, handled & ~special),
+        (devices, _READ_FILE | _WRITE_FILE),
+    )
     try:
-        special = _EXECUTE | _MAKE_CHAR | _MAKE_BLOCK | _MAKE_SOCK | _MAKE_FIFO
-        sets: tuple[tuple[Iterable[str | int], int], ...] = (
-            (readable, _READ_FILE | _READ_DIR),
-            (writable, handled & ~special),
-            (devices, _READ_FILE | _WRITE_FILE),
-        )
         for paths, rights in sets:
             for path in paths:
                 _add(ruleset, path, rights & handled)
-        kernel.no_new_privileges()
-        kernel.syscall("landlock_restrict_self", ruleset, 0)
-    finally:
+    except BaseException:
         os.close(ruleset)
+        raise
+    return ruleset
 
 
 def _add(ruleset: int, path: str | int, rights: int) -> None:
     """Allow rights beneath a path or a descriptor, if it exists; a file takes only those that files have."""
     try:
         descriptor = os.dup(path) if isinstance(path, int) else os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     try:
         if not os.path.isdir(path):

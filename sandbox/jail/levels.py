@@ -8,7 +8,7 @@ import signal
 from collections.abc import Sequence
 from enum import StrEnum
 
-from sandbox.jail import kernel, landlock, namespaces, seccomp
+from sandbox.jail import bpf, kernel, landlock, namespaces, seccomp
 
 SHARED_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/usr/share/zoneinfo")
 """Read-only in the jail, beside the standard library: what extension modules are linked with."""
@@ -49,7 +49,7 @@ def enter(level: Level, readable: Sequence[str], mount_point: str, scratch_bytes
     if level in (Level.STRICT, Level.STANDARD):
         landlock.restrict(visible, [scratch], DEVICES)
     if level is not Level.NONE:
-        seccomp.Installer(seccomp.base_filter()).enter()
+        bpf.Installer(seccomp.base_filter()).enter()
     return scratch
 
 

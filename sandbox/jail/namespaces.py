@@ -17,6 +17,7 @@ _NOBODY = 65534
 NOBODY = 1  # the same user in the new namespace
 _CAPABILITIES = 64
 SCRATCH = "/scratch"  # the evaluation's directory in the new file system
+ARTEFACTS = "/store/artefacts"  # what compilers made, for root of the namespace alone
 _SCRATCH_INODES = MOST_FILES + 16  # with those of the directory itself
 
 
@@ -84,17 +85,65 @@ def new_root(mount_point: str, readable: Iterable[str], devices: Iterable[str], 
     It is built on ``mount_point``, an empty directory. The scratch directory belongs to ``owner``, a user and group of
     the new namespace. Raise ``OSError`` if a mount is refused.
     """
+    _begin_root(mount_point, readable, devices)
+    os.mkdir(mount_point + SCRATCH, 0o755)
+    mount_scratch(mount_point + SCRATCH, scratch_bytes, owner)
+    _enter_root(mount_point)
+
+
+def new_root_of_programs(
+    mount_point: str, readable: Iterable[str], devices: Iterable[str], artefacts: str, folders: Iterable[str]
+) -> None:
+    """Exchange the file system for one with the ``readable`` paths and empty ``folders``, on which more is mounted later.
+
+    The folder ``artefacts`` is bound to :data:`ARTEFACTS`, which only root of the namespace may enter.
+    """
+    _begin_root(mount_point, readable, devices)
+    os.mkdir(mount_point + os.path.dirname(ARTEFACTS), 0o700)
+    os.mkdir(mount_point + ARTEFACTS, 0o700)
+    _mount(artefacts, mount_point + ARTEFACTS, None, _MS_BIND)
+    _mount(None, mount_point + ARTEFACTS, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
+    for folder in folders:
+        os.makedirs(mount_point + folder, 0o755)
+    _enter_root(mount_point)
+
+
+def mount_scratch(folder: str, scratch_bytes: int, owner: int) -> None:
+    """Mount an empty directory of so many bytes that belongs to ``owner``."""
+    size = f"size={scratch_bytes},nr_inodes={_SCRATCH_INODES},mode=700"
+    _mount("tmpfs", folder, "tmpfs", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, size)
+    os.chown(folder, owner, owner)
+
+
+def mount_again(source: str, folder: str) -> None:
+    """Mount a directory at another place too, read-only."""
+    _mount(source, folder, None, _MS_BIND)
+    _mount(None, folder, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
+
+
+def mount_proc(folder: str) -> None:
+    """Mount the processes of this namespace; those of another user are hidden."""
+    _mount("proc", folder, "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, "hidepid=invisible")
+
+
+def unmount(folder: str) -> None:
+    """Unmount a directory, at once for all who do not use it."""
+    kernel.syscall("umount2", os.fsencode(folder), _MNT_DETACH)
+
+
+def _begin_root(mount_point: str, readable: Iterable[str], devices: Iterable[str]) -> None:
     _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
     _mount("tmpfs", mount_point, "tmpfs", _MS_NOSUID | _MS_NODEV, "size=1m,mode=755")
-    for path in readable:
-        _bind(mount_point, path, _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
+    bound: list[str] = []
+    for path in sorted(set(readable)):
+        if not any(os.path.realpath(path).startswith(f"{folder}/") for folder in bound):
+            _bind(mount_point, path, _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
+            bound += [path] if os.path.isdir(path) and not os.path.islink(path) else []
     for path in devices:
         _bind(mount_point, path, 0)
-    scratch = mount_point + SCRATCH
-    os.mkdir(scratch, 0o755)
-    size = f"size={scratch_bytes},nr_inodes={_SCRATCH_INODES},mode=700"
-    _mount("tmpfs", scratch, "tmpfs", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, size)
-    os.chown(scratch, owner, owner)
+
+
+def _enter_root(mount_point: str) -> None:
     os.chdir(mount_point)
     kernel.syscall("pivot_root", b".", b".")
     kernel.syscall("umount2", b".", _MNT_DETACH)

@@ -69,7 +69,7 @@ print(json.dumps(told))
 DOCKER = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from sandbox.jail.seccomp import Installer
+from sandbox.jail.bpf import Installer
 Installer(bytes.fromhex(sys.argv[2])).enter()
 os.execv(sys.executable, [sys.executable, "-I", "-c", sys.argv[3]])
 """
@@ -314,7 +314,7 @@ def test_other_systems_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_filter_can_be_entered_only_whole() -> None:
     """A program that the kernel does not take is an error, not a jail without a filter."""
-    code = "from sandbox.jail import seccomp; seccomp.Installer(bytes(8)).enter()"
+    code = "from sandbox.jail import bpf; bpf.Installer(bytes(8)).enter()"
     assert seccomp.base_filter()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert 1 == done.returncode
