@@ -35,7 +35,7 @@ def enter(level: Level, readable: Sequence[str], mount_point: str, scratch_bytes
     scratch = mount_point
     if level is Level.STRICT:
         to_nobody = namespaces.unshare()
-        _become_first()
+        become_first()
         namespaces.new_root(mount_point, visible, DEVICES, scratch_bytes, namespaces.NOBODY if to_nobody else 0)
         namespaces.step_down(to_nobody)
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)  # becoming another user has cleared it
@@ -53,7 +53,7 @@ def enter(level: Level, readable: Sequence[str], mount_point: str, scratch_bytes
     return scratch
 
 
-def _become_first() -> None:
+def become_first() -> None:
     """Go on in a child, which is process 1 of the new namespace; this process waits for its end, and ends."""
     child = os.fork()
     if child == 0:

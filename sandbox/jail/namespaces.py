@@ -94,7 +94,7 @@ def new_root(mount_point: str, readable: Iterable[str], devices: Iterable[str], 
 def new_root_of_programs(
     mount_point: str, readable: Iterable[str], devices: Iterable[str], artefacts: str, folders: Iterable[str]
 ) -> None:
-    """Exchange the file system for one with the ``readable`` paths and empty ``folders``, on which more is mounted later.
+    """Exchange the file system for one with the ``readable`` paths, and with empty ``folders`` for later mounts.
 
     The folder ``artefacts`` is bound to :data:`ARTEFACTS`, which only root of the namespace may enter.
     """
