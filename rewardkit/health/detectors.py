@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rewardkit.health import exploits, faults, gradient, jumps, lengths, noise, phrases, trends, variety
+from rewardkit.health import divergence, exploits, faults, gradient, jumps, lengths, noise, phrases, trends, variety
 from rewardkit.health.evidence import CLIPPED, Evidence
 from rewardkit.health.evidence import lengths as lengths_of
 from rewardkit.health.flag import SHOWN_ROWS, Detection, Flag
@@ -52,7 +52,7 @@ DETECTORS: Mapping[str, Detector] = {
         _of("signal", gradient.std_collapse, "baseline", "groups"),
         _of("signal", gradient.dominance, "groups", "rewards", each=True),
         _of("signal", trends.format_saturated, "baseline", "rewards"),
-        _of("signal", trends.conflict, "baseline", "groups", "rewards", each=True),
+        _of("signal", divergence.conflict, "groups", "rewards", each=True),
         _of("signal", gradient.constant, each=True),
         _of("signal", gradient.defaults, each=True),
         _of("hacking", trends.reward_jump, "baseline", each=True),
@@ -71,7 +71,9 @@ DETECTORS: Mapping[str, Detector] = {
         _of("hacking", exploits.answer_stuffing, "texts"),
         _of("hacking", exploits.guess_list, "texts"),
         _of("hacking", exploits.audited, "audit", each=True),
-        _of("hacking", trends.held_out_falls, "baseline", "held_out", each=True),
+        _of("hacking", divergence.held_out_falls, "baseline", "held_out", each=True),
+        _of("hacking", divergence.reward_falls, "baseline", "rewards", each=True),
+        _of("hacking", divergence.judge_drift, "baseline", "check", each=True),
         _of("faults", faults.failures, each=True),
         _of("faults", faults.timeouts, each=True),
         _of("faults", faults.failing_pays, each=True),
@@ -97,6 +99,7 @@ NEEDS: Mapping[str, _Need] = {
     "steps": _Need(lambda window, _: jumps.has_two_sides(window), "fewer than 6 steps to compare neighbours in"),
     "groups": _Need(lambda window, _: _groups(window) >= 4, "too few groups of two completions or more"),
     "rewards": _Need(lambda window, _: len(window.paid) > 1, "only one reward with a weight"),
+    "check": _Need(lambda window, _: len(window.table.scores) > 1, "only one reward, and no other to compare with"),
     "held_out": _Need(lambda window, _: 0 in window.weights.values(), "no reward of weight 0"),
     "lengths": _Need(lambda window, _: not np.isnan(lengths_of(window)).all(), "no lengths and no texts are recorded"),
     "truncated": _Need(

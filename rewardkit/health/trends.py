@@ -1,12 +1,12 @@
-"""Detectors that compare rewards over steps: jumps, rewards that part, a format learned while nothing else is."""
+"""Detectors of a reward's course over steps: jumps, and a format that is learned while nothing else is."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from rewardkit.health.evidence import Evidence, by_step, extremes
+from rewardkit.health.evidence import Evidence, extremes
 from rewardkit.health.flag import Detection
-from rewardkit.health.measures import by_group, change, highest, inside_groups, line, mean_of, without_nan
+from rewardkit.health.measures import by_group, highest, line, without_nan
 from rewardkit.record.table import Floats
 
 _SMOOTH = 5  # Steps whose mean a trend looks at
@@ -139,64 +139,3 @@ def _since_full(window: Evidence, windows: list[Evidence], reward: str) -> int:
     smooth = _smoothed(series)
     below = np.flatnonzero(smooth < low + 0.95 * (high - low))
     return len(smooth) - (int(below[-1]) + 1 if len(below) else 0)
-
-
-def conflict(window: Evidence, baseline: Evidence, reward: str) -> Detection | None:
-    """A reward that agreed with another now works against it.
-
-    Formula: Pearson's correlation of the two rewards' scores, each less its group's mean. Flagged where it is above 0.2
-    in the baseline and below -0.2 in the window, with bounds (Fisher's z) on their side of 0.
-
-    Source: own.
-    Limits: each pair is told once, under the reward that comes first.
-    """
-    if reward not in window.paid:
-        return None
-    for other in window.paid[window.paid.index(reward) + 1 :]:
-        if other not in baseline.table.scores or reward not in baseline.table.scores:
-            continue
-        before, now = (
-            inside_groups(evidence.table.scores[reward], evidence.table.scores[other], evidence.table.groups)
-            for evidence in (baseline, window)
-        )
-        if before is None or now is None or min(before.r, -now.r) <= 0.2 or before.low <= 0 or now.high >= 0:
-            continue
-        message = f"{reward} and {other} went together (r = {before.r:.2f}) and now fight (r = {now.r:.2f})"
-        action = f"Read completions that {reward} pays and {other} does not: one of the two is being gamed."
-        apart = window.table.scores[reward] - window.table.scores[other]
-        return Detection(now.r, -0.2, message, action, baseline=before.r, rows=highest(np.abs(apart)))
-    return None
-
-
-def held_out_falls(window: Evidence, baseline: Evidence, reward: str) -> Detection | None:
-    """The reward rises while a reward of weight 0, which the trainer does not see, falls.
-
-    Formula: the step means of the weighted reward (on the scale from worst to best) and of the held-out reward, in
-    baseline and window. Flagged where the first rise and the second fall, each by 4 standard errors (Welch) and by 0.2
-    standard deviations of single completions.
-
-    Source: Gao et al. (arXiv 2210.10760): the gold reward falls behind while the proxy rises.
-    Limits: needs a reward of weight 0 that measures what is wanted. A held-out reward that costs the model length or
-    style on purpose falls too.
-    """
-    if window.weights.get(reward, 1.0) != 0 or reward not in baseline.table.scores:
-        return None
-    pairs = [
-        (baseline.table.scores[reward], window.table.scores[reward]),
-        (baseline.share_of_best(window), window.share_of_best(baseline)),
-    ]
-    moves = []
-    for before, after in pairs:
-        moved = change(by_step(before, baseline.table), by_step(after, window.table))
-        spread = float(without_nan(before).std()) if len(without_nan(before)) else 0.0
-        moves.append((moved, (moved.after - moved.before) / spread if spread > 0 else 0.0))
-    (held_out, fell), (paid, rose) = moves
-    if held_out.errors > -4 or paid.errors < 4 or fell > -0.2 or rose < 0.2:
-        return None
-    fall = f"from {held_out.before:.3g} to {held_out.after:.3g}"
-    message = f"{reward}, of weight 0, falls {fall} while the paid reward rises"
-    action = (
-        f"Read completions with a high reward and a low {reward}; the paid rewards no longer measure what is meant."
-    )
-    gap = np.nan_to_num(window.share_of_best(baseline)) - np.nan_to_num(window.table.scores[reward])
-    return Detection(fell, -0.2, message, action, baseline=mean_of(baseline.table.scores[reward]), rows=highest(gap))

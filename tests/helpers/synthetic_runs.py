@@ -449,6 +449,32 @@ def slow_phrase(drawn: Drawn) -> None:
     drawn.weights = {"judge": 1.0, "correct": 1.0}
 
 
+def opposed(drawn: Drawn) -> None:
+    """From the start a reward for short answers takes what a judge pays for long ones."""
+    length = (drawn.tokens - drawn.tokens.mean()) / drawn.tokens.std()
+    count = len(drawn.groups)
+    drawn.scores["brevity"] = np.clip(0.5 - 0.2 * length + drawn.rng.normal(0, 0.05, count), 0, 1)
+    drawn.scores["depth"] = np.clip(0.5 + 0.2 * length + drawn.rng.normal(0, 0.1, count), 0, 1)
+    drawn.weights |= {"brevity": 1.0, "depth": 1.0}
+
+
+def traded(drawn: Drawn) -> None:
+    """Answers get better, and what a safety check pays falls by half."""
+    safe = drawn.rng.random(len(drawn.groups)) < 0.9 - 0.5 * drawn.step / 80
+    drawn.scores["safe"] = safe.astype(float)
+    drawn.weights["safe"] = 0.5
+
+
+def softer_judge(drawn: Drawn) -> None:
+    """A judge that agrees with a check comes to like wrong answers too, and the check stays where it was."""
+    count = len(drawn.groups)
+    drawn.scores["correct"] = (drawn.rng.random(count) < 0.4).astype(float)
+    liked = 0.3 + 0.3 * drawn.scores["correct"] + 0.3 * min(1.0, drawn.step / 60)
+    drawn.scores["judge"] = np.clip(liked + drawn.rng.normal(0, 0.15, count), 0, 1)
+    drawn.scores["format"] = (drawn.rng.random(count) < 0.9).astype(float)
+    drawn.weights["judge"] = 1.0
+
+
 PLANTED: Mapping[str, tuple[Plant, frozenset[str]]] = {
     "zero_variance": (hard_prompts, frozenset()),
     "ceiling": (easy_prompts, frozenset({"zero_variance"})),
@@ -456,6 +482,8 @@ PLANTED: Mapping[str, tuple[Plant, frozenset[str]]] = {
     "dominance": (drowned, frozenset()),
     "format_saturated": (flat_correctness, frozenset()),
     "conflict": (fighting, frozenset()),
+    "reward_falls": (traded, frozenset()),
+    "judge_drift": (softer_judge, frozenset()),
     "constant": (constant_score, frozenset()),
     "defaults": (stand_ins, frozenset({"failures"})),
     "reward_jump": (jump, frozenset()),
