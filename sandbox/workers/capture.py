@@ -70,13 +70,36 @@ def begin_call(writer: PrintWriter, ticket: int) -> CallLog:
 
 
 def current() -> CallLog | None:
-    """Return the log of the call that runs in this context; the log of a call that is over is closed."""
-    return _current.get()
+    """Return the log of the call that runs in this context; the log of a call that is over is closed.
+
+    In a finaliser that the collector runs it is ``None``: the object is nobody's any more.
+    """
+    return None if _collector == _get_ident() else _current.get()
 
 
 def use(log: CallLog | None) -> None:
     """Make this context's output go to the given log, or nowhere."""
     _current.set(log)
+
+
+_collector = 0  # The thread in which the collector works now; 0 for none
+_get_ident = threading.get_ident
+
+
+def begin_collection() -> None:
+    """Note that the collector works in this thread from now on.
+
+    No context may be changed here: up to Python 3.11 the collector also runs inside ``copy_context()`` and
+    ``ContextVar.set()``, which then go on with what the change has freed, and the next task has another's variables.
+    """
+    global _collector
+    _collector = _get_ident()
+
+
+def end_collection() -> None:
+    """Note that the collector is done."""
+    global _collector
+    _collector = 0
 
 
 class _Stream(io.TextIOBase):
@@ -94,7 +117,7 @@ class _Stream(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        log = _current.get()
+        log = current()
         if log is not None:
             log.write(text)
         return len(text)
@@ -111,7 +134,7 @@ class _Bytes(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        log = _current.get()
+        log = current()
         if log is not None:
             log.write(bytes(data[: 4 * LOG_CHARS]).decode("utf-8", "replace"))
         return len(data)
@@ -121,7 +144,7 @@ class _Handler(logging.Handler):
     """Sends log records to the log of the call that made them."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        log = _current.get()
+        log = current()
         if log is not None:
             log.write(self.format(record) + "\n")
 
@@ -164,20 +187,20 @@ def threads_are_left() -> bool:
 
 def _interrupt_main(number: signal.Signals = signal.SIGINT) -> None:
     """Interrupt the main thread as Python's C function does, and note whose call did that."""
-    _throwers[_main_ident] = _current.get()
+    _throwers[_main_ident] = current()
     _plain_interrupt(number)
 
 
 def _throw(thread: int | ctypes.c_ulong | ctypes.c_long, error: object) -> int:
     """Raise an error in a thread as Python's C function does, and note whose call did that."""
     number = thread if isinstance(thread, int) else thread.value
-    _throwers[number] = _current.get()
+    _throwers[number] = current()
     wrapped = error if error is None or isinstance(error, ctypes.py_object) else ctypes.py_object(error)
     return int(_plain_throw(ctypes.c_ulong(number), wrapped))
 
 
 _plain_throw, _plain_interrupt = ctypes.pythonapi.PyThreadState_SetAsyncExc, _thread.interrupt_main
-_get_ident, _main_ident = threading.get_ident, threading.main_thread().ident or 0
+_main_ident = threading.main_thread().ident or 0
 
 
 def _enlist(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -189,7 +212,7 @@ def _enlist(function: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             threads.pop(run, None)
 
-    threads[run] = _current.get()
+    threads[run] = current()
     return run
 
 
@@ -206,6 +229,7 @@ def _start_with_context(thread: threading.Thread) -> None:
     global threads_started
     threads_started += 1
     context, run = contextvars.copy_context(), _enlist(thread.run)
+    context.run(use, current())
     thread.run = lambda: context.run(run)  # type: ignore[method-assign]
     try:
         _plain_start(thread)
@@ -240,7 +264,7 @@ class _Tee(_Stream):
         self._stream = stream
 
     def write(self, text: str) -> int:
-        if _current.get() is None:
+        if current() is None:
             self._stream.write(text)
         return super().write(text)
 

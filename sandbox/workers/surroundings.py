@@ -205,6 +205,7 @@ class Keeper(Here):
             Steady.end(0)
         if self._hooked != self._hooks:
             self._hooked[:] = self._hooks
+            capture.end_collection()  # perhaps nothing has said so
         patched = self._originals.versions() != self._originals.last_versions and self._originals.put_back()
         if _len(self._live) >= self._loaded:
             return patched
@@ -233,17 +234,18 @@ class Keeper(Here):
 
 def _collector_hook(page: Page) -> Callable[[str, object], None]:
     """Return what the collector calls before and after it has worked: what it runs is not the present call's own."""
-    monotonic, current, use = Steady.monotonic, capture.current, capture.use
+    monotonic, current, begin, end = Steady.monotonic, capture.current, capture.begin_collection, capture.end_collection
     log, began = None, 0.0
 
     def note(phase: str, _: object) -> None:
         nonlocal log, began
         if phase == "start":
             log, began = current(), monotonic()
-            use(None)  # what finalisers print is nobody's
+            begin()  # what finalisers print is nobody's
             page.collect(0 if log is None else log.ticket)
-        elif log is not None:
-            use(log)
+            return
+        end()
+        if log is not None:
             if monotonic() - began > LONG_S:
                 log.is_beset = True
                 page.collected(log.ticket)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import asyncio
+import contextvars
 import ctypes
 import functools
 import gc
@@ -134,6 +135,58 @@ def test_a_call_that_its_own_garbage_blocks_times_out(lane: str) -> None:
     """It has run alone, first in a new worker, by then."""
     outcomes = _expect_scored(_collects_its_own, lane, SOON_S, _rollouts("bad"), workers=2)
     assert [Cause.TIMEOUT] == [outcome.cause for outcome in outcomes if outcome.status is Status.FAILED]
+
+
+class _Noting(_Blocking):
+    def __init__(self, contexts: list[dict[Any, Any]]) -> None:
+        super().__init__()
+        self.contexts = contexts
+
+    def __del__(self) -> None:
+        self.contexts.append(_variables())
+
+
+def _variables() -> dict[Any, Any]:
+    return dict(contextvars.copy_context().items())
+
+
+def _collects_a_note(completion: str) -> float:
+    contexts: list[dict[Any, Any]] = []
+    _Noting(contexts)
+    gc.collect()
+    return float(completion) if contexts == [_variables()] else -0.5
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_the_collector_works_without_a_change_of_a_calls_context(lane: str) -> None:
+    """It may work inside the copy of a context, or a change, which would go on with what a second change has freed."""
+    _expect_scored(_collects_a_note, lane, LONG_S, _rollouts(), workers=1)
+
+
+class _Printing(_Blocking):
+    def __del__(self) -> None:
+        print("left")
+        threading.Thread(target=print, args=["left by a thread"]).start()
+
+
+def _prints(completion: str) -> float:
+    if completion == "bad":
+        gc.disable()
+        _Printing()
+        return -0.5
+    gc.collect()
+    print(completion)
+    return float(completion)
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_what_a_finaliser_prints_is_nobodys(lane: str) -> None:
+    """Neither that of the call in which the collector runs it, nor what a thread prints that it starts."""
+    rollouts = _rollouts("bad")
+    with Runtime([_reward(_prints, lane, LONG_S)], workers=1) as runtime:
+        outcomes = runtime.score(rollouts)["made"]
+    _expect_innocents_right(rollouts, outcomes)
+    assert [f"{row}\n" for row in range(ROWS)] == [outcome.logs for outcome in outcomes if outcome.score != -0.5]
 
 
 def _throw_later() -> None:
