@@ -340,16 +340,16 @@ def _parts(value: object) -> Iterator[tuple[str, Any]]:
         yield from _parts_of_function(value)
     elif isinstance(value, functools.partial):
         yield from (("", value.func), *((f"argument {index}", part) for index, part in enumerate(value.args)))
-        yield from value.keywords.items()
+        yield from value.keywords.copy().items()
     elif isinstance(value, types.MethodType):
         yield from (("", value.__func__), ("self", value.__self__))
     elif isinstance(value, Mapping):
-        yield from ((f"[{key!r}]", part) for key, part in value.items())
+        yield from ((f"[{key!r}]", part) for key, part in list(value.items()))
     elif isinstance(value, list | tuple | set | frozenset):
-        yield from ((f"[{index}]", part) for index, part in enumerate(value))
+        yield from ((f"[{index}]", part) for index, part in enumerate(list(value)))
     elif isinstance(value, type):
         yield from (
-            (name, part) for name, part in vars(value).items() if not isinstance(part, types.GetSetDescriptorType)
+            (name, part) for name, part in list(vars(value).items()) if not isinstance(part, types.GetSetDescriptorType)
         )
     else:
         yield from _parts_of_object(value)
@@ -365,7 +365,7 @@ def _parts_of_function(function: types.FunctionType) -> Iterator[tuple[str, Any]
     yield from ((name, function.__globals__[name]) for name in _globals_of(function.__code__, function.__globals__))
     yield from ((f"default {index}", part) for index, part in enumerate(function.__defaults__ or ()))
     yield from (function.__kwdefaults__ or {}).items()
-    yield from vars(function).items()
+    yield from vars(function).copy().items()
 
 
 def _globals_of(code: types.CodeType, names: Mapping[str, Any]) -> Iterator[str]:
@@ -386,7 +386,7 @@ def _parts_of_object(value: object) -> Iterator[tuple[str, Any]]:
     if inner is not None:
         yield "", inner
     is_ours = isinstance(value, RewardFunction)
-    yield from (("" if is_ours else name, part) for name, part in getattr(value, "__dict__", {}).items())
+    yield from (("" if is_ours else name, part) for name, part in list(getattr(value, "__dict__", {}).items()))
     slots = (name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ()))
     yield from ((name, getattr(value, name)) for name in slots if hasattr(value, name))
     if type(value).__module__ != "builtins":

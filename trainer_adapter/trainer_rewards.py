@@ -323,7 +323,7 @@ def check_lists(trainer: str, rows: int, noun: str, **lists: Sequence[object]) -
 
 def close_all() -> None:
     """End the workers of all such rewards in this process."""
-    for key in [key for key in _OPEN if key[0] == os.getpid()]:
+    for key in [key for key in list(_OPEN) if key[0] == os.getpid()]:
         _close(key)
 
 

@@ -139,7 +139,7 @@ def resolve_all(reference: str) -> list[Composable]:
         return [_member(module, name, reference)]
     rewards = rewards_in(module)
     if not rewards:
-        functions = [name for name in _functions(module) if vars(module)[name].__module__ == module.__name__]
+        functions = [name for name, value in _functions(module).items() if value.__module__ == module.__name__]
         hint = f", or name one, which then needs no mark: {reference}:{functions[0]}" if functions else ""
         raise RewardLoadError(f"{reference}: no reward in it; mark a function with @reward{hint}")
     return rewards
@@ -176,7 +176,7 @@ def rewards_in(module: ModuleType) -> list[Composable]:
     calling another with settings is not known: they count as the module's. A reward that another one calls itself, its
     :attr:`~rewardkit.declare.decorator.Reward.inner`, is left out too, unless a composition has it as a part.
     """
-    own = list(dict.fromkeys(value for value in vars(module).values() if _is_own(value, module)))
+    own = list(dict.fromkeys(value for value in _names(module).values() if _is_own(value, module)))
     parts = {leaf for reward in own if isinstance(reward, Composite) for leaf in reward.leaves}
     inner_rewards = {inner for reward in own for leaf in reward.leaves for inner in leaf.inner}
     return [reward for reward in own if reward not in inner_rewards or reward in parts]
@@ -190,11 +190,15 @@ def _is_own(value: object, module: ModuleType) -> bool:
     return isinstance(value, TextReward) or function.__module__ == module.__name__ or locate(value, function) is None
 
 
-def _functions(module: ModuleType) -> list[str]:
-    """Return the names under which a module offers functions."""
-    return [
-        name for name, value in vars(module).items() if isinstance(value, FunctionType) and not name.startswith("_")
-    ]
+def _names(module: ModuleType) -> dict[str, Any]:
+    """Return a module's names with their values, as they are now: another thread may add some, as imports do."""
+    return vars(module).copy()
+
+
+def _functions(module: ModuleType) -> dict[str, FunctionType]:
+    """Return the functions that a module offers, by name."""
+    names = _names(module).items()
+    return {name: value for name, value in names if isinstance(value, FunctionType) and not name.startswith("_")}
 
 
 def _import(name: str, reference: str) -> ModuleType:
@@ -217,7 +221,7 @@ def _member(module: ModuleType, name: str, reference: str) -> Composable:
     value: Any = module
     for part in name.split("."):
         if not hasattr(value, part):
-            names = [name for name, member in vars(module).items() if _is_own(member, module)]
+            names = [name for name, member in _names(module).items() if _is_own(member, module)]
             suggestions = " or ".join(map(repr, difflib.get_close_matches(part, [*names, *_functions(module)], n=2)))
             hint = f"did you mean {suggestions}?" if suggestions else f"it has {', '.join(names) or 'no reward'}"
             raise RewardLoadError(f"{reference!r}: no {part!r} in it; {hint}")

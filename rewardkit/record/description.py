@@ -57,7 +57,7 @@ def _references(reward: Composable) -> Iterator[tuple[str, str | None]]:
     for module in modules:
         if module.__name__ == "__main__":
             continue  # a fresh process that imported it would run the script
-        name = next((name for name, value in list(vars(module).items()) if is_same(value)), None)
+        name = next((name for name, value in vars(module).copy().items() if is_same(value)), None)
         if name is None:
             continue
         file = getattr(module, "__file__", None)

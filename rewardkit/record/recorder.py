@@ -11,6 +11,7 @@ import operator
 import os
 import platform
 import sys
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -121,7 +122,8 @@ class Recorder:
         self.left_out = 0
         """Completions whose text was not recorded, because the disk was slower than the run."""
         self._finalizer = weakref.finalize(self, _end, self._writer, self._pool, self._pictures, self._own)
-        _MADE.add(self)
+        with _made_lock:
+            _MADE.add(self)
 
     @property
     def lost(self) -> int:
@@ -498,11 +500,13 @@ def _json(value: object) -> str:
 
 
 _MADE: weakref.WeakSet[Recorder] = weakref.WeakSet()  # The recorders of this process
+_made_lock = threading.Lock()  # protects _MADE: threads may begin records at once
 
 
 def _open_here() -> set[float]:
     """Return when the sessions of this process's recorders began, without those that are closed."""
-    return {recorder._began for recorder in _MADE if recorder._finalizer.alive}
+    with _made_lock:
+        return {recorder._began for recorder in _MADE if recorder._finalizer.alive}
 
 
 def _end(writer: Writer, pool: ThreadPoolExecutor, pictures: PictureKeeper, own: OwnSession) -> None:

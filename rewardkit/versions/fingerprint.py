@@ -10,11 +10,14 @@ from __future__ import annotations
 import copy
 import hashlib
 import inspect
+import threading
 
 from rewardkit.function import described
 from rewardkit.run_code import Sources
 from rewardkit.transport import loader_of
 from rewardkit.versions.meanings import Normaliser, file_of, innermost
+
+_taking = threading.Lock()  # held while a run takes the files of a fingerprint: two threads may make runtimes of it
 
 
 class Fingerprint:
@@ -90,10 +93,12 @@ class Fingerprint:
             now = Fingerprint(*self._parts)
             now._sources = sources
             return self if self.source == now.source else now
-        if self._used is None and self._sources is None:
-            self._sources = sources
-            return self
+        with _taking:
+            if self._used is None and self._sources is None:
+                self._sources = sources
+                return self
         files = self._sources.texts if self._used is None and self._sources is not None else self._used or {}
+        files = files.copy()  # a runtime that another thread makes may be reading more of them
         if all(sources.data(file) == data for file, data in files.items()):
             return self
         again = copy.copy(self)

@@ -87,7 +87,7 @@ class Normaliser:
         self.sourced.append(value)
         return "source", len(self.sourced) - 1
 
-    def _object(self, value: object, inner: _Inner) -> object:
+    def _object(self, value: object, inner: functools.partial[object]) -> object:
         """Return the meaning of a value that holds others."""
         if type(value).__module__ in _BY_REPR:
             return _kind(value), repr(value)
@@ -96,9 +96,10 @@ class Normaliser:
         if isinstance(value, Mapping | set | frozenset | list | tuple) and len(value) > _MOST:
             return _kind(value), len(value)
         if isinstance(value, Mapping):
-            return _kind(value), *((inner(key), inner(value[key])) for key in sorted(value, key=_order))
+            entries = sorted(value.items(), key=lambda entry: _order(entry[0], inner))
+            return _kind(value), *((inner(key), inner(part)) for key, part in entries)
         if isinstance(value, set | frozenset):
-            return _kind(value), *map(inner, sorted(value, key=_order))
+            return _kind(value), *map(inner, sorted(value, key=lambda part: _order(part, inner)))
         if isinstance(value, list | tuple):
             return _kind(value), *map(inner, value)
         if isinstance(value, functools.partial):
@@ -169,9 +170,12 @@ def reference(value: object) -> object:
     return _anywhere(str(getattr(value, "__module__", "") or "")), name
 
 
-def _order(value: object) -> str:
-    """Return what values of a set are sorted by: alike in every process, unlike their hashes."""
-    return repr((reference(value), Normaliser().meaning(value)))
+def _order(value: object, inner: functools.partial[object]) -> str:
+    """Return what values of a set are sorted by: alike in every process, unlike their hashes.
+
+    They may hold the set, and are looked into as deep as ``inner`` does.
+    """
+    return repr((reference(value), Normaliser().meaning(value, **inner.keywords)))
 
 
 def _kind(value: object) -> str:
