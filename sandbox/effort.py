@@ -7,8 +7,10 @@ Only hash tables are timed too: chosen members can make every insertion pass by 
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sandbox.errors import NotPlainError
@@ -19,6 +21,9 @@ MAX_STEPS = 1_000_000
 A part's steps pay for its comparison too. Values that honest code gives back within the default limits take fewer."""
 STEPS_A_CALL = 12  # steps that each requested call adds
 MAX_TABLES_S = 0.1  # seconds of processor time for making all hash tables; those of honest code take a tenth
+MAX_ALIKE = 200
+"""Members of a set, or keys of a dict, with the same hash; all are compared with each other, which takes its time."""
+_COMPARED_A_STEP = 16
 _SLICE = 256
 _SHORT = 1000
 _QUOTED = re.compile(rb'"(?>[^"\\]*(?:\\.[^"\\]*)*)"?', re.DOTALL)
@@ -56,3 +61,40 @@ class Effort:
             self._seconds -= time.thread_time() - began
             if self._seconds < 0:
                 raise NotPlainError("members that are chosen to be slow to tell apart")
+
+
+def pay_for_alike(members: list[Any], effort: Effort) -> None:
+    """Pay for comparing members with the same hash, which whole numbers and containers can be chosen to have."""
+    for alike in _alike(members):
+        if len(alike) > MAX_ALIKE:
+            raise NotPlainError(f"more than {MAX_ALIKE} members with the same hash")
+        effort.spend(_weight_together(alike, effort) // _COMPARED_A_STEP)
+
+
+def _alike(members: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield the groups of members that share a hash, without making a hash table."""
+    hashes = sorted(map(hash, members))
+    if not any(map(int.__eq__, hashes, itertools.islice(hashes, 1, None))):
+        return
+    for _, group in itertools.groupby(sorted(members, key=hash), key=hash):
+        alike = list(group)
+        if len(alike) > 1:
+            yield alike
+
+
+def _weight_together(alike: list[Any], effort: Effort) -> int:
+    """Return how many values are compared if each of some is compared with every other."""
+    return len(alike) * sum(_weight(item, effort) for item in alike)
+
+
+def _weight(value: object, effort: Effort) -> int:
+    """Return how many values are compared if a value is compared with one that may be equal."""
+    effort.spend(1)
+    if type(value) is tuple:
+        return 1 + sum(_weight(item, effort) for item in value)
+    if type(value) is frozenset:
+        items = sum(_weight(item, effort) for item in value)
+        return 1 + items + sum(_weight_together(alike, effort) for alike in _alike(value))
+    if type(value) is int:
+        return 1 + value.bit_length() // 1024
+    return 1 + len(value) // 128 if isinstance(value, str | bytes) else 1

@@ -10,17 +10,15 @@ are plain too and travel by name.
 from __future__ import annotations
 
 import builtins
-import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from sandbox.effort import Effort
+from sandbox.effort import Effort, pay_for_alike
 from sandbox.errors import NotPlainError
 
 __all__ = [
-    "MAX_ALIKE",
     "MAX_DEPTH",
     "TYPES",
     "decode",
@@ -34,8 +32,6 @@ __all__ = [
 
 MAX_DEPTH = 100
 """Containers inside each other."""
-MAX_ALIKE = 200
-"""Members of a set, or keys of a dict, with the same hash; all are compared with each other, which takes its time."""
 _WHOLE = 1 << 63  # beyond it numbers are hexadecimal, because Python limits the digits of decimal ones
 
 
@@ -204,7 +200,7 @@ def _number(text: str) -> float:
 def _pairs(items: list[list[Any]], effort: Effort, depth: int) -> dict[Any, Any]:
     effort.spend(_STEPS_A_TABLE + 2 * len(items))
     pairs = [(decode(key, effort, depth), decode(item, effort, depth)) for key, item in items]
-    _pay_for_alike([key for key, _ in pairs], effort)
+    pay_for_alike([key for key, _ in pairs], effort)
     table: dict[Any, Any] = {}
     effort.fill(table, pairs)
     return table
@@ -213,47 +209,10 @@ def _pairs(items: list[list[Any]], effort: Effort, depth: int) -> dict[Any, Any]
 def _members(items: object, effort: Effort, depth: int) -> set[Any]:
     effort.spend(_STEPS_A_TABLE)
     members = _items(items, effort, depth)
-    _pay_for_alike(members, effort)
+    pay_for_alike(members, effort)
     table: set[Any] = set()
     effort.fill(table, members)
     return table
-
-
-def _pay_for_alike(members: list[Any], effort: Effort) -> None:
-    """Pay for comparing members with the same hash, which whole numbers and containers can be chosen to have."""
-    for alike in _alike(members):
-        if len(alike) > MAX_ALIKE:
-            raise NotPlainError(f"more than {MAX_ALIKE} members with the same hash")
-        effort.spend(_weight_together(alike, effort) // _COMPARED_A_STEP)
-
-
-def _alike(members: Iterable[Any]) -> Iterator[list[Any]]:
-    """Yield the groups of members that share a hash, without making a hash table."""
-    hashes = sorted(map(hash, members))
-    if not any(map(int.__eq__, hashes, itertools.islice(hashes, 1, None))):
-        return
-    for _, group in itertools.groupby(sorted(members, key=hash), key=hash):
-        alike = list(group)
-        if len(alike) > 1:
-            yield alike
-
-
-def _weight_together(alike: list[Any], effort: Effort) -> int:
-    """Return how many values are compared if each of some is compared with every other."""
-    return len(alike) * sum(_weight(item, effort) for item in alike)
-
-
-def _weight(value: object, effort: Effort) -> int:
-    """Return how many values are compared if a value is compared with one that may be equal."""
-    effort.spend(1)
-    if type(value) is tuple:
-        return 1 + sum(_weight(item, effort) for item in value)
-    if type(value) is frozenset:
-        items = sum(_weight(item, effort) for item in value)
-        return 1 + items + sum(_weight_together(alike, effort) for alike in _alike(value))
-    if type(value) is int:
-        return 1 + value.bit_length() // 1024
-    return 1 + len(value) // 128 if isinstance(value, str | bytes) else 1
 
 
 def _complex(parts: object, effort: Effort, depth: int) -> complex:
@@ -275,7 +234,6 @@ _KNOWN = frozenset(TYPES.values())
 _EXACT = frozenset({dict, tuple, set, frozenset, bytes, bytearray, complex, int, float, str})
 _foreign_writers: list[Callable[[Any, int], Any]] = []
 _AS_IT_IS = frozenset({str, int, float, bool, type(None)})
-_COMPARED_A_STEP = 16
 _STEPS_A_TABLE = 6
 _READERS: dict[str, Callable[[Any, Effort, int], Any]] = {
     "int": lambda digits, effort, depth: int(digits, 16),

@@ -126,6 +126,10 @@ class Driver(Protocol):
         """Return a program of the completion that answers calls until descriptor 3 ends, and then exits with 0."""
         ...
 
+    def function_name(self, suite: Suite) -> str:
+        """Return the entry point that the answerer of a suite's completions needs: the name that its text declares."""
+        ...
+
     def tester(self, suite: Suite) -> Program:
         """Return a program of the tests whose function asks the answerer; raise CannotDriveError where it cannot."""
         ...

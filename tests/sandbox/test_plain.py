@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox import plain
+from sandbox.effort import MAX_ALIKE
 from sandbox.errors import NotPlainError, SandboxError
 
 HASHABLE = st.recursive(
@@ -171,9 +172,9 @@ def test_members_with_the_same_hash_are_few(make: Callable[[int], list[Any]], ki
     def tree(count: int) -> str:
         return json.dumps({kind: [[one, 0] for one in make(count)] if kind == "dict" else make(count)})
 
-    assert plain.MAX_ALIKE == len(plain.loads(tree(plain.MAX_ALIKE)))
+    assert MAX_ALIKE == len(plain.loads(tree(MAX_ALIKE)))
     with pytest.raises(NotPlainError, match="same hash"):
-        plain.loads(tree(plain.MAX_ALIKE + 1))
+        plain.loads(tree(MAX_ALIKE + 1))
     with pytest.raises(NotPlainError, match="same hash"):
         plain.loads(tree(4_000))
 

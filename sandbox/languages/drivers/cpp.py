@@ -1,0 +1,92 @@
+"""Calls of functions in C++, by the types that they declare."""
+
+from __future__ import annotations
+
+import re
+
+from sandbox.languages.drivers import runtime_text
+from sandbox.languages.drivers.scanning import (
+    Definition,
+    blank,
+    check_name,
+    clean,
+    declared,
+    is_method_of,
+    split_list,
+    without_closing_brace,
+)
+from sandbox.languages.language import CannotDriveError, Program, Suite
+
+_ANSWERER = "rk.hpp"
+_ASKER = "rk_ask.hpp"
+_INCLUDE_ANSWERER = f'#include "{_ANSWERER}"\n'
+_INCLUDE_ASKER = f'#include "{_ASKER}"\n'
+_TYPES = frozenset({"int", "long", "char", "bool", "double", "float", "short", "unsigned", "string"})
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
+_PARAMETER = re.compile(r"([A-Za-z_]\w*)\s*\Z")
+_STARTS_TO_CALL = "static auto& rewardkit_asker = ::rewardkit_driver::Asker::only();\n"
+
+
+class CppDriver:
+    """The driver of C++."""
+
+    def answerer(self, source: str, entry_point: str) -> Program:
+        """Return the completion, its ``main`` under another name, before a ``main`` that answers calls."""
+        source = clean(source)
+        parts = check_name(entry_point).split(".")
+        if len(parts) == 1 and is_method_of(source, "Solution", entry_point):
+            parts.insert(0, "Solution")
+        macros = "".join(f"#undef {name}\n" for name in sorted({"main", *_MACRO.findall(source)}))
+        main = f"int main() {{ return ::rewardkit_driver::serve(&::{'::'.join(parts)}); }}\n"
+        text = (
+            f'#define main rewardkit_completion_main\n#line 1 "main.cpp"\n{source}\n{macros}{_INCLUDE_ANSWERER}{main}'
+        )
+        return Program({"main.cpp": text, _ANSWERER: runtime_text(_ANSWERER)})
+
+    def function_name(self, suite: Suite) -> str:
+        """Return the name of the function that a suite's declaration declares."""
+        return declared(clean(suite.declaration), suite.entry_point).name
+
+    def tester(self, suite: Suite) -> Program:
+        """Return the tests with a function that asks the answerer, in place of the declared one."""
+        declaration = clean(suite.declaration)
+        function = declared(declaration, suite.entry_point)
+        stub = f"{_header(declaration, function)} {{\n{_body(declaration, function)}}}\n"
+        start = _start_of_line(declaration, function)
+        text = f"{clean(suite.setup)}{declaration[:start]}\n{_INCLUDE_ASKER}{_STARTS_TO_CALL}{stub}"
+        tests = without_closing_brace(clean(suite.tests))
+        files = {name: runtime_text(name) for name in (_ANSWERER, _ASKER)}
+        return Program({"main.cpp": text + tests, **files})
+
+
+def _start_of_line(declaration: str, function: Definition) -> int:
+    """Return where the function's own text starts: its result type, and a template's head."""
+    before = blank(declaration[: function.start])
+    matches = list(re.finditer(r"[;}]|^[ \t]*#[^\n]*\n", before, re.MULTILINE))
+    return matches[-1].end() if matches else 0
+
+
+def _header(declaration: str, function: Definition) -> str:
+    return declaration[_start_of_line(declaration, function) : function.body].strip()
+
+
+def _body(declaration: str, function: Definition) -> str:
+    names = [_name_of(parameter) for parameter in split_list(declaration[slice(*function.parameters)])]
+    header = blank(_header(declaration, function))
+    if re.match(r"\s*template\b", header):
+        raise CannotDriveError("tests do not fit: the function is a template")
+    call = f"::rewardkit_driver::ask({', '.join(names)})"
+    returns_nothing = re.match(r"(?:\w+\s+)*void\s+\w+\s*\(", header)
+    return f"    {call};\n" if returns_nothing else f"    return {call};\n"
+
+
+def _name_of(parameter: str) -> str:
+    text = blank(parameter).split("=")[0]
+    match = _PARAMETER.search(text)
+    if "*" in text or "[" in text:
+        raise CannotDriveError(f"tests do not fit: a pointer does not travel: {parameter}")
+    if parameter.strip() == "void":
+        return ""
+    if match is None or match[1] in _TYPES or not text[: match.start()].strip():
+        raise CannotDriveError(f"tests do not fit: a parameter has no name: {parameter}")
+    return match[1]

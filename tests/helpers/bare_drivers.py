@@ -1,0 +1,145 @@
+"""Programs of the drivers run on the bare machine: descriptors 3 and 4 are files or pipes, and no wall is between."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from sandbox.effort import Effort
+from sandbox.languages.drivers import TESTS_AT_FAULT
+from sandbox.languages.language import Driver, Program, Suite
+from sandbox.languages.wire import DriverAnswer, decode_answer, encode_call
+
+TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """How programs of a language are built and run here; ``{tool}`` is the path of its first tool."""
+
+    tools: tuple[str, ...]
+    run: tuple[str, ...]
+    compile: tuple[str, ...] = ()
+
+    def missing(self) -> str | None:
+        """Return which tool this machine lacks."""
+        return next((tool for tool in self.tools if tool_path(tool) is None), None)
+
+    def command(self, words: Sequence[str]) -> list[str]:
+        """Return a command with its tools' paths."""
+        return [word.format(*(tool_path(tool) for tool in self.tools)) for word in words]
+
+
+TOOLCHAINS = {
+    "cpp": Toolchain(("g++",), ("./program",), ("{0}", "-O0", "-std=gnu++17", "-w", "-o", "program", "main.cpp")),
+    "javascript": Toolchain(("node",), ("{0}", "main.js")),
+}
+
+
+@cache
+def tool_path(tool: str) -> str | None:
+    """Return where a tool is on PATH that also runs, or ``None``."""
+    path = shutil.which(tool)
+    if path is None or subprocess.run([path, "--version"], capture_output=True, check=False).returncode != 0:
+        return None
+    return path
+
+
+class DoesNotCompileError(Exception):
+    """What the compiler said of a program."""
+
+
+@contextlib.contextmanager
+def built(language: str, program: Program) -> Iterator[Path]:
+    """Build a program in a directory of its own."""
+    toolchain = TOOLCHAINS[language]
+    with tempfile.TemporaryDirectory() as directory:
+        for name, text in program.files.items():
+            Path(directory, name).write_text(text, errors="surrogatepass")
+        if toolchain.compile:
+            compiler = subprocess.run(
+                toolchain.command(toolchain.compile), cwd=directory, capture_output=True, text=True, check=False
+            )
+            if compiler.returncode != 0:
+                raise DoesNotCompileError(compiler.stderr)
+        yield Path(directory)
+
+
+def start(language: str, directory: Path, program: Program, third: int, fourth: int) -> subprocess.Popen[bytes]:
+    """Start a built program with two descriptors as its 3 and 4."""
+    words = TOOLCHAINS[language].command(TOOLCHAINS[language].run)
+    words = [*(words if program.entry is None else [*words[:-1], program.entry]), *program.arguments]
+    shell = ["bash", "-c", f'exec 3<&{third} 4<&{fourth}; exec "$@"', "bash", *words]
+    return subprocess.Popen(
+        shell,
+        cwd=directory,
+        pass_fds=(third, fourth),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def answer_lines(language: str, program: Program, calls: bytes) -> list[bytes]:
+    """Return the lines that an answerer writes for a file of calls; it must exit with 0."""
+    with (
+        built(language, program) as directory,
+        tempfile.TemporaryFile() as requests,
+        tempfile.TemporaryFile() as answers,
+    ):
+        requests.write(calls)
+        requests.seek(0)
+        process = start(language, directory, program, requests.fileno(), answers.fileno())
+        _, errors = process.communicate(timeout=TIMEOUT_S)
+        assert (0, b"") == (process.returncode, errors if process.returncode else b"")
+        answers.seek(0)
+        return answers.read().splitlines(keepends=True)
+
+
+def call_function(language: str, program: Program, calls: Sequence[Sequence[object]]) -> list[DriverAnswer]:
+    """Return the answers to calls, exactly one for each."""
+    lines = answer_lines(language, program, b"".join(encode_call(arguments) for arguments in calls))
+    assert len(calls) == len(lines)
+    return [decode_answer(line, Effort()) for line in lines]
+
+
+def judge(language: str, driver: Driver, completion: str, suite: Suite) -> bool | None:
+    """Return whether a completion passes a suite whose tests run in another process; ``None`` for tests at fault."""
+    tester = driver.tester(suite)
+    with contextlib.ExitStack() as stack:
+        tests = stack.enter_context(built(language, tester))
+        answerer = driver.answerer(completion, driver.function_name(suite))
+        try:
+            function = stack.enter_context(built(language, answerer))
+        except DoesNotCompileError:
+            return False
+        status = _run_pair(language, (function, answerer), (tests, tester))
+        return None if status == TESTS_AT_FAULT else status == 0
+
+
+def _run_pair(language: str, answerer: tuple[Path, Program], tester: tuple[Path, Program]) -> int | None:
+    """Return the tester's exit status, or ``None`` where it did not end in time."""
+    calls_out, calls_in = os.pipe()
+    answers_out, answers_in = os.pipe()
+    processes = [
+        start(language, *answerer, calls_out, answers_in),
+        start(language, *tester, calls_in, answers_out),
+    ]
+    for descriptor in (calls_out, calls_in, answers_out, answers_in):
+        os.close(descriptor)
+    try:
+        processes[1].communicate(timeout=TIMEOUT_S / 6)
+        return processes[1].returncode
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()

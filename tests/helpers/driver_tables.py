@@ -1,0 +1,228 @@
+"""What functions of each language are called with, and what they are to answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox.languages.drivers.cpp import CppDriver
+from sandbox.languages.drivers.javascript import JavaScriptDriver
+from sandbox.languages.language import Driver
+
+DRIVERS: dict[str, Driver] = {"cpp": CppDriver(), "javascript": JavaScriptDriver()}
+
+TEXTS = ["", "plain", 'quo"te \\ back', "line\nline\ttab\r\b\f", "\x00\x01\x1f", "\u00e9\u20ac", "\U0001f600\U0010ffff"]
+FLOATS = [0.0, -0.0, 0.1, -2.5, 1e-300, 1.7e308, math.inf, -math.inf, math.nan]
+
+
+@dataclass(frozen=True)
+class Calls:
+    """A completion, the function in it, and calls with their answers; an error is ``Raises``."""
+
+    language: str
+    source: str
+    calls: list[tuple[list[Any], Any]]
+    entry_point: str = "f"
+    id: str = ""
+
+
+class Raises:
+    """Stands for a call that must raise."""
+
+    def __repr__(self) -> str:
+        return "Raises"
+
+
+RAISES = Raises()
+
+
+def same(values: list[list[Any]]) -> list[tuple[list[Any], Any]]:
+    """Return calls with arguments of which the function gives back the list."""
+    return [(arguments, arguments) for arguments in values]
+
+
+_CPP_ALL = """#include <bits/stdc++.h>
+using namespace std;
+"""
+CPP = [
+    Calls(
+        "cpp",
+        _CPP_ALL
+        + "using All = tuple<int, long long, unsigned long long, double, bool, char, string>;\n"
+        + "All f(int a, long long b, unsigned long long c, double d, bool e, char g, const string& h)"
+        + "{ return {a, b, c, d, e, g, h}; }\n",
+        [
+            *same([[-(2**31), -(2**63), 2**64 - 1, number, True, "x", "s"] for number in FLOATS]),
+            *same([[2**31 - 1, 2**63 - 1, 0, 1.0, False, '"', text] for text in TEXTS]),
+            ([3.0, 2e3, 1, 4, True, "x", ""], [3, 2000, 1, 4.0, True, "x", ""]),
+            ([2**31, 0, 0, 0.0, True, "x", ""], RAISES),
+            ([0, 2**63, 0, 0.0, True, "x", ""], RAISES),
+            ([0, 0, -1, 0.0, True, "x", ""], RAISES),
+            ([0.5, 0, 0, 0.0, True, "x", ""], RAISES),
+            ([0, 0, 0, "1", True, "x", ""], RAISES),
+            ([0, 0, 0, 0.0, 1, "x", ""], RAISES),
+            ([0, 0, 0, 0.0, True, "xy", ""], RAISES),
+            ([0, 0, 0, 0.0, True, "x", None], RAISES),
+            ([0], RAISES),
+        ],
+        id="scalars",
+    ),
+    Calls(
+        "cpp",
+        _CPP_ALL
+        + "auto f(vector<vector<int>> a, map<string, vector<double>> b, unordered_map<int, string> c, set<int> d,"
+        + " unordered_set<string> e, pair<int, string> g, optional<int> h, array<int, 2> i, list<bool> j,"
+        + " deque<char> k, vector<bool> l) { return make_tuple(a, b, c, d, e, g, h, i, j, k, l); }\n",
+        [
+            *same(
+                [
+                    [[], {}, {}, set(), set(), [1, "x"], None, [1, 2], [], [], []],
+                    [
+                        [[1], [], [2, 3]],
+                        {"a": [1.5]},
+                        {7: "x"},
+                        {3, 1},
+                        {"u"},
+                        [-1, "\U0001f600"],
+                        5,
+                        [0, -1],
+                        [True, False],
+                        ["a", "b"],
+                        [True],
+                    ],
+                ]
+            ),
+            (
+                [[], {}, {}, [2, 1, 2], [], [1, "x"], None, [1, 2], [], [], []],
+                [[], {}, {}, {1, 2}, set(), [1, "x"], None, [1, 2], [], [], []],
+            ),
+            ([[[1], 2], {}, {}, [], [], [1, ""], None, [1, 2], [], [], []], RAISES),
+            ([[], {}, {}, [], [], [1, "x", 3], None, [1, 2], [], [], []], RAISES),
+            ([[], {}, {}, [], [], [1, "x"], None, [1], [], [], []], RAISES),
+        ],
+        id="containers",
+    ),
+    Calls("cpp", "float f(float x) { return x; }", [([0.3], 0.3), ([1e300], math.inf)], id="floats keep their digits"),
+    Calls(
+        "cpp",
+        "#include <vector>\n#include <algorithm>\nvoid f(std::vector<int>& x) { std::sort(x.begin(), x.end()); }",
+        [([[3, 1, 2]], [1, 2, 3])],
+        id="what is changed in place",
+    ),
+    Calls(
+        "cpp",
+        "long long f(const int* x, int n) { long long s = 0; while (n--) s += *x++; return s; }",
+        [([[1, 2, 3], 3], 6)],
+        id="a pointer and its length",
+    ),
+    Calls(
+        "cpp",
+        "#include <string_view>\nbool f(std::string_view a, const char* b) { return a == b; }",
+        [(["x", "x"], True), (["x", "y"], False)],
+        id="views of texts",
+    ),
+    Calls(
+        "cpp",
+        '#include <stdexcept>\nint f(int x) { if (x == 1) throw std::runtime_error("no"); if (x) throw x; return x; }',
+        [([0], 0), ([1], RAISES), ([2], RAISES)],
+        id="exceptions",
+    ),
+    Calls(
+        "cpp",
+        "\ufeff#include <cstdio>\r\n#define int long long\r\n#define f g\r\n#undef f\r\n#define value 3\r\n"
+        'int f(int x) { return x * value; }\r\nsigned main() { std::puts("demo"); }\r\n',
+        [([2], 6)],
+        id="a main, macros, a mark and carriage returns",
+    ),
+    Calls(
+        "cpp",
+        "#include <iostream>\nnamespace rk { int serve; }\nint read, write, line, Value, next_;\n"
+        "template <class... T> void put(T&&...) {}\nstruct Reader {};\nstruct Lines {};\n"
+        "int answer(int x) { return x; }\n",
+        [([2], 2)],
+        entry_point="answer",
+        id="names of the driver",
+    ),
+    Calls(
+        "cpp",
+        "#include <cstdio>\n#include <algorithm>\nusing namespace std;\n"
+        "int read() { return 1; }\nssize_t write(int) { return 2; }\nint max_element(int x) { return x + read(); }\n",
+        [([2], 3)],
+        entry_point="max_element",
+        id="names of the library",
+    ),
+    Calls(
+        "cpp",
+        "#include <vector>\nclass Solution { int n = 0; public:\n"
+        "int f(std::vector<int> x) const { return x.size() + n; } };",
+        [([[1, 2]], 2), ([[]], 0)],
+        id="a method of Solution",
+    ),
+    Calls(
+        "cpp",
+        "struct Sum { static int of(int a, int b) { return a + b; } };",
+        [([1, 2], 3)],
+        entry_point="Sum.of",
+        id="a method of a named class",
+    ),
+]
+
+_JSON_VALUES: list[Any] = [
+    None, True, False, 0, -1, 2**53, [], [[], [[]]], {}, {"a": {"b": [1]}}, {"__proto__": 1}, {1, "x"},
+    *TEXTS, *FLOATS,
+]  # fmt: skip
+_DEEP: list[Any] = []
+for _ in range(90):
+    _DEEP = [_DEEP]
+
+JAVASCRIPT = [
+    Calls(
+        "javascript",
+        "function f(x) { return x }",
+        [([value], value) for value in _JSON_VALUES if value != 0.0 or str(value) == "-0.0"],
+        id="identity",
+    ),
+    Calls(
+        "javascript",
+        "const f = (n) => [10n ** BigInt(n), new Map([[1, 'a']]), undefined, new Set([n]), new Int8Array([n]), [, n]]",
+        [([20], [10**20, {1: "a"}, None, {20}, [20], [None, 20]])],
+        id="values that JSON lacks",
+    ),
+    Calls(
+        "javascript",
+        "const f = (x) => { const y = []; y.push(y); return [y, () => 1, Symbol(), new Date()][x] }",
+        [([0], RAISES)],
+        id="what is in itself",
+    ),
+    Calls("javascript", "function f(x) { x.sort() }", [([["b", "a"]], ["a", "b"])], id="what is changed in place"),
+    Calls("javascript", "exports.f = (a, b) => a + b", [([1, 2], 3)], id="exports"),
+    Calls("javascript", "module.exports = (a) => -a", [([2], -2)], id="module.exports"),
+    Calls("javascript", "module.exports = { f: (a) => -a }", [([2], -2)], id="module.exports with names"),
+    Calls("javascript", "class Solution { f(a) { return this.g(a) } g(a) { return a } }", [([2], 2)], id="Solution"),
+    Calls("javascript", "class A { static f(a) { return a } }", [([2], 2)], entry_point="A.f", id="a static method"),
+    Calls("javascript", "export const f = (a) => a;\nexport default f;", [([2], 2)], id="a module that exports"),
+    Calls(
+        "javascript",
+        "import path from 'path';\nexport function f(a) { return path.basename(a) }",
+        [(["a/b"], "b")],
+        id="a module that imports",
+    ),
+    Calls("javascript", "async function f(x) { return x + 1 }", [([1], 2)], id="a promise"),
+    Calls(
+        "javascript",
+        "\ufeff#!/usr/bin/env node\r\n'use strict'\r\nfunction f(x) { if (x) throw new Error('no'); return 0 }\r\n"
+        "console.log(f(0)); setTimeout(() => {}, 100000) // demo",
+        [([0], 0), ([1], RAISES)],
+        id="a demo, a mark and carriage returns",
+    ),
+    Calls(
+        "javascript",
+        "const fs = 1, serve = 2, ask = 3, encode = 4, Lines = 5; var util = 6; \nlet f = (x) => x + fs",
+        [([1], 2)],
+        id="names of the driver",
+    ),
+    Calls("javascript", "function f(x) { return x }", [([_DEEP], _DEEP)], id="deep"),
+]
+
+CALLS = [*CPP, *JAVASCRIPT]
