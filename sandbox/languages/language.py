@@ -4,7 +4,9 @@ Texts in commands, walls and environments may hold ``{name}``: a :class:`Tool`'s
 
 - ``{scratch}``: the stage's own directory, which is empty but for its files,
 - ``{artefact}``: the read-only directory with what the compile stage made,
+- ``{NAME_home}``: the directory above the ``bin`` that a tool lies in,
 - ``{memory_mb}``: the memory that the stage may use, in MiB,
+- ``{heap_mb}``: three quarters of it, for the heap of a runtime that needs more than its heap,
 - ``{kit}``: the language's directory of what is made once, such as precompiled headers.
 """
 
@@ -19,11 +21,12 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A program of a toolchain, found on this machine by the first of its candidates that exists.
+    """A program of a toolchain, found on this machine as the first of its candidates that runs.
 
     Attributes:
         name: Its name in ``{name}``.
-        candidates: Names looked for on PATH, absolute paths (``*`` matches), or ``wheel:PATH`` in installed packages.
+        candidates: Names looked for on PATH, paths (``*`` matches, ``~`` is the home directory), or ``wheel:PATH`` in
+            installed packages. The first that runs is taken.
         version: The arguments at which it prints its version; it must exit with 0, else it does not run here.
         install: How it is had where it is missing, such as ``apt-get install g++``.
     """

@@ -1,0 +1,14 @@
+"""Lua 5.4."""
+
+from __future__ import annotations
+
+from sandbox.languages.language import Language, Stage, Tool, Walls
+
+LANGUAGE = Language(
+    name="lua",
+    source_name="main.lua",
+    tools=(Tool("lua", ("lua5.4", "lua"), version=("-v",), install="apt-get install lua5.4"),),
+    run=Stage(commands=(("{lua}", "{scratch}/main.lua"),), walls=Walls(executable=("{lua}",))),
+    hello='print("hello")\n',
+    memory_texts=("not enough memory",),
+)

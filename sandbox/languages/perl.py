@@ -1,0 +1,20 @@
+"""Perl."""
+
+from __future__ import annotations
+
+from sandbox.languages.language import Language, Stage, Tool, Walls
+
+LANGUAGE = Language(
+    name="perl",
+    source_name="main.pl",
+    tools=(Tool("perl", ("perl",), version=("-e", 'print "perl $^V"'), install="apt-get install perl"),),
+    run=Stage(
+        commands=(("{perl}", "{scratch}/main.pl"),),
+        walls=Walls(
+            executable=("{perl}",),
+            readable=("/usr/share/perl", "/usr/share/perl5", "/usr/lib/x86_64-linux-gnu/perl-base", "/etc/perl"),
+        ),
+    ),
+    hello='print "hello\\n";\n',
+    memory_texts=("Out of memory!",),
+)

@@ -1,0 +1,33 @@
+"""PHP, without the machine's settings."""
+
+from __future__ import annotations
+
+from sandbox.languages.language import Language, Stage, Tool, Walls
+
+_OPTIONS = ("-n",)  # no php.ini
+
+
+def with_tag(source: str) -> str:
+    """Return a program with PHP's tag before it where it has none, since PHP prints such a file as it is."""
+    return source if "<?php" in source.lower() or "<?=" in source else f"<?php {source}"
+
+
+LANGUAGE = Language(
+    name="php",
+    source_name="main.php",
+    tools=(Tool("php", ("php",), version=(*_OPTIONS, "--version"), install="apt-get install php-cli"),),
+    run=Stage(
+        commands=(
+            (
+                "{php}",
+                *_OPTIONS,
+                *("-d", "memory_limit={memory_mb}M", "-d", "display_errors=stderr", "-d", "zend.assertions=1"),
+                "{scratch}/main.php",
+            ),
+        ),
+        walls=Walls(executable=("{php}",)),
+    ),
+    prepare=with_tag,
+    hello='<?php echo "hello\\n";\n',
+    memory_texts=("Allowed memory size of", "Out of memory (allocated"),
+)
