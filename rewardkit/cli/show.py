@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 from rich.text import Text
 
@@ -59,27 +59,97 @@ _LISTS = ("--sort", "--limit", "--group-by", "--spread")  # Options of a list in
 _LISTED = 20  # Completions that a search lists unless told
 
 
+_Step: TypeAlias = Annotated[int | None, option("Show this step.", "N", min=0)]
+_Prompt: TypeAlias = Annotated[
+    int | None, option("Show all completions of this prompt through the epochs.", "N", min=0)
+]
+_Split: TypeAlias = Annotated[str, option("What is shown: train or eval; of a list also all.", "SPLIT")]
+_Grep: TypeAlias = Annotated[str | None, option("List completions with a match of this regular expression.", "TEXT")]
+_Where: TypeAlias = Annotated[list[str] | None, option("List completions that fit; may be repeated.", "judge<0.2")]
+_Sort: TypeAlias = Annotated[str | None, option("List completions by this, -NAME the highest first.", "NAME")]
+_Limit: TypeAlias = Annotated[int | None, option("List at most so many completions, or groups.", "N", min=1)]
+_GroupBy: TypeAlias = Annotated[str | None, option("Show the mean of each group by this column of the data.", "COLUMN")]
+_Reward: TypeAlias = Annotated[str | None, option("Of --group-by: this reward's own scores.", "NAME")]
+_Spread: TypeAlias = Annotated[
+    str | None, option("Show how this reward's values, or `reward`, lie over the steps.", "NAME")
+]
+_To: TypeAlias = Annotated[
+    Path | None, option("Save the dashboard's page of it to this file instead.", "FILE", "--html")
+]
+_MaxMb: TypeAlias = Annotated[
+    float | None, option("The size of that file at most, in MB; 20 unless given.", "N", min=1)
+]
+_Force: TypeAlias = Annotated[bool, option("Replace the file of --html if it is there.", None, "--force")]
+
+
+class _Request(NamedTuple):
+    """What is to be shown of a run."""
+
+    step: int | None
+    prompt: int | None
+    search: Search
+    group_by: str | None
+    reward: str | None
+    spread: str | None
+    to: Path | None
+    max_mb: float | None
+    force: bool
+
+    @property
+    def searching(self) -> list[str]:
+        """The options given that choose or list completions of the whole run."""
+        values = {
+            "--grep": self.search.grep, "--where": self.search.where or None, "--sort": self.search.sort,
+            "--limit": self.search.limit, "--group-by": self.group_by, "--spread": self.spread,
+        }  # fmt: skip
+        return [name for name, value in values.items() if value is not None]
+
+    def check(self) -> None:
+        """Raise ConfigError where options do not go with each other."""
+        search, searching = self.search, self.searching
+        if self.step is not None and self.prompt is not None:
+            raise ConfigError("--step and --prompt: give one of them")
+        is_list = bool(searching) and self.group_by is None and self.spread is None and self.to is None
+        if search.split not in ("train", "eval", *(["all"] if is_list else [])):
+            lists = "; all goes with a list, by --sort, --where, --grep or --limit" if search.split == "all" else ""
+            raise ConfigError(f"--split {search.split}: expected train or eval{lists}")
+        if searching and (self.step is not None or self.prompt is not None):
+            part = "write --where step=N or --where prompt=N for a part"
+            raise ConfigError(f"{searching[0]}: lists completions of the run; {part}")
+        if self.reward is not None and self.group_by is None:
+            raise ConfigError(f"--reward {self.reward}: goes with --group-by COLUMN; list completions with --where")
+        if self.group_by is not None and self.spread is not None:
+            raise ConfigError("--group-by and --spread: give one of them")
+        groups = next((name for name in searching if name in ("--group-by", "--spread")), None)
+        order = next((name for name in searching if name in ("--sort", "--grep")), None)
+        if groups is not None and order is not None:
+            raise ConfigError(f"{groups} and {order}: choose completions with --where")
+        self._check_saving([name for name in searching if name in _LISTS])
+
+    def _check_saving(self, listing: Sequence[str]) -> None:
+        if self.to is not None and listing:
+            raise ConfigError(f"--html and {listing[0]}: a page sorts and lists by itself; leave it out")
+        needing = {"--force": self.force or None, "--max-mb": self.max_mb}
+        name = next((name for name, value in needing.items() if value is not None), None)
+        if self.to is None and name is not None:
+            raise ConfigError(f"{name}: is about the file of --html; name it")
+
+
 def show_command(
     run: RunPlace,
-    step: Annotated[int | None, option("Show this step.", "N", min=0)] = None,
-    prompt: Annotated[int | None, option("Show all completions of this prompt through the epochs.", "N", min=0)] = None,
-    split: Annotated[str, option("What is shown: train or eval.", "SPLIT")] = "train",
-    grep: Annotated[str | None, option("List completions with a match of this regular expression.", "TEXT")] = None,
-    where: Annotated[list[str] | None, option("List completions that fit; may be repeated.", "judge<0.2")] = None,
-    sort: Annotated[str | None, option("List completions by this, -NAME the highest first.", "NAME")] = None,
-    limit: Annotated[int | None, option("List at most so many completions, or groups.", "N", min=1)] = None,
-    group_by: Annotated[str | None, option("Show the mean of each group by this column of the data.", "COLUMN")] = None,
-    reward: Annotated[str | None, option("Of --group-by: this reward's own scores.", "NAME")] = None,
-    spread: Annotated[
-        str | None, option("Show how this reward's values, or `reward`, lie over the steps.", "NAME")
-    ] = None,
-    to: Annotated[
-        Path | None, option("Save the dashboard's page of it to this file instead.", "FILE", "--html")
-    ] = None,
-    max_mb: Annotated[
-        float | None, option("The size of that file at most, in MB; 20 unless given.", "N", min=1)
-    ] = None,
-    force: Annotated[bool, option("Replace the file of --html if it is there.", None, "--force")] = False,
+    step: _Step = None,
+    prompt: _Prompt = None,
+    split: _Split = "train",
+    grep: _Grep = None,
+    where: _Where = None,
+    sort: _Sort = None,
+    limit: _Limit = None,
+    group_by: _GroupBy = None,
+    reward: _Reward = None,
+    spread: _Spread = None,
+    to: _To = None,
+    max_mb: _MaxMb = None,
+    force: _Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a recorded RUN: its rewards over the steps, what failed, the worst and best completions, the versions.
@@ -93,7 +163,8 @@ def show_command(
     --max-mb is left out, evenly over the steps; the page and this command say what.
 
     --grep, --where and --sort list completions of the whole run. --where takes a number of each (reward, plain_sum,
-    advantage, tokens, step, prompt, id), a reward's own score, status or cause, or a column of the data.
+    advantage, tokens, step, prompt, id), a reward's own score, status or cause, or a column of the data; --sort takes
+    texts too: completion, prompt_text, judge.reason, judge.error. --split all lists training and evaluations.
 
     --group-by shows the mean reward of each group of the data, such as each level, with a 95 % interval and a curve;
     --reward takes one reward's scores instead, --where a part of the completions, --limit sets the number of groups.
@@ -114,63 +185,42 @@ def show_command(
     rewardkit show one --html one.html
     rewardkit show one --html errors.html --where judge=timeout[/]
     """
-    if step is not None and prompt is not None:
-        raise ConfigError("--step and --prompt: give one of them")
-    if split not in ("train", "eval"):
-        raise ConfigError(f"--split {split}: expected train or eval")
-    searches = {
-        "--grep": grep, "--where": where or None, "--sort": sort, "--limit": limit, "--group-by": group_by,
-        "--spread": spread,
-    }  # fmt: skip
-    used = [name for name, value in searches.items() if value is not None]
-    if used and (step is not None or prompt is not None):
-        raise ConfigError(
-            f"{used[0]}: lists completions of the run; write --where step=N or --where prompt=N for a part"
-        )
-    if reward is not None and group_by is None:
-        raise ConfigError(f"--reward {reward}: goes with --group-by COLUMN; list completions with --where")
-    if group_by is not None and spread is not None:
-        raise ConfigError("--group-by and --spread: give one of them")
-    if (group_by is not None or spread is not None) and (grep is not None or sort is not None):
-        options = "--spread" if group_by is None else "--group-by", "--grep" if sort is None else "--sort"
-        raise ConfigError(f"{options[0]} and {options[1]}: choose completions with --where")
-    _check_saving(to, {"--force": force or None, "--max-mb": max_mb}, [name for name in used if name in _LISTS])
+    search = Search(split, grep, where or [], sort, limit)
+    request = _Request(step, prompt, search, group_by, reward, spread, to, max_mb, force)
+    request.check()
     with Run.open(run_path(run)) as opened:
-        if to is not None:
-            scope = _scope_of(opened, step, prompt, Search(split, grep, where or [], None, None))
-            write_saved(opened, scope, to, max_mb, force=force, as_json=as_json)
-        elif group_by is not None:
-            show_groups(opened, GroupSearch(group_by, split, reward, where or [], limit), as_json=as_json)
-        elif spread is not None:
-            show_spread(opened, spread, split, where or [], limit, as_json=as_json)
-        elif used:
-            search = Search(split, grep, where or [], sort, limit or _LISTED)
-            show_matches(opened, search, as_json=as_json)
-        elif prompt is not None:
-            _show_prompt(opened, prompt, as_json=as_json)
-        elif step is not None:
-            _show_step(opened, step, split, as_json=as_json)
-        else:
-            _show_run(opened, split, as_json=as_json)
+        _show(opened, request, as_json=as_json)
 
 
-def _check_saving(to: Path | None, only_saving: Mapping[str, object], only_listing: Sequence[str]) -> None:
-    """Raise ConfigError where options do not go with --html, or need it."""
-    if to is not None and only_listing:
-        raise ConfigError(f"--html and {only_listing[0]}: a page sorts and lists by itself; leave it out")
-    needing = [name for name, value in only_saving.items() if value is not None]
-    if to is None and needing:
-        raise ConfigError(f"{needing[0]}: is about the file of --html; name it")
+def _show(run: Run, request: _Request, *, as_json: bool) -> None:
+    """Print what is asked for, or save the page of it."""
+    search = request.search
+    split, where, limit = search.split, search.where, search.limit
+    if request.to is not None:
+        write_saved(run, _scope_of(run, request), request.to, request.max_mb, force=request.force, as_json=as_json)
+    elif request.group_by is not None:
+        show_groups(run, GroupSearch(request.group_by, split, request.reward, where, limit), as_json=as_json)
+    elif request.spread is not None:
+        show_spread(run, request.spread, split, where, limit, as_json=as_json)
+    elif request.searching:
+        show_matches(run, search._replace(limit=limit or _LISTED), as_json=as_json)
+    elif request.prompt is not None:
+        _show_prompt(run, request.prompt, as_json=as_json)
+    elif request.step is not None:
+        _show_step(run, request.step, split, as_json=as_json)
+    else:
+        _show_run(run, split, as_json=as_json)
 
 
-def _scope_of(run: Run, step: int | None, prompt: int | None, search: Search) -> Scope:
+def _scope_of(run: Run, request: _Request) -> Scope:
     """Return what of a run is saved."""
     from rewardkit.dashboard.saved import scope
 
-    if step is not None:
-        return scope.of_step(run, step, search.split)
-    if prompt is not None:
-        return scope.of_prompt(run, prompt)
+    search = request.search
+    if request.step is not None:
+        return scope.of_step(run, request.step, search.split)
+    if request.prompt is not None:
+        return scope.of_prompt(run, request.prompt)
     if search.grep is None and not search.where:
         return scope.whole_run(search.split)
     matches = Matches(run, search)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewardkit.dashboard.as_json import plain
+from rewardkit.record.as_text import value_text
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import Floats, Whole
 from rewardkit.record.values import Progress, PromptSums, RecordedPrompt
@@ -329,10 +329,6 @@ def _prompts_in_time(
         yield prompt
         if clock() > until:
             return
-
-
-def value_text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _as_number(text: str) -> float | None:

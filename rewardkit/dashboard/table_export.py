@@ -15,8 +15,8 @@ from rewardkit.dashboard.readers import OpenRun
 from rewardkit.dashboard.views.completion_table import READ_S, TableIndex, TableRequest, select
 from rewardkit.errors import RecordError
 from rewardkit.messages import completion_text
+from rewardkit.record.as_text import value_text
 from rewardkit.record.export import sayable
-from rewardkit.record.prompt_columns import value_text
 from rewardkit.record.selection import names_of
 from rewardkit.record.text_search import TextSearch
 from rewardkit.record.values import Completion

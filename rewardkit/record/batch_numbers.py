@@ -13,7 +13,7 @@ from rewardkit.record.number_blocks import NO_BLOCK, OWN, NumberBlock, block_of_
 from rewardkit.record.table import Floats, Whole
 
 MOST_ROWS = 20_000  # Completions whose rows are read at once, of batches without a block
-_BATCHES = "SELECT id, step, split, versions FROM batch WHERE id > ? ORDER BY id LIMIT ?"
+_BATCHES = "SELECT id, step, epoch, split, versions FROM batch WHERE id > ? ORDER BY id LIMIT ?"
 _COUNTS = "SELECT batch, count(*) FROM completion WHERE batch BETWEEN ? AND ? GROUP BY batch"
 _BLOCKS = "SELECT batch, first, body FROM numbers WHERE batch BETWEEN ? AND ?"
 _COUNT = "SELECT count(*) FROM completion WHERE batch BETWEEN ? AND ?"
@@ -33,6 +33,7 @@ class BatchNumbers(NamedTuple):
     id: int  # The batch's number in the record
     ids: Whole  # The completions' numbers, in order
     step: int | None
+    epoch: float | None
     split: str
     versions: Mapping[str, tuple[int, int]]  # By reward, its place in the batch and the number of its version
     block: NumberBlock
@@ -44,7 +45,7 @@ class BatchNumbers(NamedTuple):
         """
         count = len(self.ids)
         if reward is None:
-            own = {"id": self.ids, "step": self.step, "train": self.split == "train"}
+            own = {"id": self.ids, "step": self.step, "epoch": self.epoch, "train": self.split == "train"}
             if name in own:
                 value = np.nan if own[name] is None else own[name]
                 return np.broadcast_to(np.asarray(value, np.float64), (count,))
@@ -77,7 +78,7 @@ def read_batches(tuples_of: Tuples, named: Named, after: int, limit: int, *, has
     counts: dict[int, int] | None = None if is_whole else dict(tuples_of(_COUNTS, *bounds))
     result = []
     rows_left = MOST_ROWS
-    for number, step, split, versions in batches:
+    for number, step, epoch, split, versions in batches:
         names = named(json.loads(versions))
         places = {name: (column, version) for column, (name, version, _) in enumerate(names)}
         first, block = blocks.get(number, (0, NO_BLOCK))
@@ -90,7 +91,7 @@ def read_batches(tuples_of: Tuples, named: Named, after: int, limit: int, *, has
             ids, block = _from_rows(tuples_of, named, number, places)
         if block.size and len(block.columns) != len(OWN) + 2 * len(names):
             raise ValueError(f"the numbers of batch {number} are of other rewards")
-        result.append(BatchNumbers(number, ids, step, split, places, block))
+        result.append(BatchNumbers(number, ids, step, epoch, split, places, block))
     return result
 
 

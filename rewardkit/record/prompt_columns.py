@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 
 import numpy as np
 
+from rewardkit.record.as_text import value_text
 from rewardkit.record.conditions import Condition, Mask, as_number
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import Floats, Whole
@@ -100,11 +100,6 @@ class _Column:
         if code == len(self.values):
             self.values.append(text)
         self.codes.append(code)
-
-
-def value_text(value: object) -> str:
-    """Return a value of the data as text: itself, or as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _sort_key(text: str) -> tuple[int, float, str]:

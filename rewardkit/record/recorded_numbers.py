@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
+from rewardkit.record.as_text import whole_text
 from rewardkit.record.batch_numbers import BatchNumbers, read_batches
 from rewardkit.record.batch_rows import text_back
 from rewardkit.record.place import RecordPlace
 from rewardkit.record.sums import RecordedSums
-from rewardkit.record.texts import unpacked
+from rewardkit.record.texts import beginning, unpacked
 from rewardkit.types import Text
 
 _TEXTS = (
@@ -22,6 +23,37 @@ _NOTES = (
     " LEFT JOIN text trace ON trace.id = said.traceback LEFT JOIN text log ON log.id = said.logs"
     " WHERE said.pass = 0 AND said.completion IN ({}) ORDER BY said.completion, said.version"
 )
+_SAID = (
+    "SELECT said.completion, said.{} FROM said JOIN version ON version.id = said.version"
+    " WHERE said.completion > ? AND said.completion <= ? AND said.pass = 0 AND version.reward = ?"
+    " AND said.{} IS NOT NULL ORDER BY said.completion"
+)
+_KEYS: Final[Mapping[str, str]] = {
+    "completion": "SELECT completion.id, text.body FROM completion JOIN text ON text.id = completion.completion"
+    " WHERE completion.id > ? AND completion.id <= ? ORDER BY completion.id",
+    "prompt_text": "SELECT prompt.id, text.body FROM prompt JOIN text ON text.id = prompt.prompt"
+    " WHERE prompt.id > ? AND prompt.id <= ? ORDER BY prompt.id",
+    **{kind: _SAID.format(kind, kind) for kind in ("reason", "error")},
+}
+"""What asks for the texts of a field by the numbers of their completions or prompts."""
+KEY_BYTES = 256  # Bytes of a text, in UTF-8, by which it is sorted
+
+
+class TextField(NamedTuple):
+    """Texts by which completions are sorted."""
+
+    kind: str  # `completion`, `prompt_text`, or of a reward `reason` or `error`
+    reward: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called in an order."""
+        return self.kind if self.reward is None else f"{self.reward}.{self.kind}"
+
+    @property
+    def is_of_prompts(self) -> bool:
+        """Whether each prompt has one of these texts, and not each completion."""
+        return self.kind == "prompt_text"
 
 
 class CallTexts(NamedTuple):
@@ -60,6 +92,19 @@ class RecordedNumbers(RecordedSums):
                 number: (prompt, None if body is None else text_back(unpacked(body))) for number, prompt, body in rows
             }
 
+    def text_keys(self, field: TextField, after: int, until: int) -> list[tuple[int, bytes]]:
+        """Return how the texts of a field begin, with the numbers of their completions or prompts, in their order.
+
+        Those with ``after < number <= until`` that have one. The order of these bytes is that of the texts' characters.
+        """
+        query = _KEYS[field.kind]
+        if field.reward is not None:
+            rows = self._tuples(query, after, until, field.reward)
+            return [(number, text[:KEY_BYTES].encode("utf-8", "replace")[:KEY_BYTES]) for number, text in rows]
+        rows = self._tuples(query, after, until)
+        with self._decoding():
+            return [(number, _key(body)) for number, body in rows]
+
     def call_texts(self, ids: Sequence[int]) -> dict[int, list[CallTexts]]:
         """Return what the calls of completions said, by completion; those that said nothing are left out."""
         texts: dict[int, list[CallTexts]] = {}
@@ -77,3 +122,11 @@ class RecordedNumbers(RecordedSums):
             rows = self._rows("SELECT id, reward, number, digits FROM version")
             self._versions = {row["id"]: (row["reward"], row["number"], row["digits"]) for row in rows}
         return [self._versions[version] for version in versions]
+
+
+def _key(body: bytes) -> bytes:
+    """Return how a stored text begins, a conversation with the text of its messages."""
+    raw = beginning(body, KEY_BYTES + 1)
+    if raw.startswith(b"\x01"):
+        return whole_text(text_back(unpacked(body)))[:KEY_BYTES].encode("utf-8", "surrogatepass")[:KEY_BYTES]
+    return raw.removeprefix(b"\x02")[:KEY_BYTES]

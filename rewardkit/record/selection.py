@@ -14,26 +14,39 @@ from rewardkit.record.conditions import NONE, Condition, Mask, unknown_name
 from rewardkit.record.number_blocks import FAILED, STATES
 from rewardkit.record.prompt_columns import PromptColumns, of_completions
 from rewardkit.record.reader import RunReader
+from rewardkit.record.recorded_numbers import TextField
 from rewardkit.record.run_numbers import RunNumbers
 from rewardkit.record.table import Floats, Whole
+from rewardkit.record.text_orders import TextOrders
 from rewardkit.record.values import Progress
 from rewardkit.types import Status
 
 NUMBERS: Final[Mapping[str, str]] = {
     "reward": "total", "total": "total", "plain_sum": "plain_sum", "advantage": "advantage", "tokens": "tokens",
-    "characters": "characters", "step": "step", "prompt": "prompt", "id": "id", "truncated": "truncated",
+    "characters": "characters", "step": "step", "epoch": "epoch", "prompt": "prompt", "id": "id",
+    "truncated": "truncated",
 }  # fmt: skip
 """What every completion has, by the name that a condition gives it: the columns of the run's numbers."""
 OF_ANY = ("outcome", "cause")  # What became of any call of a completion
-_PARTS = ("version", "status", "cause", "seconds")
+SPLIT = "split"  # The part of the run: `eval` or `train`
+TEXTS = ("prompt_text", "completion")  # What is sorted by how it begins
+_TEXTS_OF_CALLS = ("reason", "error")
+_PARTS = ("version", "status", "cause", "seconds", *_TEXTS_OF_CALLS)
 
 
 class Name(NamedTuple):
     """What a name in a condition or an order stands for."""
 
-    kind: str  # `"number"`, `"score"`, `"version"`, `"seconds"`, `"state"`, `"any"` or `"data"`
+    kind: str  # `"number"`, `"score"`, `"version"`, `"seconds"`, `"state"`, `"any"`, `"split"`, `"data"` or a text's
     name: str  # The column, or the reward
     version: int | None = None  # The version of the reward whose scores are meant; all unless given
+
+    @property
+    def text(self) -> TextField | None:
+        """The texts that are meant; ``None`` for a name of no texts."""
+        if self.kind == "text":
+            return TextField(self.name)
+        return TextField(self.kind, self.name) if self.kind in _TEXTS_OF_CALLS else None
 
 
 class RunTable:
@@ -42,15 +55,21 @@ class RunTable:
     def __init__(self) -> None:
         self.numbers = RunNumbers()
         self.columns = PromptColumns()
+        self.texts = TextOrders()
 
     def update(self, run: RunReader, names: Iterable[str] = (), budget_s: float | None = None) -> Progress:
-        """Read on for a limited time: the numbers, and then the columns of the data that some names stand for.
+        """Read on for a limited time: the numbers, then the texts and columns of the data that some names stand for.
 
         Raises:
             RecordError: A name stands for nothing in the run.
         """
         progress = self.numbers.update(run, budget_s)
-        wanted = list(dict.fromkeys(name for name in names if not self._is_of_completions(name)))
+        if progress.unfinished:
+            return progress
+        meanings = {name: self._of_completions(name) for name in names}
+        texts = [meaning.text for meaning in meanings.values() if meaning is not None and meaning.text is not None]
+        progress = self.texts.update(run, texts, budget_s) or progress
+        wanted = [name for name, meaning in meanings.items() if meaning is None]
         if progress.unfinished or not wanted:
             return progress
         data = [name.removeprefix("column.") for name in wanted]
@@ -81,10 +100,7 @@ class RunTable:
         rewards = self.numbers.rewards
         versions = [f"{name}@{version}" for name, numbers in rewards.items() if len(numbers) > 1 for version in numbers]
         parts = [f"{name}.{part}" for name in rewards for part in _PARTS]
-        return [*rewards, *NUMBERS, *OF_ANY, *versions, *self.columns.names, *parts]
-
-    def _is_of_completions(self, name: str) -> bool:
-        return self._of_completions(name) is not None
+        return [*rewards, *NUMBERS, SPLIT, *TEXTS, *OF_ANY, *versions, *self.columns.names, *parts]
 
     def _of_completions(self, name: str) -> Name | None:
         rewards = self.numbers.rewards
@@ -94,6 +110,8 @@ class RunTable:
             return Name("number", NUMBERS[name])
         if name in OF_ANY:
             return Name("any", name)
+        if name == SPLIT or name in TEXTS:
+            return Name(SPLIT if name == SPLIT else "text", name)
         reward, _, version = name.rpartition("@")
         if reward in rewards and version.isdecimal():
             return Name("score", reward, int(version))
@@ -179,6 +197,11 @@ class Selection:
             return np.asarray(of_completions(numbers.column("prompt"), by_prompt) == 1)
         if meaning.kind in ("state", "any") or (meaning.kind == "score" and condition.value in STATES):
             return self._state_mask(condition, meaning)
+        if meaning.text is not None and not condition.is_absence:
+            reason = f"a text is searched for, with --grep or on the page; {condition.name}={NONE} is what has no text"
+            raise RecordError(f"condition {condition.text}: {reason}")
+        if meaning.kind == SPLIT:
+            return self._split_mask(condition)
         also = f", or of a reward one of {', '.join(STATES)}, {NONE}" if meaning.kind == "score" else ""
         return condition.mask(self._values(condition.name), also)
 
@@ -199,6 +222,13 @@ class Selection:
             return has_call if condition.negates else ~has_call
         return has_call & ~fits if condition.negates else fits
 
+    def _split_mask(self, condition: Condition) -> Mask:
+        condition.check_equality("a split")
+        if condition.value not in ("train", "eval"):
+            raise RecordError(f"condition {condition.text}: expected train or eval")
+        is_train = self._table.numbers.column("train") == 1
+        return is_train if (condition.value == "train") != condition.negates else ~is_train
+
     def _states(self, reward: str, version: int | None) -> Floats:
         state = self._table.numbers.column("state", reward)
         if version is None:
@@ -210,6 +240,11 @@ class Selection:
         meaning, numbers = self._table.meaning(name), self._table.numbers
         if meaning.kind == "data":
             return of_completions(numbers.column("prompt"), self._table.columns.ranks(meaning.name))
+        if meaning.text is not None:
+            owner = "prompt" if meaning.text.is_of_prompts else "id"
+            return self._table.texts.ranks(meaning.text, numbers.column(owner))
+        if meaning.kind == SPLIT:
+            return numbers.column("train")
         if meaning.kind == "score":
             return numbers.own_scores(meaning.name, meaning.version)
         if meaning.kind == "seconds":

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from rewardkit.record.prompt_columns import value_text
+from rewardkit.record.as_text import value_text, whole_text
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorded_numbers import CallTexts
 from rewardkit.record.search_pattern import Excerpt, SearchPattern
 from rewardkit.record.selection import Selection
 from rewardkit.record.values import RecordedPrompt
-from rewardkit.types import Text
 
 FIRST_AT_ONCE, AT_ONCE = 8, 200  # Completions whose texts are read at once: at first, and at most
 CHUNK_S = 0.05  # Seconds after which fewer are read at once: long texts must not fill the memory
@@ -139,12 +138,3 @@ class TextSearch:
                 if match is not None:
                     return match
         return None
-
-
-def whole_text(text: Text) -> str:
-    """Return a text, or the contents and calls of all messages, each on a line."""
-    if isinstance(text, str):
-        return text
-    messages = (message if isinstance(message, Mapping) else {"content": message} for message in text)
-    parts = (message.get(key) for message in messages for key in ("content", "tool_calls"))
-    return "\n".join(value_text(part) for part in parts if part)

@@ -32,6 +32,11 @@ def unpacked(body: bytes) -> str:
     return raw.decode("utf-8", "surrogatepass")
 
 
+def beginning(body: bytes, count: int) -> bytes:
+    """Return the first bytes of a stored text, without unpacking the rest; zlib.error if they are damaged."""
+    return zlib.decompressobj().decompress(body, count)
+
+
 def _decompress(body: bytes) -> bytes:
     """Return the bytes of a text that claims to be large; zlib.error where it is larger than any text."""
     unpacker = zlib.decompressobj()

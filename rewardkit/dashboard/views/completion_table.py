@@ -17,8 +17,8 @@ from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import OpenRun
 from rewardkit.errors import RecordError
 from rewardkit.messages import completion_text
+from rewardkit.record.as_text import value_text
 from rewardkit.record.conditions import Condition, conditions_of
-from rewardkit.record.prompt_columns import value_text
 from rewardkit.record.search_pattern import SearchPattern
 from rewardkit.record.selection import NUMBERS, RunTable, Selection, names_of
 from rewardkit.record.text_search import FIELDS, TextMatch, TextSearch

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewardkit.dashboard.as_json import attributes, call_fields, output_fields, plain, text_json
-from rewardkit.dashboard.prompt_index import PromptIndex, value_text
+from rewardkit.dashboard.prompt_index import PromptIndex
 from rewardkit.dashboard.query import SPLITS, Query
 from rewardkit.dashboard.readers import NotThere, OpenRun
 from rewardkit.dashboard.views.completion_table import table
 from rewardkit.dashboard.views.pictures import column_pictures, with_pictures
 from rewardkit.dashboard.views.questions import is_per_question, question_columns
+from rewardkit.record.as_text import value_text
 from rewardkit.record.batch_rows import LETTERS
 from rewardkit.record.table import CompletionTable, Floats, Whole
 from rewardkit.record.values import RecordedPrompt

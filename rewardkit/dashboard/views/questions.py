@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rewardkit.dashboard.prompt_index import value_text
 from rewardkit.dashboard.query import Query
 from rewardkit.dashboard.readers import OpenRun
+from rewardkit.record.as_text import value_text
 from rewardkit.record.values import RecordedPrompt
 
 KINDS = ("prompt", "question")  # What a line of the table of prompts is, and what is side by side

@@ -848,6 +848,28 @@ def test_completions_of_a_whole_run_are_listed_by_conditions(work: Path) -> None
         assert (2, True) == (code, message in " ".join(err.split())), err
 
 
+@pytest.mark.parametrize("sort", ["completion", "-completion", "prompt_text", "epoch", "-split"])
+def test_completions_are_listed_by_texts_epoch_and_split(work: Path, sort: str) -> None:
+    """From the first letter on, or from the last; an export has the same order."""
+    keys = {
+        "completion": lambda row: row["completion"], "prompt_text": lambda row: row["prompt"],
+        "epoch": lambda row: row["epoch"], "split": lambda row: row["split"],
+    }  # fmt: skip
+    _json("export", "one", "--to", "all.jsonl")
+    rows = [json.loads(line) for line in Path("all.jsonl").read_text(encoding="utf-8").splitlines()]
+    expected = sorted(rows, key=lambda row: row["id"])
+    expected.sort(key=keys[sort.removeprefix("-")], reverse=sort.startswith("-"))
+    listed = _json("show", "one", "--sort", sort, "--split", "all", "--limit", "1000")["completions"]
+    assert [row["id"] for row in expected] == [row["id"] for row in listed]
+
+
+def test_both_splits_are_a_list_alone(work: Path) -> None:
+    """Without one the words say what goes with it."""
+    code, _, err = _run("show", "one", "--split", "all")
+    message = "--split all: expected train or eval; all goes with a list, by --sort, --where, --grep or --limit"
+    assert (2, True) == (code, message in " ".join(err.split()))
+
+
 def test_ctrl_c_ends_a_search_with_what_is_known(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The finds so far are printed, and how far it came; 130 is the exit code."""
     page = TextSearch.page

@@ -101,6 +101,25 @@ def test_a_link_brings_the_same_view(window: Any) -> None:
     expect(page.locator(".pager")).to_contain_text(SECOND_PAGE)
 
 
+def test_every_column_sorts_the_whole_run(window: Any) -> None:
+    """Also texts, epoch and split: a click on the head sorts from the first letter on, and a second one turns it."""
+    columns = "id,epoch,split,prompt_text,completion,good.reason,judge.error,column.level"
+    page = window.visit(table("one", f"cols={columns}"))
+    heads = page.locator("thead th")
+    assert len(columns.split(",")) == heads.locator("button").count()
+    page.get_by_role("button", name="Completion", exact=True).click()
+    expect(page.locator("th[aria-sort=ascending]")).to_have_text(re.compile("Completion"))
+    expect(page.locator("tbody tr[data-row]").first).to_have_attribute("data-row", "2")  # the one with a script
+    page.get_by_role("button", name="Completion", exact=True).click()
+    expect(page.locator("th[aria-sort=descending]")).to_have_text(re.compile("Completion"))
+    expect(page.locator("tbody tr[data-row]").first).to_have_attribute("data-row", "1")
+    assert "-completion" == asked(page)["by"]
+    page.get_by_role("button", name="good reason").click()
+    expect(page.locator("tbody tr[data-row]").first).to_have_attribute("data-row", "1")
+    page.get_by_role("button", name="Further rows").click()
+    expect(page.locator(".pager")).to_contain_text("51\N{EN DASH}100 of 160")
+
+
 def test_a_filter_is_written_by_its_fields(window: Any) -> None:
     """Column, sign and value become a condition, in quotes where it needs them; a second one is joined."""
     page = window.visit(table())

@@ -43,7 +43,7 @@ def run(place: Any) -> Iterator[RunReader]:
                 "correct": [Outcome(Status.SCORED, score, version="0" * 12) for _, score, _ in CALLS],
                 "judge": [call for _, _, call in CALLS],
             }
-            recorder.record(ScoreBatch(rollouts, outcomes, {"correct": 1.0, "judge": -10.0}), step=step)
+            recorder.record(ScoreBatch(rollouts, outcomes, {"correct": 1.0, "judge": -10.0}), step=step, epoch=step / 2)
     with RunReader(place / "one") as opened:
         yield opened
 
@@ -84,6 +84,13 @@ def run(place: Any) -> Iterator[RunReader]:
         ("judge@2<0.2", []),
         ("judge.seconds>=0 and id<3", [1, 2]),
         ("reward<inf and id<3", [1, 2]),
+        ("epoch>=0.5", [5, 6, 7, 8]),
+        ("split=train and id<3", [1, 2]),
+        ("split!=train", []),
+        ("judge.reason!=none", [1, 5]),
+        ("judge.error!=none and step=0", [2]),
+        ("judge.reason=none and correct.reason=none and judge.error=none and id<5", [3, 4]),
+        ("completion=none", []),
     ],
 )
 def test_conditions_choose(run: RunReader, conditions: str, ids: list[int]) -> None:
@@ -107,6 +114,11 @@ def test_conditions_choose(run: RunReader, conditions: str, ids: list[int]) -> N
         ("outcome", [1, 3, 4, 2]),
         ("level", [1, 2, 3, 4]),
         ("judge@1", [1, 3, 2, 4]),
+        ("completion", [1, 2, 3, 4]),
+        ("-completion", [4, 3, 2, 1]),
+        ("judge.reason", [1, 2, 3, 4]),
+        ("-judge.error", [2, 1, 3, 4]),
+        ("prompt_text", [1, 2, 3, 4]),
     ],
 )
 def test_any_number_sorts(run: RunReader, sort: str | None, ids: list[int]) -> None:
@@ -193,6 +205,10 @@ def test_a_search_goes_on_where_it_ended(run: RunReader) -> None:
         ("judge<none", None, "is = or != another"),
         ("outcome=0.2", None, "condition outcome=0.2: expected scored, skipped, failed, exception"),
         ("judge=nan", None, "nothing compares with NaN; judge=none is what has no value"),
+        ("completion=x", None, "a text is searched for, with --grep or on the page; completion=none is what"),
+        ("judge.reason<z", None, "condition judge.reason<z: a text is searched for"),
+        ("split=test", None, "condition split=test: expected train or eval"),
+        ("split<train", None, "is = or != another"),
         ("step=0", "absent", "nothing is called 'absent'; there are correct, judge, reward"),
         ("step=0", "-judg", "nothing is called 'judg'; near: judge"),
     ],

@@ -2,6 +2,7 @@
 import { useCallback, useEffect, useRef, useState } from "./view.js";
 import { onTick } from "./live.js";
 import { SAVED, savedAnswer } from "./saved.js";
+import { Refusal } from "./saved-conditions.js";
 import { readPreference } from "./store.js";
 
 const KEPT = 40;
@@ -73,6 +74,7 @@ async function ofFile(address, { method }) {
     const found = method === "POST" ? null : await savedAnswer(pathname.split("/").pop(), query);
     if (found) return found;
   } catch (wrong) {
+    if (wrong instanceof Refusal) throw new Problem(400, wrong.message);
     if (!(wrong instanceof TypeError)) throw wrong;
     throw new Problem(404, `This filter (${wrong.message}) needs the run's record: rewardkit ui shows it.`, "saved");
   }

@@ -14,8 +14,9 @@ from rewardkit import Rollout, Runtime, Score, reward
 from rewardkit.dashboard.panels import PANELS
 from rewardkit.dashboard.saved.document import write_page
 from rewardkit.dashboard.saved.scope import Scope, of_prompt, whole_run
+from rewardkit.errors import RecordError
 from rewardkit.record.conditions import conditions_of
-from rewardkit.record.selection import RunTable, Selection, names_of
+from rewardkit.record.selection import Selection
 from rewardkit.replay.recorded_run import Run
 
 browsing = pytest.importorskip("browsing")
@@ -44,8 +45,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Runtime([odd], lane="inline", record=place) as runtime:
         for step in range(3):
             texts = [f"{word} {HOSTILE} {step}" for word in ("fail", "skip", "good", "better")]
-            runtime.score([Rollout(f"{HOSTILE} {prompt}", text, {"level": str(prompt)}) for prompt in range(3)
-                           for text in texts], step=step, epoch=float(step))  # fmt: skip
+            data = [{"level": str(prompt), "my col": f"a and {prompt % 2}"} for prompt in range(3)]
+            runtime.score([Rollout(f"{HOSTILE} {row['level']}", text, row) for row in data for text in texts],
+                          step=step, epoch=float(step))  # fmt: skip
     return place
 
 
@@ -145,30 +147,71 @@ def test_a_prompt_is_read_sorted_and_searched_without_a_server(saved: File) -> N
     expect(rows.first).to_contain_text("exception")
 
 
-def _fitting(run: Path, where: str) -> int:
-    """Return how many completions of a run fit conditions, as the record chooses them."""
+LIST = f"/runs/{quote('run of <b> & é')}/completions?list=all"
+CONDITIONS = (
+    "", "step>=1 and odd=scored", "odd=exception", "odd!=failed", "level=2", "level>0", "reward=none", "level='2'",
+    "reward!=none and reward>0", "odd<=0.5", "outcome=failed", "outcome!=failed", "cause=exception", "prompt!=1",
+    '"my col"="a and 1"', "`my col`!='a and 1' and \"odd\"≥.5", "'my col'='a and 0' AND  step == 1e0", "odd@1<inf",
+    "odd.reason!=none", "odd.error=none and epoch>=1", "odd.seconds>=0", "split=train and truncated=none",
+    "odd.status=failed", "odd.version=1 and column.level>=1", "reward.odd>0.1 and completion!=none", "my col=none",
+)  # fmt: skip
+WRONG = (
+    "level='2", "odd", "odd<", "odd~1", "odd<much", "odd<failed", "outcome=0.2", "odd=nan", "nothing=1", "odd=1 and",
+    "completion=x", "split=test", "split<train", "'level'2 and odd=1",
+)  # fmt: skip
+ORDERS = (
+    "-reward", "odd", "-level", "my col", "-my col", "completion", "-completion", "prompt_text", "odd.reason",
+    "-odd.error", "epoch", "-split", "odd.status", "outcome", "-characters", "odd.seconds",
+)  # fmt: skip
+
+
+def _chosen(run: Path, where: str, sort: str | None = None) -> list[int]:
+    """Return the completions of a run that fit conditions, as the record chooses and sorts them."""
     with Run.open(run) as opened:
-        table, conditions = RunTable(), conditions_of(where)
-        while table.update(opened, names_of(conditions, None)).unfinished:
-            pass
-        return len(Selection(opened, "train", conditions, None, table=table))
+        return Selection(opened, "train", conditions_of(where), sort).ids.tolist()
 
 
-def test_all_completions_are_filtered_and_searched_without_a_server(saved: File, run: Path) -> None:
-    """By conditions as the record chooses them; one that needs the record is said to."""
-    path = f"/runs/{quote('run of <b> & é')}/completions?list=all"
+def _numbers(page: Any) -> list[int]:
+    """Return the numbers of the completions that are listed."""
+    rows = page.locator("main tbody tr[data-row]")
+    return [int(row) for row in rows.evaluate_all("rows => rows.map((row) => row.dataset.row)")]
+
+
+def _go(file: File, query: str) -> Any:
+    """Lead the open file to the table of all completions."""
+    file.page.evaluate("path => { location.hash = path; }", f"{LIST}&{query}")
+    file.settle()
+    return file.page
+
+
+def test_all_completions_are_filtered_and_sorted_without_a_server(saved: File, run: Path) -> None:
+    """By conditions and orders as the record chooses and sorts them, those in quotes too."""
+    page = saved.open(LIST)
+    for where in CONDITIONS:
+        _go(saved, f"by=-reward&where={quote(where)}")
+        assert (where, _chosen(run, where, "-reward")) == (where, _numbers(page))
+    for sort in ORDERS:
+        _go(saved, f"by={quote(sort)}")
+        assert (sort, _chosen(run, "", sort)) == (sort, _numbers(page))
+
+
+def test_a_wrong_condition_is_told_as_the_server_tells_it(saved: File, run: Path) -> None:
+    """In a line at the filter."""
+    page = saved.open(LIST)
+    for where in WRONG:
+        with pytest.raises(RecordError) as refusal:
+            _chosen(run, where)
+        _go(saved, f"where={quote(where)}")
+        said = page.get_by_role("alert").inner_text()
+        assert (where, str(refusal.value).split(";")[0]) == (where, said.split(";")[0])
+
+
+def test_all_completions_are_searched_without_a_server(saved: File) -> None:
+    """In what belongs to them, as a text or as an expression."""
     rows = saved.page.locator("main tbody tr")
-    for where in (
-        "", "step>=1 and odd=scored", "odd=exception", "odd!=failed", "level=2", "level>0", "reward=none",
-        "reward!=none and reward>0", "odd<=0.5", "outcome=failed", "outcome!=failed", "cause=exception", "prompt!=1",
-    ):  # fmt: skip
-        saved.open(f"{path}&by=-reward&where={quote(where)}")
-        expect(rows, where).to_have_count(_fitting(run, where))
     for query, count in (("find=SAID", 9), ("find=^better.*2$&re=1", 3), ("find=because&in=completion", 0)):
-        saved.open(f"{path}&{quote(query, safe='&=')}")
+        saved.open(f"{LIST}&{quote(query, safe='&=')}")
         expect(rows, query).to_have_count(count)
-    page = saved.open(path + "&where=level='2'")
-    expect(page.locator("main")).to_contain_text("needs the run's record")
 
 
 def test_the_logs_are_filtered_and_searched_without_a_server(saved: File) -> None:

@@ -43,7 +43,7 @@ function Menu({ label, children, className }) {
 
 /** Writes a condition: a column, a sign and a value. */
 export function AddFilter({ columns, onAdd }) {
-  const able = columns.filter((one) => one.sortable !== false);
+  const able = columns.filter((one) => one.filters !== false);
   const others = [
     ["outcome", "outcome of any reward"],
     ["cause", "cause of any failure"],

@@ -11,7 +11,7 @@ import { Reading } from "../../parts/reading.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { Table as Rows } from "../../parts/table.js";
 import { allColumns, keysIn, sortOf, textOf, usualKeys } from "./columns.js";
-import { commandOf, conditionOf, joined } from "./conditions.js";
+import { commandOf, conditionOf, joined } from "../../lib/conditions.js";
 import { Pager, splitsOf } from "./fields.js";
 import { AddFilter, ChooseColumns, Where } from "./filters.js";
 import { useSearch } from "./search.js";

@@ -38,7 +38,7 @@ export function commandOf(run, { where, sort, find, grep, split }) {
   if (where) parts.push("--where", word(where));
   if (sort) parts.push(sort.startsWith("-") ? `--sort=${word(sort)}` : `--sort ${word(sort)}`);
   if (pattern) parts.push(pattern.startsWith("-") ? `--grep=${word(pattern)}` : `--grep ${word(pattern)}`);
-  if (split && split !== "train" && split !== "all") parts.push("--split", split);
-  if (parts.length === 2) parts.push("--limit 20");
+  if (split && split !== "train") parts.push("--split", split);
+  if (!where && !sort && !pattern) parts.push("--limit 20");
   return parts.join(" ");
 }
