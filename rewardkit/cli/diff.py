@@ -8,15 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.table import Table
 
 from rewardkit.cli.arguments import AsJson, LoadTimeout, Split, Steps, Timeout, Workers, argument, option
 from rewardkit.cli.exits import finish
-from rewardkit.cli.output import check_new, replacing
 from rewardkit.cli.progress import told_progress
 from rewardkit.cli.render import Screen, count_or_none, duration, number, score_text, screen, table
 from rewardkit.cli.rewards import one_of
+from rewardkit.cli.saved import Force, ResultPage, check_result_page, write_difference
 from rewardkit.errors import ConfigError
 from rewardkit.record.places import run_path
 from rewardkit.replay.compare import Side
@@ -52,10 +51,8 @@ def diff_command(
     workers: Workers = None,
     timeout: Timeout = None,
     load_timeout: LoadTimeout = LOAD_TIMEOUT_S,
-    to: Annotated[
-        Path | None, option("Save the dashboard's page with the result to this file.", "FILE", "--html")
-    ] = None,
-    force: Annotated[bool, option("Replace the file of --html if it is there.", None, "--force")] = False,
+    to: ResultPage = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what changes where reward NEW takes the place of OLD on the same completions.
@@ -75,39 +72,18 @@ def diff_command(
     rewardkit diff old.py:format new.py:format --data rollouts.jsonl[/]
     """
     lane = {"workers": workers, "load_timeout_s": load_timeout, "scorer_of": scorer_of}
-    _check_page(to, data, force=force)
+    check_result_page(to, force=force)
+    if to is not None and data is not None:
+        raise ConfigError("--html and --data: a page is of a run; record one with `rewardkit score --record`")
     if data is not None:
         result = _compare_on_file(_version_pair(places), data, limit, timeout, {**lane, "examples": examples})
     else:
         more = {**lane, "examples": examples, "weight": weight, "limit": limit}
         result = _compare_on_run(places, steps, split, timeout, more)
     if to is not None:
-        _save(places[0], result, to, force=force)
+        with Run.open(run_path(places[0])) as opened:
+            write_difference(opened, result, to, force=force)
     finish(result.as_json(), lambda: print_difference(result, screen()), as_json=as_json)
-
-
-def _check_page(to: Path | None, data: Path | None, *, force: bool) -> None:
-    """Raise ConfigError where a page cannot be saved, before anything is scored."""
-    if to is None and force:
-        raise ConfigError("--force: is about the file of --html; name it")
-    if to is not None and data is not None:
-        raise ConfigError("--html and --data: a page is of a run; record one with `rewardkit score --record`")
-    if to is not None:
-        check_new(to, (), "--html", force=force)
-
-
-def _save(run: str, difference: Difference, to: Path, *, force: bool) -> None:
-    """Save the page of a difference of two versions in a run."""
-    from rewardkit.dashboard.saved.document import write_page
-    from rewardkit.dashboard.saved.scope import of_difference
-
-    with Run.open(run_path(run)) as opened:
-        check_new(to, opened.path.files, "--html", force=force)
-        versions = {version.label: version.reward for version in opened.versions}
-        reward = versions.get(difference.old) or versions.get(difference.new) or difference.new.rpartition(":")[2]
-        with replacing(to.resolve()) as file:
-            write_page(opened, of_difference(opened, reward, difference), file)
-    typer.echo(plain(f"wrote {to}"), err=True)
 
 
 def _version_pair(places: Sequence[str]) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import math
 import re
 import time
 import zlib
@@ -26,10 +27,12 @@ from rewardkit.dashboard.saved.bundle import script, style
 from rewardkit.dashboard.saved.scope import SavedPiece, Scope, pieces
 from rewardkit.dashboard.saving import MOST_ROWS
 from rewardkit.dashboard.views.health import Looking, flag_count
+from rewardkit.errors import RecordError
 from rewardkit.replay.recorded_run import Run
 from rewardkit.shown.text import counted, plain
 
 BLOCK_BYTES = 256_000  # Bytes of answers that are packed together
+MEGABYTE = 1_000_000  # Bytes
 MEGABYTES = 20  # Size of a page, at most, unless told
 _RESERVE = 1.02  # What the list of the answers may still grow to
 _BASE64 = 4 / 3
@@ -57,6 +60,9 @@ def write_page(
         file: Where it is written to; all characters are of ASCII but those of the page's own code.
         megabytes: The size of the file at most, in 1,000,000 bytes; the page says what it leaves out.
         tick: Is called with the completions that were written, and all that there are to write.
+
+    Raises:
+        RecordError: The page has no room for its code and what is of the whole run; the words say how much it needs.
     """
     opened = OpenRun(run, RunCache())
     wanted = run.count() if scope.ids is None else len(scope.ids)
@@ -64,17 +70,18 @@ def write_page(
     if scope.is_whole and run.count():
         opened.cache.get(DIAGNOSIS, 0, Looking).look(run.path, opened.version)
     answers = Answers(opened, scope)
-    writer = _Writer(file, megabytes * 1_000_000)
+    writer = _Writer(file, megabytes * MEGABYTE)
     writer.write(_head(run.name, scope))
     for answer in answers.of_run():
         writer.add(answer)
+    writer.check_room()
     part = _add_pieces(run, answers, writer, pieces(run, scope), lambda count: tick(count, wanted))
     ids = frozenset(number for piece in part for number in piece.ids)
     done = len(ids)
     prompts = dict.fromkeys(piece.prompt for piece in part)
     for answer in answers.of_prompts(prompts, scope.ids if done == wanted else ids):
         writer.add(answer)
-    left_out = [*_left_out(run, scope, done, wanted, part, megabytes), *writer.cut_tables()]
+    left_out = [*_left_out(run, scope, done, wanted, part, megabytes), *writer.cut_tables(), *_of_whole(scope)]
     about = {
         "run": run.name,
         "what": scope.label,
@@ -130,6 +137,14 @@ def _left_out(run: Run, scope: Scope, done: int, wanted: int, written: list[Save
     ]
 
 
+def _of_whole(scope: Scope) -> list[str]:
+    """Return what a part of a run does not have at any size."""
+    if scope.is_whole or scope.trial is not None:
+        return []
+    names = "groups by a column, pass rates and Health"
+    return [f"A part has no {names}, which tell of prompts that are not in it; save the whole run for these."]
+
+
 class _Writer:
     """Writes the file: answers in blocks, and at the end where each lies."""
 
@@ -144,9 +159,20 @@ class _Writer:
     @property
     def is_full(self) -> bool:
         """Whether a further block would make the file larger than it may be."""
+        return self._needed() > self._most
+
+    def _needed(self) -> float:
+        """Return how many bytes the file will have with a further block."""
         share = self._packed / self._raw_packed if self._raw_packed else 0.5
         ahead = (self._raw + self._reserved + BLOCK_BYTES) * share * _BASE64
-        return (self._bytes + ahead + self._names * 0.4 * _BASE64) * _RESERVE + len(_tail()) > self._most
+        return (self._bytes + ahead + self._names * 0.4 * _BASE64) * _RESERVE + len(_tail())
+
+    def check_room(self) -> None:
+        """Raise RecordError where the file is full before it has a completion."""
+        if self.is_full:
+            least = math.ceil(self._needed() / 100_000) / 10
+            own = "its code, and the graphs, tables and sources of the run, leave no room for completions"
+            raise RecordError(f"a page of {self._most / MEGABYTE:g} MB: {own}; give it {least:g} MB or more (--max-mb)")
 
     def reserve(self, count: int) -> None:
         """Keep room for so many bytes of answers that are added later."""

@@ -258,7 +258,7 @@ def _thinned(answer: dict[str, Any]) -> dict[str, Any]:
 SAVED = (
     Saved("columns", Per.RUN, of_whole=True, shorten=_few_columns),
     Saved("groups", Per.RUN, _groupings, keys=("split", "column", "reward"), of_whole=True, shorten=_thinned),
-    Saved("histogram", Per.RUN, _measures, keys=("split", "reward"), of_whole=True),
+    Saved("histogram", Per.RUN, _measures, keys=("split", "reward")),  # numbers alone
     Saved("profile", Per.RUN, _rates, keys=("split", "reward"), join="rows", of_whole=True),
 )
 """What a saved page has of these views."""

@@ -130,9 +130,9 @@ def test_a_part_of_a_run_holds_nothing_of_the_rest(
 ) -> None:
     """Neither a completion, nor a prompt, nor a call of another part; and no health, which is of a whole run."""
     page = _saved(run, "--html", "part.html", *part)
-    assert (what, completions, completions, []) == tuple(
-        page.about[key] for key in ("what", "completions", "of", "left_out")
-    )
+    assert (what, completions, completions) == tuple(page.about[key] for key in ("what", "completions", "of"))
+    (sentence,) = page.about["left_out"]
+    assert sentence.startswith("A part has no groups by a column, pass rates and Health"), sentence
     numbers = {part["id"] for parts in page.answers("completion").values() for part in parts}
     assert completions == len(numbers)
     assert prompts == sorted(row["index"] for row in page.answers("prompts")[""][0]["rows"])
@@ -143,7 +143,8 @@ def test_a_part_of_a_run_holds_nothing_of_the_rest(
     assert (numbers if part[0] == "--step" else set()) == shown
     for epochs in (answer["epochs"] for (answer,) in page.answers("prompt").values()):
         assert all(set(epoch["ids"]) <= numbers and epoch["best"] in numbers for epoch in epochs)
-    assert {} == page.answers("health")
+    assert [{}] * 4 == [page.answers(view) for view in ("health", "groups", "columns", "profile")]
+    assert {"split=train", "reward=<b>odd&split=train"} == set(page.answers("histogram"))
 
 
 def test_a_page_that_is_full_says_what_it_leaves_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +154,9 @@ def test_a_page_that_is_full_says_what_it_leaves_out(tmp_path: Path, monkeypatch
     with Runtime([later], lane="inline", record=Path("runs/wide")) as runtime:
         for step in range(32):
             texts = [" ".join(str(hash((next(noise), step))) for _ in range(900)) for _ in range(16)]
-            runtime.score([Rollout(f"{step}-{place // 4}", text) for place, text in enumerate(texts)], step=step)
+            data = [{"level": place % 3} for place in range(len(texts))]
+            runtime.score([Rollout(f"{step}-{place // 4}", text, data[place]) for place, text in enumerate(texts)],
+                          step=step)  # fmt: skip
     found = told("show", "runs/wide", "--html", "wide.html", "--max-mb", "4")
     page = SavedFile("wide.html")
     assert 4_000_000 > found["bytes"] == Path("wide.html").stat().st_size
@@ -167,6 +170,12 @@ def test_a_page_that_is_full_says_what_it_leaves_out(tmp_path: Path, monkeypatch
     steps = [part["step"] for parts in page.answers("completion").values() for part in parts]
     assert [31, 0, 16, 8] == list(dict.fromkeys(steps))[:4]
     assert 16 == steps.count(31)
+    (groups,) = page.answers("groups")["column=level&split=train"]  # of all completions
+    assert ["0", "1", "2"] == [group["label"] for group in groups["groups"]]
+    assert 512 == sum(group["completions"] for group in groups["groups"])
+    (histogram,) = page.answers("histogram")["split=train"]
+    assert 512 == sum(map(sum, histogram["counts"]))
+    assert 32 * 12 == page.answers("profile")["split=train"][0]["matched"]
     whole = told("show", "runs/wide", "--html", "whole.html")
     assert (512, []) == (whole["completions"], whole["left_out"])
 
@@ -216,6 +225,7 @@ def test_a_file_that_is_there_is_replaced_only_when_asked(run: Path) -> None:
         (["--html", "a.html", "--sort", "reward"], "--html and --sort: a page sorts and lists by itself; leave it out"),
         (["--html", "a.html", "--where", "nix<1"], "nothing is called 'nix'"),
         (["--force"], "--force: is about the file of --html; name it"),
+        (["--html", "a.html", "--max-mb", "1"], "a page of 1 MB: its code, and the graphs, tables and sources of the"),
         (["--max-mb", "3"], "--max-mb: is about the file of --html; name it"),
         (["--html", "absent/a.html"], "--html absent/a.html: cannot write to absent"),
     ],
@@ -236,6 +246,41 @@ def test_json_tells_what_was_saved(run: Path) -> None:
     assert ("one", "the run", "one.html", 48, 48, []) == tuple(
         found[key] for key in ("run", "what", "file", "completions", "of", "left_out")
     )
+
+
+def test_what_a_rescoring_changes_is_saved_as_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers of `diff`, and the completions that change most; a limit leaves the others out."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name, body in (("old", "len(completion) % 7"), ("new", "len(completion) % 3")):
+        source = (
+            f"from rewardkit import reward\n\n\n@reward\ndef odd(completion: str) -> float:\n    return float({body})\n"
+        )
+        Path(f"{name}.py").write_text(source)
+    rows = [{"prompt": f"p{row % 3}", "completion": "x" * row} for row in range(24)]
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert 0 == command("score", "old.py:odd", "rows.jsonl", "--record", "runs/two")[0]
+    for arguments, message in (
+        (["--reward", "old.py:odd"], "--html: this is odd@1, the version that the training used; nothing changes"),
+        (["--only-failed", "odd"], "--html and --only-failed without --reward: one version alone has no difference"),
+        (["--reward", "new.py:odd", "--name", "else"], "the training has not used 'else'"),
+    ):
+        code, _, err = command("rescore", "runs/two", *arguments, "--html", "change.html")
+        assert (2, True) == (code, message in " ".join(err.split())), err
+    assert [] == told("rescore", "runs/two", "--only-failed", "odd")["passes"]
+    code, _, err = command("rescore", "runs/two", "--reward", "new.py:odd", "--html", "change.html", "--json")
+    assert (0, True) == (code, "wrote change.html" in err), err
+    page, difference = SavedFile("change.html"), told("diff", "runs/two", "odd@1", "odd@2")
+    (change,) = page.answers("change")[""]
+    result = change["job"]["result"]
+    for key in ("old", "new", "changed", "sign_flips", "rank_correlation", "groups", "completions"):
+        assert (key, difference[key]) == (key, result[key])
+    assert "/runs/two/change?reward=odd" == page.about["start"]
+    assert {example["id"] for example in result["examples"]} == {
+        part["id"] for parts in page.answers("completion").values() for part in parts
+    }
+    code, _, err = command("rescore", "runs/two", "--reward", "new.py:odd", "--html", "change.html")
+    assert (2, True) == (code, "is there already; --force replaces it" in err)
 
 
 def test_a_difference_of_two_versions_is_saved_as_a_page(run: Path) -> None:
