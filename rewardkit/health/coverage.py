@@ -28,8 +28,8 @@ class Coverage:
         texts_missing: Completions whose texts would have been read, and are not in the record.
         repeats: Whether a prompt came in two groups or more.
         duration_s: Seconds from the scoring of the first to that of the last of these steps; ``None`` where not known.
-        baseline: The first and last of the earlier steps that they were compared with, where the steps between were
-            left out.
+        baseline: The first and last of the earlier steps that they were compared with, where steps were left out.
+        left_out: The first and last of each stretch of the run's steps that was not looked at, because the run is long.
     """
 
     completions: int = 0
@@ -41,6 +41,7 @@ class Coverage:
     repeats: bool = False
     duration_s: float | None = None
     baseline: tuple[int, int] | None = None
+    left_out: tuple[tuple[int, int], ...] = ()
 
     @property
     def extent(self) -> str:
@@ -48,10 +49,8 @@ class Coverage:
         rows = counted(self.completions, "row" if self.steps is None else "completion")
         if self.steps is None:
             return rows
-        first, last = self.steps
         time = "" if self.duration_s is None else f" in {duration_text(self.duration_s)}"
-        span = f"steps {first:,} to {last:,}" if first != last else f"step {first:,}"
-        return f"{span} ({counted(self.step_count, 'step')}{time}), {rows}"
+        return f"{_stretch_text(self.steps)} ({counted(self.step_count, 'step')}{time}), {rows}"
 
     @property
     def depth(self) -> str:
@@ -63,6 +62,11 @@ class Coverage:
     def as_row(self) -> dict[str, Any]:
         """Return it as a dictionary ready for JSON."""
         return asdict(self)
+
+
+def _stretch_text(stretch: tuple[int, int]) -> str:
+    first, last = stretch
+    return f"steps {first:,} to {last:,}" if first != last else f"step {first:,}"
 
 
 def duration_text(seconds: float) -> str:
@@ -92,7 +96,7 @@ def _flag_name(flag: Flag) -> str:
     first, last = flag.first_step, flag.last_step
     if first is None or last is None:
         return name
-    when = f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"
+    when = _stretch_text((first, last))
     return f"{name} ({f'{len(flag.spans)} times, ' if len(flag.spans) > 1 else ''}{when})"
 
 
@@ -107,9 +111,9 @@ def blind_spots_of(not_looked: Mapping[str, str], coverage: Coverage, run: str) 
     for name, reason in not_looked.items():
         by_reason.setdefault(reason, []).append(name)
     lines = [f"{_with_steps(reason, coverage)}: {', '.join(names)}" for reason, names in by_reason.items()]
-    if coverage.baseline is not None and coverage.steps is not None:
-        first, last = coverage.baseline[1] + 1, coverage.steps[0] - 1
-        lines.append(f"steps {first:,} to {last:,} were left out: rewardkit diagnose RUN --all looks at them")
+    if coverage.left_out:
+        stretches = " and ".join(map(_stretch_text, coverage.left_out))
+        lines.append(f"{stretches} were left out: rewardkit diagnose RUN --all looks at them")
     if coverage.texts and coverage.texts_missing:
         lines.append(f"{coverage.texts_missing:,} completions have no text in the record: what they say")
     if coverage.completions and coverage.steps is not None and not coverage.repeats:

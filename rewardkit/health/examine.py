@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -167,6 +168,7 @@ def diagnose_run(
             watch.coverage,
             duration_s=run.duration_s((newest[0], newest[-1])),
             baseline=(early[0], early[-1]) if early else None,
+            left_out=_left_out(run_steps, [*early, *newest]),
         ),
     )
     return _for_commands(diagnosis, run)
@@ -190,6 +192,13 @@ def _parts(run: RunReader, steps: list[int], every: int, most: int | None) -> tu
     firsts = (version.first_step for version in run.own_versions if version.first_step is not None)
     begin = max((step for step in firsts if step <= newest[0]), default=steps[0])
     return [step for step in steps if begin <= step < newest[0]][:BASELINE_STEPS], newest
+
+
+def _left_out(steps: Sequence[int], looked_at: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Return the first and last step of each stretch of steps that were not looked at."""
+    seen = set(looked_at)
+    stretches = [list(stretch) for is_seen, stretch in itertools.groupby(steps, seen.__contains__) if not is_seen]
+    return tuple((stretch[0], stretch[-1]) for stretch in stretches)
 
 
 def _tables(run: RunReader, steps: Sequence[int]) -> Iterator[CompletionTable]:

@@ -149,3 +149,30 @@ def test_the_trainer_s_metrics_are_those_of_the_steps_looked_at(tmp_path: Path) 
     with RunReader(tmp_path) as run:
         assert {"completions/clipped_ratio": [3 / 8, 4 / 8]} == metrics_of(run)(3, 4)
         assert {} == metrics_of(run)(8, 9)
+
+
+@pytest.mark.parametrize(
+    ("changes_at", "expected"),
+    [
+        (None, ["steps 20 to 49"]),
+        (1, ["step 0 and steps 21 to 49"]),
+        (10, ["steps 0 to 9 and steps 30 to 49"]),
+        (30, ["steps 0 to 29"]),
+        (45, ["steps 0 to 44"]),
+        (50, ["steps 0 to 49"]),
+        (60, ["steps 20 to 49"]),
+    ],
+    ids=str,
+)
+def test_of_a_long_run_the_steps_that_were_not_looked_at_are_named(
+    tmp_path: Path, changes_at: int | None, expected: list[str]
+) -> None:
+    """All of them, wherever a new version of a reward lets the baseline begin."""
+    rng = np.random.default_rng(0)
+    with Recorder(tmp_path) as recorder:
+        for step in range(80):
+            is_new = changes_at is not None and step >= changes_at
+            recorder.record(_batch(rng, version=("b" if is_new else "a") * 12), step=step)
+    with RunReader(tmp_path) as reader:
+        spots = diagnose_run(reader, most=1).blind_spots
+    assert expected == [line.split(" were left out")[0] for line in spots if "left out" in line]

@@ -10,6 +10,8 @@ import { colour, marksNear, paintGaps, paintMarks, pictureOf, save, seriesColour
 const HEIGHT = 168;
 const TALL_PX = 300;
 const TABLE_ROWS = 50;
+const AXIS_PX = 46;
+const AXIS_GAP = 4;
 const CLICK_PX = 4;
 const DOUBLE_MS = 220;
 const AHEAD = "400px";
@@ -256,7 +258,7 @@ function options(latest, box, syncKey) {
   return {
     width: box.clientWidth,
     height: box.clientHeight,
-    padding: [14, 10, 0, 0],
+    padding: [14, 16, 0, 0],
     legend: { show: false },
     scales: {
       x: { time: false, ...(clock && { distr: 100, fwd: clock.fwd, bwd: clock.bwd }) },
@@ -264,7 +266,7 @@ function options(latest, box, syncKey) {
     },
     axes: [
       { ...axis, grid: { show: false }, size: 28, gap: 8, space: 48, incrs: [1, 2, 5].flatMap(tens).sort((a, b) => a - b), ...(clock && clockTicks(clock)) },
-      { ...axis, size: 46, gap: 4, space: box.clientHeight > TALL_PX ? 56 : 30, values: (_, ticks) => ticks.map(written(state().unit)), ...(logScale && { splits: (plot, axis, low, high) => logTicks(logScale, low, high), filter: (plot, ticks) => ticks }) },
+      { ...axis, size: labelRoom, gap: AXIS_GAP, space: box.clientHeight > TALL_PX ? 56 : 30, values: (_, ticks) => ticks.map(written(state().unit)), ...(logScale && { splits: (plot, axis, low, high) => logTicks(logScale, low, high), filter: (plot, ticks) => ticks }) },
     ],
     series: [{}, ...state().lines.flatMap((line, place) => seriesOf(line, state().shades[place], state().smoothing))],
     bands: bandsOf(state()),
@@ -281,6 +283,13 @@ function options(latest, box, syncKey) {
       setSelect: [(plot) => onSelect(plot, state())],
     },
   };
+}
+
+/** The width of the y axis: the longest of its labels has room. */
+function labelRoom(plot, labels, at) {
+  [plot.ctx.font] = plot.axes[at].font;
+  const widths = (labels || NONE).map((label) => plot.ctx.measureText(label ?? "").width / devicePixelRatio);
+  return Math.max(AXIS_PX, ...widths.map((width) => Math.ceil(width) + 2 * AXIS_GAP));
 }
 
 function tens(start) {

@@ -258,18 +258,23 @@ const FIGURES = [
 function RewardRow({ reward, sides }) {
   const said = sides.map((side) => side?.scores.find((one) => one.reward === reward) || null);
   const [first, second] = said.map((one) => (one?.status === "scored" ? one.score : null));
+  const weights = weightsOf(said);
   return html`
     <tr class="score-row">
-      <th scope="row"><${Name} name=${reward} />${weightOf(said)}</th>
+      <th scope="row"><${Name} name=${reward} />${weightWords(weights)}</th>
       ${said.map((one, place) => html`<td key=${place}><${Said} said=${one} known=${Boolean(sides[place])} /></td>`)}
-      <td class="right"><${Difference} from=${first} to=${second} /></td>
+      <td class="right"><${Difference} from=${first} to=${second} counts=${weights.length === 1 ? weights[0] : 0} /></td>
     </tr>
   `;
 }
 
+/** The weights of a reward on both sides, each once. */
+function weightsOf(said) {
+  return [...new Set(said.filter(Boolean).map((one) => one.weight))].filter((one) => Number.isFinite(one));
+}
+
 /** What a reward counts in the weighted sum, where it is not once. */
-function weightOf(said) {
-  const weights = [...new Set(said.filter(Boolean).map((one) => one.weight))].filter((one) => Number.isFinite(one));
+function weightWords(weights) {
   if (weights.length !== 1 || weights[0] === 1) return null;
   return html` <span class="faint score-weight">${weights[0] === 0 ? "weight 0, not in the reward" : `weight ${number(weights[0])}`}</span>`;
 }
@@ -287,16 +292,17 @@ function FigureRow({ figure, title, hint, sides }) {
           </td>
         `,
       )}
-      <td class="right"><${Difference} from=${values[0]} to=${values[1]} /></td>
+      <td class="right"><${Difference} from=${values[0]} to=${values[1]} counts=${figure === "tokens" ? 0 : 1} /></td>
     </tr>
   `;
 }
 
-function Difference({ from, to }) {
+/** The second number less the first; `counts` is what it adds to the reward, by which it is better, worse or neither. */
+function Difference({ from, to, counts }) {
   if (from === null || to === null) return "–";
   const exact = to - from;
   const by = Math.abs(exact) < 1e-9 * Math.max(Math.abs(from), Math.abs(to)) ? 0 : exact;
-  const way = by > 0 ? "more" : by < 0 ? "less" : "even";
+  const way = ["worse", "even", "better"][1 + Math.sign(by * counts)];
   return html`<span class=${`difference difference-${way}`}>${by === 0 ? "0" : signed(by)}</span>`;
 }
 

@@ -5,10 +5,12 @@ import { SAVED, savedAnswer } from "../lib/saved.js";
 import { createContext, html, useContext, useEffect, useState } from "../lib/view.js";
 
 const REFERENCE = /picture:[0-9a-f]{32}/g;
+const ALONE = /^\{"bytes": "\[picture\]"(, "path": null)?\}$/;
 
-/** A text with references to pictures written as what they are. */
+/** A text with references to pictures written as what they are; a picture as `datasets` has it is a picture alone. */
 export function pictureless(text) {
-  return text.replace(REFERENCE, "[picture]");
+  const written = text.replace(REFERENCE, "[picture]");
+  return ALONE.test(written) ? "[picture]" : written;
 }
 
 /** The run whose pictures are shown. */

@@ -65,7 +65,7 @@ export default function Graphs({ run, overview, query }) {
       <${Happened} run=${run} marks=${data.markers} />
       <${Costs} run=${run} split=${split} />
       ${view.sought && html`<${Found} sought=${view.sought} names=${names} pinned=${pinned} />`}
-      ${view.by && html`<${ByGroup} run=${run} split=${split} column=${view.by} reward=${query.byof} rewards=${rewards} view=${view} onRange=${toRange} />`}
+      ${view.by && html`<${ByGroup} run=${run} split=${split} column=${view.by} reward=${query.byof} rewards=${rewards} view=${view} clock=${clock} onRange=${toRange} />`}
       ${view.spread !== undefined && html`<${Spread} run=${run} split=${split} spread=${view.spread} query=${query} />`}
       ${problem && !passes(problem) && html`<${ProblemNote} problem=${problem} retry=${reload} />`}
       ${other.problem && !passes(other.problem) && html`<${ProblemNote} problem=${other.problem} retry=${other.reload} />`}

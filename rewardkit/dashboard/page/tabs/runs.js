@@ -52,7 +52,7 @@ function Listed({ runs, folder, whole, query }) {
         <span class="push"></span>
         <${Search} label="Search runs" value=${query.q} onChange=${(q) => go({ query: { q } }, { replace: true })} />
       </div>
-      ${chosen.some(hasCurve) && html`<${Compare} runs=${chosen.filter(hasCurve)} asked=${query.metric} onDrop=${toggle} />`}
+      ${chosen.some(hasCurve) && html`<${Compare} runs=${chosen.filter(hasCurve)} asked=${query.metric} fenced=${query.outliers === "beyond"} onDrop=${toggle} />`}
       ${runs.some(isComparable) && !chosen.length && html`<p class="panel runs-none faint">Choose runs below to compare them here.</p>`}
       <${Pairs} runs=${chosen} query=${query} />
       <${Table}

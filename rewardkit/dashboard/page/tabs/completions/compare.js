@@ -94,7 +94,8 @@ function PromptBox({ run, data, mode }) {
   const [rest, setRest] = useState(null);
   const more = useApi(rest === data.index ? of(run, "prompt") : null, { prompt: data.index, rest: 1, limit: 1 });
   const body = (rest === data.index && more.data?.prompt) || data.prompt;
-  const columns = Object.entries(data.columns);
+  const pictures = (name) => data.pictures?.[name] || [];
+  const columns = Object.entries(data.columns).sort(([one], [other]) => Number(pictures(other).length > 0) - Number(pictures(one).length > 0));
   return html`
     <section class="panel prompt-box" aria-label="The prompt">
       <span class="prompt-copy"><${CopyButton} label="Copy the prompt" text=${async () => exactText((await get(of(run, "prompt"), { prompt: data.index, rest: 1, limit: 1 })).prompt)} /></span>
@@ -106,7 +107,7 @@ function PromptBox({ run, data, mode }) {
         html`
           <div class="prompt-columns" tabindex="0" role="region" aria-label="Columns of the row">
             <dl>
-            ${columns.map(([name, value]) => html`<${ColumnBox} key=${name} name=${name} value=${value} mode=${isRendered ? "math" : "text"} pictures=${data.pictures?.[name] || []} />`)}
+            ${columns.map(([name, value]) => html`<${ColumnBox} key=${name} name=${name} value=${value} mode=${isRendered ? "math" : "text"} pictures=${pictures(name)} />`)}
             </dl>
           </div>
           ${data.columns_left > 0 && html`<p class="faint">${count(data.columns_left)} more columns are not shown</p>`}
@@ -276,7 +277,7 @@ function Pane({ side, id, prompts, differing, heard, epochs, mode, marks, onStep
         ${
           epoch && epoch.best === id
             ? html`<span class="chip is-good">best${epochs.length > 1 ? " of the epoch" : ""}</span>`
-            : epoch && html`<button type="button" class="button is-bare" onClick=${() => onShow(epoch.best)}>Best of the epoch</button>`
+            : epoch && html`<button type="button" class="button is-bare" onClick=${() => onShow(epoch.best)}>Best${epochs.length > 1 ? " of the epoch" : ""}</button>`
         }
       </div>
       ${data && html`<p class="pane-facts">${[...differing.filter((name) => name in data.columns).map((name) => `${visible(name)} ${visible(data.columns[name])}`), factsOf(data)].join(" · ")}</p>`}

@@ -74,6 +74,11 @@ function columnsOf({ columns, several_epochs: several, reward }) {
   return [
     { key: "index", title: "Prompt", align: "right", first: "up", className: "narrow", render: (row) => html`<span class="faint">${row.index}</span>` },
     { key: "text", title: "Text", first: "up", className: "text-cell", render: (row) => html`<${Line} text=${row.text} />` },
+    { key: "epochs", title: "Epochs", align: "right", hint: "The epochs in which it was asked", render: epochsOf },
+    { key: "completions", title: "Completions", align: "right", render: (row) => count(row.completions) },
+    { key: "best", title: `Best ${what}`, align: "right", hint: `${whose}: the highest of the prompt`, render: (row) => number(row.best) },
+    { key: "mean", title: `Mean ${what}`, align: "right", hint: `${whose}: the mean over the prompt`, render: (row) => html`<b>${number(row.mean)}</b>` },
+    ...(several ? changes(whose) : []),
     ...columns.map((name) => ({
       key: `column:${name}`,
       title: visible(name),
@@ -82,11 +87,6 @@ function columnsOf({ columns, several_epochs: several, reward }) {
       render: (row) => (name in row.columns ? html`<span class="line-of-text">${pictureless(visible(row.columns[name]))}</span>` : html`<span class="faint">–</span>`),
     })),
     { key: "length", title: "Characters", align: "right", hint: "Length of the prompt in characters: the record does not know its tokens", render: (row) => count(row.length) },
-    { key: "epochs", title: "Epochs", align: "right", hint: "The epochs in which it was asked", render: epochsOf },
-    { key: "completions", title: "Completions", align: "right", render: (row) => count(row.completions) },
-    { key: "best", title: `Best ${what}`, align: "right", hint: `${whose}: the highest of the prompt`, render: (row) => number(row.best) },
-    { key: "mean", title: `Mean ${what}`, align: "right", hint: `${whose}: the mean over the prompt`, render: (row) => html`<b>${number(row.mean)}</b>` },
-    ...(several ? changes(whose) : []),
   ];
 }
 

@@ -96,7 +96,7 @@ function Group({ group, rewards, plain, width }) {
       </tr>
       ${group.rows.map(
         (row, place) => html`
-          ${between > 0 && place === half && html`<tr class="group-between" key="between"><td colspan=${width}>${counted(between, "completion")} between these</td></tr>`}
+          ${between > 0 && place === half && html`<tr class="group-between" key="between"><td colspan=${width}><span>${counted(between, "completion")} between these</span></td></tr>`}
           <${GroupRow} key=${row.id} row=${row} rewards=${rewards} plain=${plain} />
         `,
       )}

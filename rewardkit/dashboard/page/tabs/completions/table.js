@@ -112,6 +112,7 @@ function keyOf(columns, by) {
   return column ? `${by.startsWith("-") ? "-" : ""}${column.key}` : by;
 }
 
+const MATCH_BEFORE = 12; // Characters, so few that the match itself is in sight
 const MATCH = {
   key: "match",
   title: "Match",
@@ -120,7 +121,7 @@ const MATCH = {
   render: ({ match }) => html`
     <span class="line-of-text">
       <span class="chip">${visible(match.name ? `${match.field} ${match.name}` : match.field)}</span>
-      ${" "}${visible(match.before.slice(-24))}<mark>${visible(match.match)}</mark>${visible(match.after)}
+      ${" "}${visible(match.before.slice(-MATCH_BEFORE))}<mark>${visible(match.match)}</mark>${visible(match.after)}
     </span>
   `,
 };

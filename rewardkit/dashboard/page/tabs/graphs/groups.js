@@ -35,7 +35,7 @@ export function Measure({ label, name, value, rewards }) {
 }
 
 /** The section. */
-export function ByGroup({ run, split, column, reward, rewards, view, onRange }) {
+export function ByGroup({ run, split, column, reward, rewards, view, clock, onRange }) {
   const { data, problem, reload } = useApi(of(run, "groups"), { column, split, reward });
   const lines = useMemo(() => (data ? linesOf(data) : NONE), [data]);
   return html`
@@ -53,7 +53,7 @@ export function ByGroup({ run, split, column, reward, rewards, view, onRange }) 
       ${data && data.groups.length > 0 && html`
         <div class="graphs-split">
           ${data.steps.length > 0 && html`
-            <${Chart} title=${`${data.measure} by ${data.column}`} words="The mean of each group at each step" x=${data.steps} lines=${lines} smoothing=${view.smoothing} zero=${view.zero} range=${view.range} onRange=${onRange} onPick=${(step) => go({ tab: "completions", query: { step } })} syncKey="graphs" height=${HEIGHT} />
+            <${Chart} title=${`${data.measure} by ${data.column}`} words="The mean of each group at each step" x=${data.steps} lines=${lines} smoothing=${view.smoothing} zero=${view.zero} log=${view.log} clock=${clock} fenced=${view.fenced} range=${view.range} onRange=${onRange} onPick=${(step) => go({ tab: "completions", query: { step } })} syncKey="graphs" height=${HEIGHT} />
           `}
           <${Table} label=${`Groups by ${visible(column)}`} columns=${columnsOf(data)} rows=${data.groups} rowKey=${(row) => row.label} />
         </div>

@@ -8,10 +8,11 @@ import { Chart } from "../../parts/chart.js";
 import { placed, written } from "../../parts/chart-data.js";
 import { COLOURS, seriesColour } from "../../parts/chart-paint.js";
 import { Name } from "../../parts/chip.js";
-import { Choice } from "../../parts/fields.js";
+import { Choice, Toggle } from "../../parts/fields.js";
 import { ProblemNote } from "../../parts/states.js";
 
 const TOTAL = "total_reward";
+const TOTALS = [TOTAL, "total_reward_std"];
 const OTHERS = [["total_reward_std", "total_reward_std"], ["length", "completion length"], ["truncated", "truncated"]];
 const METRIC = "metric/";
 const RECENT = 10;
@@ -20,7 +21,7 @@ const EVERY_MS = 3000;
 const HIGH_IS_GOOD = /^(total_reward$|reward\/)/;
 
 /** The graphs and figures of the runs that were chosen; the first is what the others are compared with. */
-export function Compare({ runs, asked, onDrop }) {
+export function Compare({ runs, asked, fenced, onDrop }) {
   const options = useMemo(() => optionsOf(runs), [runs]);
   const known = options.map(([key]) => key);
   const metric = known.includes(asked) ? asked : known[0];
@@ -40,10 +41,15 @@ export function Compare({ runs, asked, onDrop }) {
     onChange=${(next) => go({ query: { metric: next === known[0] ? null : next } }, { replace: true })}
   />`;
   return html`
-    <section class="runs-compare" aria-label="Curves of the chosen runs">
+    <section class="stack" aria-label="Curves of the chosen runs">
       ${troubles.length > 0 && html`<${ProblemNote} problem=${troubles[0]} />`}
-      <${Compared} graph=${TOTAL} names=${names} heard=${heard} onDrop=${onDrop} />
-      ${metric && html`<${Compared} graph=${metric} names=${names} heard=${heard} onDrop=${onDrop} choice=${choice} />`}
+      <div class="bar">
+        <${Toggle} value=${fenced} onChange=${(on) => go({ query: { outliers: on ? "beyond" : null } }, { replace: true })} label="Outliers beyond the frame" />
+      </div>
+      <div class="runs-compare">
+        <${Compared} graph=${TOTAL} names=${names} heard=${heard} fenced=${fenced} onDrop=${onDrop} />
+        ${metric && html`<${Compared} graph=${metric} names=${names} heard=${heard} fenced=${fenced} onDrop=${onDrop} choice=${choice} />`}
+      </div>
     </section>
   `;
 }
@@ -57,11 +63,12 @@ function optionsOf(runs) {
   return [...rewards, ...OTHERS, ...metrics.map((name) => [METRIC + name, visible(name)])];
 }
 
-function Compared({ graph, names, heard, onDrop, choice = null }) {
+function Compared({ graph, names, heard, fenced, onDrop, choice = null }) {
   const data = names.map((name) => heard[name]?.data);
   const about = data.map((one) => graphIn(one, graph)).find(Boolean);
   const lines = useMemo(() => names.map((name, place) => lineOf(name, place, heard[name]?.data, graph)), [names.join("\n"), graph, ...data]);
   const waiting = data.some((one) => !one || one.unread > 0);
+  const unread = TOTALS.includes(graph) ? data.reduce((sum, one) => sum + (one?.unread || 0), 0) : 0;
   return html`
     <div class="panel runs-compared">
       <${Chart}
@@ -72,8 +79,10 @@ function Compared({ graph, names, heard, onDrop, choice = null }) {
         height=${TALL}
         syncKey="runs"
         waiting=${waiting}
+        fenced=${fenced}
         actions=${choice}
       />
+      ${unread > 0 && html`<p class="faint runs-unread" role="status">Reading totals: ${count(unread)} batches to go; the curves and figures are of those that were read</p>`}
       <${Figures} lines=${lines} unit=${about?.unit} best=${HIGH_IS_GOOD.test(graph)} onDrop=${onDrop} />
     </div>
   `;
