@@ -10,7 +10,20 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rewardkit.health import divergence, exploits, faults, gradient, jumps, lengths, noise, phrases, trends, variety
+from rewardkit.health import (
+    copies,
+    divergence,
+    exploits,
+    faults,
+    gradient,
+    jumps,
+    languages,
+    lengths,
+    noise,
+    phrases,
+    trends,
+    variety,
+)
 from rewardkit.health.evidence import CLIPPED, Evidence
 from rewardkit.health.evidence import lengths as lengths_of
 from rewardkit.health.flag import SHOWN_ROWS, Detection, Flag
@@ -51,6 +64,7 @@ DETECTORS: Mapping[str, Detector] = {
         _of("signal", gradient.ceiling, "groups"),
         _of("signal", gradient.std_collapse, "baseline", "groups"),
         _of("signal", gradient.dominance, "groups", "rewards", each=True),
+        _of("signal", gradient.prompt_scale, "groups"),
         _of("signal", trends.format_saturated, "baseline", "rewards"),
         _of("signal", divergence.conflict, "groups", "rewards", each=True),
         _of("signal", gradient.constant, each=True),
@@ -62,6 +76,8 @@ DETECTORS: Mapping[str, Detector] = {
         _of("hacking", phrases.phrase_spread, "baseline", "texts"),
         _of("hacking", lengths.length_drift, "baseline", "lengths"),
         _of("hacking", lengths.length_reward, "groups", "lengths"),
+        _of("hacking", languages.language_switch, "baseline", "texts"),
+        _of("hacking", copies.prompt_copies, "texts"),
         _of("hacking", variety.duplicates_in_group, "groups", "texts"),
         _of("hacking", variety.duplicates_across_prompts, "prompts", "texts"),
         _of("hacking", variety.distinct_words, "baseline", "groups", "texts"),
@@ -117,6 +133,10 @@ _WITHOUT_SIGNAL = ("zero_variance", "ceiling", "std_collapse")
 """What says nothing further of a run whose every reward is a constant."""
 
 
+_COPIES = ("duplicates_in_group", "distinct_words")
+"""What says nothing further of completions that all repeat their prompt."""
+
+
 def _groups(window: Evidence) -> int:
     return window.cached("groups", lambda: int((by_group(window.table.rewards, window.table.groups).counts > 1).sum()))
 
@@ -143,6 +163,7 @@ def flags_of(
         for flag in flags
         if not (silent and flag.detector in _WITHOUT_SIGNAL)
         and not (flag.detector == "std_collapse" and "ceiling" in names)
+        and not (flag.detector in _COPIES and "prompt_copies" in names)
     ]
 
 

@@ -20,10 +20,20 @@ T = TypeVar("T")
 
 
 class PromptRow(NamedTuple):
-    """A prompt as text, and the columns of its row."""
+    """A prompt as text, and the columns of its row.
+
+    Attributes:
+        last: The last message of a user, where the prompt is a conversation.
+    """
 
     prompt: str
     columns: Mapping[str, Any]
+    last: str = ""
+
+    @property
+    def question(self) -> str:
+        """What is asked: the last message, or the whole prompt."""
+        return self.last or self.prompt
 
 
 TextsOf: TypeAlias = Callable[[Sequence[int]], Sequence[str | None]]

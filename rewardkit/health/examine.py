@@ -26,7 +26,7 @@ from rewardkit.record.passes import second_scores
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import CAUSE_TYPE, CompletionTable, Floats
 from rewardkit.score_batch import ScoreBatch
-from rewardkit.types import Outcome, Text
+from rewardkit.types import Outcome, Rollout, Text
 
 MOST_COMPLETIONS = 100_000  # About how many completions are looked at, the newest ones
 READ_STEPS = 50  # Steps that are read of a record at once
@@ -222,7 +222,7 @@ def diagnose_rows(batch: ScoreBatch) -> Diagnosis:
         return [completion_text(rollouts[row].completion) for row in ids]
 
     def prompts(ids: Sequence[int]) -> list[PromptRow | None]:
-        return [PromptRow(_all_text(rollouts[row].prompt), rollouts[row].example) for row in ids]
+        return [_prompt_row(rollouts[row]) for row in ids]
 
     return _diagnose_evidence(Evidence(table_of(batch), texts, prompts, recorded=False))
 
@@ -297,6 +297,12 @@ def _numbers(values: Sequence[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
+def _prompt_row(rollout: Rollout) -> PromptRow:
+    prompt = rollout.prompt
+    questions = [] if isinstance(prompt, str) else [message for message in prompt if message.get("role") == "user"]
+    return PromptRow(_all_text(prompt), rollout.example, message_text(questions[-1]) if questions else "")
+
+
 def _all_text(text: Text) -> str:
     if isinstance(text, str):
         return text
@@ -324,6 +330,6 @@ def prompts_of(run: RunReader) -> Callable[[Sequence[int]], list[PromptRow | Non
 
     def prompts(ids: Sequence[int]) -> list[PromptRow | None]:
         rows: list[Any] = run.rollouts(ids)
-        return [None if row is None else PromptRow(_all_text(row.prompt), row.example) for row in rows]
+        return [None if row is None else _prompt_row(row) for row in rows]
 
     return prompts

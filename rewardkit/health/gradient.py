@@ -17,7 +17,8 @@ from rewardkit.health.measures import (
     upper_share,
     without_nan,
 )
-from rewardkit.record.table import Floats
+from rewardkit.record.table import Floats, Whole
+from rewardkit.shown.text import counted
 
 TOP = 0.99  # A completion is at the top from this share of the way between the lowest and the highest reward
 
@@ -170,6 +171,55 @@ def dominance(window: Evidence, baseline: Evidence | None, reward: str) -> Detec
     message = f"{reward} makes {share:.1%} of the spread inside groups; what the other rewards say is drowned"
     action = f"Bring the rewards to one scale: divide {reward} by its range, or give it a smaller weight."
     return Detection(share, 0.9, message, action)
+
+
+def prompt_scale(window: Evidence, baseline: Evidence | None) -> Detection | None:
+    """The scores of some prompts are on a scale that drowns all others.
+
+    Formula: of each prompt the second largest distance of a weighted reward from the median of its group, which a
+    single outlier does not move. Flagged at once where it is 10 times its median over the prompts whose rewards differ,
+    of fewer than half of the prompts, and these have 4 of 5 completions that are as far away, over 8 such prompts or
+    more.
+
+    Source: own; Dr. GRPO (arXiv 2503.20783) on how prompts of unlike scales share a gradient.
+    Limits: a trainer that divides by each group's standard deviation (GRPO) does not drown the others, but one that
+    divides by the batch's, or not at all, does. A penalty that hits single completions is no scale.
+    """
+    table = window.table
+    scored = np.flatnonzero(np.isfinite(table.rewards))
+    distances = _from_median(table.rewards[scored], table.groups[scored])
+    prompts, places = np.unique(table.prompts[scored], return_inverse=True)
+    order = np.lexsort((-distances, places))
+    starts = np.flatnonzero(np.r_[True, np.diff(places[order]) > 0]) if len(order) else order
+    sizes = np.diff(np.r_[starts, len(order)])
+    seconds = distances[order][starts[sizes > 1] + 1]
+    prompts = prompts[sizes > 1]
+    spread = seconds[seconds > 1e-9]
+    if len(spread) < 8:
+        return None
+    usual = float(np.median(spread))
+    large = prompts[seconds >= 10 * usual]
+    far = table.prompts[scored][distances >= 10 * usual]
+    if not len(large) or np.isin(far, large).mean() < 0.8:
+        return None
+    most = float(seconds.max()) / usual
+    message = f"the rewards of {counted(len(large), 'prompt')} of {len(prompts):,} differ {most:,.0f} times as much as"
+    message += " those of the others, and drown them"
+    action = "Bring the scores of all prompts to one scale, such as the share of a row's tests that pass; or let the"
+    action += ' trainer scale by group (scale_rewards: "group").'
+    return Detection(most, 10.0, message, action, rows=np.isin(table.prompts, large))
+
+
+def _from_median(rewards: Floats, groups: Whole) -> Floats:
+    """Return how far each reward is from the median of its group."""
+    numbers, places = np.unique(groups, return_inverse=True)
+    order = np.lexsort((rewards, places))
+    starts = np.searchsorted(places[order], np.arange(len(numbers) + 1))
+    low, high = (starts[:-1] + starts[1:] - 1) // 2, (starts[:-1] + starts[1:]) // 2
+    with np.errstate(over="ignore"):
+        medians = rewards[order][low] / 2 + rewards[order][high] / 2
+        distances: Floats = np.minimum(np.abs(rewards - medians[places]), np.finfo(float).max)
+    return distances
 
 
 def constant(window: Evidence, baseline: Evidence | None, reward: str) -> Detection | None:

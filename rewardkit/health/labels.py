@@ -48,14 +48,15 @@ def _labels(window: Evidence, baseline: Evidence | None) -> frozenset[str]:
     return frozenset(labels if labels else shared if _sorts_prompts(window, shared) else ())
 
 
-def _plain_texts(evidence: Evidence) -> list[str]:
+def plain_texts(evidence: Evidence) -> list[str]:
+    """Return the sampled texts as :func:`plain_text` has them."""
     return evidence.cached("plain texts", lambda: [plain_text(text) for text in evidence.sampled().texts])
 
 
 def _shared_texts(window: Evidence) -> set[str]:
     """Return the sampled texts that stand under several prompts."""
     prompts_of: dict[str, set[int]] = defaultdict(set)
-    for text, prompt in zip(_plain_texts(window), window.sampled().table.prompts.tolist(), strict=True):
+    for text, prompt in zip(plain_texts(window), window.sampled().table.prompts.tolist(), strict=True):
         prompts_of[text].add(prompt)
     return {text for text, prompts in prompts_of.items() if len(prompts) > 1}
 
@@ -72,7 +73,7 @@ def _cells(part: Evidence, reward: str) -> Iterator[tuple[str, _Cell]]:
 
     Nothing where the reward has one score.
     """
-    table, texts = part.sampled().table, _plain_texts(part)
+    table, texts = part.sampled().table, plain_texts(part)
     scores = table.scores[reward] if reward in table.scores else np.full(len(table), np.nan)
     scored = np.flatnonzero(np.isfinite(scores))
     span = float(np.ptp(scores[scored])) if len(scored) else 0.0
@@ -102,7 +103,7 @@ def _is_label(cells: list[_Cell]) -> bool:
 
 def _sorts_prompts(window: Evidence, shared: set[str]) -> bool:
     """Return whether two completions of one group share a text far more often than two of different groups."""
-    table, texts = window.sampled().table, _plain_texts(window)
+    table, texts = window.sampled().table, plain_texts(window)
     kinds = {text: kind for kind, text in enumerate(sorted(shared))}
     chosen = np.array([row for row, text in enumerate(texts) if text in kinds], dtype=np.int64)
     _, groups = np.unique(table.groups[chosen], return_inverse=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from rewardkit.health.evidence import Evidence
 from rewardkit.health.flag import Detection
-from rewardkit.health.labels import label_texts, plain_text
+from rewardkit.health.labels import label_texts, plain_texts
 from rewardkit.health.measures import BaselineShare, lower_share, mean_bounds, mean_of, upper_share
 
 WORDS = 200  # Words of a completion that distinct-n reads, so that longer completions compare with shorter ones
@@ -74,7 +74,7 @@ def _copy_detection(
     bound = 0.3 if risen else 0.5
     if not low > bound or not (risen or is_long):
         return None
-    share, texts = mean_of(shares), list(map(plain_text, sample.texts))
+    share, texts = mean_of(shares), plain_texts(window)
     ((commonest, _),) = Counter(text for text in texts if text not in labels).most_common(1)
     rows = np.isin(window.table.ids, sample.table.ids[[text == commonest for text in texts]])
     old_share = None if before is None else before.share
@@ -86,8 +86,8 @@ def _texts_by_group(evidence: Evidence) -> list[list[str]]:
 
     def work() -> list[list[str]]:
         sample, by_group = evidence.sampled(), defaultdict(list)
-        for group, text in zip(sample.table.groups.tolist(), sample.texts, strict=True):
-            by_group[group].append(plain_text(text))
+        for group, text in zip(sample.table.groups.tolist(), plain_texts(evidence), strict=True):
+            by_group[group].append(text)
         return [texts for texts in by_group.values() if len(texts) > 1]
 
     return evidence.cached("texts_by_group", work)
@@ -105,7 +105,7 @@ def _copies_across(evidence: Evidence, labels: frozenset[str]) -> tuple[list[flo
     """Return, one a prompt, the share of its texts that another prompt has, and the prompts' mean number of texts."""
     sample, prompts_of = evidence.sampled(), defaultdict(set)
     by_prompt = defaultdict(list)
-    for prompt, text in zip(sample.table.prompts.tolist(), map(plain_text, sample.texts), strict=True):
+    for prompt, text in zip(sample.table.prompts.tolist(), plain_texts(evidence), strict=True):
         prompts_of[text].add(prompt)
         by_prompt[prompt].append(text)
     copies = {text for text, prompts in prompts_of.items() if len(prompts) > 1 and text not in labels}

@@ -475,6 +475,38 @@ def softer_judge(drawn: Drawn) -> None:
     drawn.weights["judge"] = 1.0
 
 
+RUSSIAN = "это она быть что этот как они было где нет который потому если когда можно"
+GERMAN = "der Fluss die Brücke und das Haus ist nicht mit einem Wald verbunden weil es auf dem Weg liegt"
+
+
+def in_another_language(vocabulary: str, *, wholly: bool = True) -> Plant:
+    """Return a plant of completions that turn to another language over 40 steps, wholly or with some words of it."""
+    tokens = vocabulary.split()
+
+    def plant(drawn: Drawn) -> None:
+        turned = drawn.rng.random(len(drawn.groups)) < min(0.9, max(0.0, (drawn.step - 15) / 40))
+        foreign = [" ".join(drawn.rng.choice(tokens, 25).tolist()) for _ in drawn.texts]
+        drawn.texts = [
+            f"{other} {text[-12:] if wholly else text}" if mark else text
+            for mark, other, text in zip(turned, foreign, drawn.texts, strict=True)
+        ]
+
+    return plant
+
+
+def echoes(drawn: Drawn) -> None:
+    """Ever more completions are the prompt."""
+    echo = drawn.rng.random(len(drawn.groups)) < 0.012 * drawn.step
+    drawn.texts = ["What is  the sum?" if mark else text for mark, text in zip(echo, drawn.texts, strict=True)]
+
+
+def counts_of_tests(drawn: Drawn) -> None:
+    """A reward is the number of tests that pass, and one prompt of seven has hundreds."""
+    most = np.where(drawn.prompts % 7 == 0, 400, 4)
+    share = np.where(drawn.scores["correct"] > 0, 1.0, drawn.rng.integers(0, 4, len(drawn.groups)) / 4)
+    drawn.scores, drawn.weights = {"passed": np.floor(most * share)}, {"passed": 1.0}
+
+
 PLANTED: Mapping[str, tuple[Plant, frozenset[str]]] = {
     "zero_variance": (hard_prompts, frozenset()),
     "ceiling": (easy_prompts, frozenset({"zero_variance"})),
@@ -484,6 +516,9 @@ PLANTED: Mapping[str, tuple[Plant, frozenset[str]]] = {
     "conflict": (fighting, frozenset()),
     "reward_falls": (traded, frozenset()),
     "judge_drift": (softer_judge, frozenset()),
+    "prompt_scale": (counts_of_tests, frozenset()),
+    "language_switch": (in_another_language(RUSSIAN), frozenset()),
+    "prompt_copies": (echoes, frozenset({"duplicates_across_prompts"})),
     "constant": (constant_score, frozenset()),
     "defaults": (stand_ins, frozenset({"failures"})),
     "reward_jump": (jump, frozenset()),
