@@ -78,7 +78,7 @@ SAMPLES = {
         '      """);\n  }\n}\n',
     ),
     "javascript": Sample(
-        'const t = require("fs").readFileSync(0, "utf8").split("\\n").map(Number).reduce((a, b) => a + b, 0)\n'
+        'const t = require("fs").readFileSync(0, "utf8").trim().split("\\n").map(Number).reduce((a, b) => a + b, 0)\n'
         "console.log(t)\n",
         'console.log("out"); console.error("err"); process.exitCode = 3',
         "const = 1",
@@ -123,7 +123,7 @@ SAMPLES = {
     ),
     "typescript": Sample(
         'import { readFileSync } from "node:fs"\nenum Start { Zero = 0 }\n'
-        'const t: number = readFileSync(0, "utf8").split("\\n").map(Number).reduce((a, b) => a + b, Start.Zero)\n'
+        'const t: number = readFileSync(0, "utf8").trim().split("\\n").map(Number).reduce((a, b) => a + b, Start.Zero)\n'
         "console.log(t)\n",
         'console.log("out" as string); console.error("err"); process.exitCode = 3',
         "const x: = 1",
@@ -153,7 +153,7 @@ def test_the_first_program_says_hello(language: Language) -> None:
 
 
 def test_a_program_reads_its_input(language: Language) -> None:
-    run = run_program(language, SAMPLES[language.name].adds, "20\n-3\n25")
+    run = run_program(language, SAMPLES[language.name].adds, "20\n-3\n25\n")
     assert (0, "42\n", "") == (run.exit_code, run.stdout, run.stderr)
 
 
