@@ -325,7 +325,8 @@ def _weighted_sum(columns: Sequence[Any], weights: Sequence[float]) -> Any:
     table = _floats(columns[0]).xp.stack(list(columns))
     by_weight = _like(weights, table).reshape(-1, 1)
     present, values, _ = _with_presence(table)
-    return _nan_unless((present > 0).any(axis=0), (values * by_weight).sum(axis=0))
+    with np.errstate(over="ignore", invalid="ignore"):  # a sum that is no float is infinite, and is refused as that
+        return _nan_unless((present > 0).any(axis=0), (values * by_weight).sum(axis=0))
 
 
 class _Presence(NamedTuple):
@@ -353,7 +354,18 @@ def _std(rows: object, ddof: int) -> Any:
     """Return the standard deviation of each row's known values, (rows, 1); ``nan`` where these are too few."""
     present, values, count = _with_presence(rows)
     away = (values - _mean(rows)) * present
-    return ((away**2).sum(axis=1, keepdims=True) / _nan_unless(count > ddof, count - ddof)) ** 0.5
+    unit = _unit(away)
+    variance = ((away / unit) ** 2).sum(axis=1, keepdims=True) / _nan_unless(count > ddof, count - ddof)
+    return variance**0.5 * unit
+
+
+def _unit(away: _Array) -> Any:
+    """Return what numbers are divided by before they are squared, by rows: 1, unless their squares are no floats."""
+    if _floats(away).xp is not np or not away.size:
+        return 1.0
+    half = np.finfo(away.dtype).maxexp // 2
+    largest = np.abs(away).max(axis=1, keepdims=True)
+    return np.where(largest < 2.0 ** (half - 14), 1.0, 2.0 ** (half + 8)).astype(away.dtype)
 
 
 def _nan_unless(holds: object, values: object) -> Any:

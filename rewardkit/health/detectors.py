@@ -154,7 +154,8 @@ def flags_of(
     """Return the detectors' flags of a window, one for each detector and reward, without those that repeat another."""
     if not len(window.table):
         return []
-    flags = [flag for detector in detectors or DETECTORS.values() for flag in _detect(detector, window, baseline)]
+    with np.errstate(over="ignore", invalid="ignore"):  # what scores of 1e300 make infinite is beyond no threshold
+        flags = [flag for detector in detectors or DETECTORS.values() for flag in _detect(detector, window, baseline)]
     raised = {(flag.detector, flag.reward) for flag in flags}
     names = {flag.detector for flag in flags}
     silent = bool(window.paid) and all(("constant", name) in raised for name in window.paid)

@@ -48,7 +48,10 @@ def by_group(values: ArrayLike, groups: Whole) -> Grouped:
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.bincount(places, weights=filled, minlength=size) / counts
         off = np.where(is_number, filled - means[places], 0.0)
-        stds = np.sqrt(np.bincount(places, weights=off**2, minlength=size) / np.where(counts > 1, counts - 1, np.nan))
+        # squares of larger numbers are no floats
+        unit = 1.0 if not len(off) or float(np.abs(off).max()) < 1e150 else 2.0**520
+        squares = np.bincount(places, weights=(off / unit) ** 2, minlength=size)
+        stds = unit * np.sqrt(squares / np.where(counts > 1, counts - 1, np.nan))
     flat = (counts > 1) & np.isclose(np.nan_to_num(stds, nan=1.0), 0.0)
     return Grouped(places.astype(np.int64), counts, means, stds, flat)
 

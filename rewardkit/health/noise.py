@@ -74,6 +74,9 @@ def noise_of(first: ArrayLike, second: ArrayLike, groups: ArrayLike) -> Noise:
         return Noise(len(left), len(counts), math.nan, math.nan, math.nan, None, None)
     # inside groups: what shifts all scores of a group alike, such as a judge's mood, moves no advantage
     left, right = left - left_groups.means[left_groups.places], right - right_groups.means[right_groups.places]
+    unit = max(float(np.abs(left).max()), float(np.abs(right).max()))
+    if unit > 1e100:  # squares would be no floats; shares of one another are the same in any unit
+        left, right = left / unit, right / unit
     variance = (float((left**2).sum()) + float((right**2).sum())) / (2 * freedom)
     noise = float(((left - right) ** 2).sum()) / (2 * freedom)
     share = min(noise / variance, 1.0) if variance > 1e-18 else math.nan

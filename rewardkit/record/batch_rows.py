@@ -428,7 +428,7 @@ def _summary(column: Sequence[Outcome], values: Floats, handed_scores: Floats, g
         counted=len(counted),
         causes=_json(causes),
         mean=float(counted.mean()) if len(counted) else None,
-        std=float(counted.std(ddof=1)) if len(counted) > 1 else None,
+        std=_deviation(counted) if len(counted) > 1 else None,
         low=float(own_scores.min()) if len(own_scores) else None,
         high=float(own_scores.max()) if len(own_scores) else None,
         p50_s=float(np.quantile(ran, 0.5)) if len(ran) else None,
@@ -436,6 +436,12 @@ def _summary(column: Sequence[Outcome], values: Floats, handed_scores: Floats, g
         groups=sizes,
         flat_groups=flat,
     )
+
+
+def _deviation(scores: Floats) -> float:
+    """Return the standard deviation (``ddof=1``) of two scores or more, also where their squares are no floats."""
+    unit = 1.0 if float(np.abs(scores).max()) < 1e150 else 2.0**520
+    return float((scores / unit).std(ddof=1) * unit)
 
 
 def _flat(values: Floats, groups: Whole) -> tuple[int, int]:

@@ -242,3 +242,29 @@ def test_what_makes_no_group_is_refused(scores: list[float], final: list[bool], 
     """With what was given."""
     with pytest.raises(ObjectiveError, match=words):
         undecided_advantages(scores, final, margin)
+
+
+@pytest.mark.parametrize("size", [1e155, 1e300])
+def test_scores_whose_squares_are_no_floats_have_advantages(size: float) -> None:
+    """Those of smaller scores in the same proportion, with deviations and flat groups, and no warning."""
+    small = np.array([0.0, 1.0, 0.25, 1.0, 0.5, 0.5, 0.5, 0.5]) * 1e100
+    large = small * (size / 1e100)
+    for scale in ("group", "batch"):
+        expected = group_advantages(small, 4, scale=scale)
+        np.testing.assert_allclose(group_advantages(large, 4, scale=scale), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        leave_one_out_advantages(large, 4, normalize=True),
+        leave_one_out_advantages(small, 4, normalize=True),
+        atol=1e-12,
+    )
+    statistics = group_statistics(large, 4)
+    np.testing.assert_allclose(statistics.std, group_statistics(small, 4).std * (size / 1e100))
+    assert 0.5 == statistics.zero_variance_share
+
+
+def test_a_weighted_sum_that_is_no_float_is_infinite() -> None:
+    """It is refused where advantages are asked, and not by a warning before."""
+    total = weighted_rewards({"a": [1e300, 1.0]}, {"a": 1e10})
+    assert [math.inf, 1e10] == total.tolist()
+    with pytest.raises(ObjectiveError, match="infinite"):
+        group_advantages(total, 2)

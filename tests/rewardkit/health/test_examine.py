@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from synthetic_runs import Drawn, run_of
 
 from rewardkit import Runtime, reward
 from rewardkit.health.detectors import DETECTORS
@@ -176,3 +177,21 @@ def test_of_a_long_run_the_steps_that_were_not_looked_at_are_named(
     with RunReader(tmp_path) as reader:
         spots = diagnose_run(reader, most=1).blind_spots
     assert expected == [line.split(" were left out")[0] for line in spots if "left out" in line]
+
+
+def test_scores_of_1e300_are_recorded_and_diagnosed(tmp_path: Path) -> None:
+    """With their advantages and deviations, by the detectors whose sums are floats, and no warning."""
+
+    def huge(drawn: Drawn) -> None:
+        far = drawn.rng.random(len(drawn.groups)) < 0.3
+        drawn.scores["correct"] = np.where(far, 1e300, drawn.scores["correct"]) * (1 - 2 * (drawn.groups % 2))
+
+    run_of(huge, steps=30, words=5).record(tmp_path / "one")
+    with RunReader(tmp_path / "one") as reader:
+        found = diagnose_run(reader, again=lambda table: {"correct": -table.scores["correct"]})
+        advantages = reader.table().advantages
+    assert 30 * 128 == found.completions
+    assert "dominance" in {flag.detector for flag in found.flags}
+    assert 1.0 == found.noise["correct"].share
+    assert np.isfinite(advantages).all()
+    assert 0.5 < np.nanmax(np.abs(advantages)) < 3
