@@ -18,7 +18,7 @@ if sys.platform == "win32":
 if TYPE_CHECKING:
     from sandbox.checks import FunctionCheck, check_asserts, check_functions
     from sandbox.client import Sandbox
-    from sandbox.diagnosis import machine, trials
+    from sandbox.diagnosis import language_trials, machine, trials
     from sandbox.dialog_checks import check_dialogs
     from sandbox.jail.levels import Level
     from sandbox.languages.names import JAIL_LANGUAGES, language_name
@@ -60,6 +60,7 @@ __all__ = [
     "check_source",
     "cores",
     "language_name",
+    "language_trials",
     "local_ranks",
     "machine",
     "module_code",
@@ -73,7 +74,7 @@ __all__ = [
 
 _HOMES = {
     "client": ("Sandbox",),
-    "diagnosis": ("machine", "trials"),
+    "diagnosis": ("language_trials", "machine", "trials"),
     "jail.levels": ("Level",),
     "languages.names": ("JAIL_LANGUAGES", "language_name"),
     "languages.signs": ("FOREIGN_NAMES", "signs_of"),

@@ -1,4 +1,4 @@
-"""What this machine offers for the isolation of code: facts of the kernel, and a trial of each level."""
+"""What this machine offers for the isolation of code: facts of the kernel, a trial of each level, and languages."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import platform
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from sandbox.client import Sandbox
 from sandbox.errors import SandboxUnavailableError
 from sandbox.jail import kernel, landlock, probe
 from sandbox.jail.levels import Level
+from sandbox.languages.catalogue import LANGUAGES
+from sandbox.languages.language import Language
+from sandbox.languages.toolchains import MissingToolchain, find_toolchain
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,17 @@ class LevelTrial:
     reached: bool  # whether it starts and no attack on it succeeds
     why: str  # why it is not reached; ``""`` if it is
     attacks: dict[str, bool]  # what was tried, and whether it succeeded; empty where the level does not start
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageTrial:
+    """Whether the tools of a language run on this machine."""
+
+    name: str
+    version: str  # what its first tool prints as its version; ``""`` where it does not run
+    level: Level  # the lowest at which its programs are run
+    why: str  # why it does not run; ``""`` if it does
+    install: str  # how it is had, where it does not run
 
 
 def machine() -> dict[str, str]:
@@ -63,6 +78,21 @@ def trial(level: Level) -> LevelTrial:
 def trials() -> list[LevelTrial]:
     """Try every level that isolates, the best first."""
     return [trial(level) for level in (Level.STRICT, Level.STANDARD, Level.SECCOMP_ONLY)]
+
+
+def language_trials() -> list[LanguageTrial]:
+    """Look for the tools of every language but Python, and have each print its version."""
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(_language_trial, LANGUAGES.values()))
+
+
+def _language_trial(language: Language) -> LanguageTrial:
+    stages = [stage for stage in (language.compile, language.run) if stage is not None]
+    level = Level.STRICT if any(stage.walls.forks for stage in stages) else Level.STANDARD
+    toolchain = find_toolchain(language)
+    if isinstance(toolchain, MissingToolchain):
+        return LanguageTrial(language.name, "", level, toolchain.reason, toolchain.install)
+    return LanguageTrial(language.name, toolchain.version, level, "", "")
 
 
 def _read(path: str) -> str:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
+from rich.table import Table
 from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, option
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.render import NONE, screen, table
 from rewardkit.shown.text import counted
-from sandbox import cores, machine, trials
+from sandbox import cores, language_trials, machine, trials
 
+_VERSION = re.compile(r"\d+(?:\.\d+)+")  # in what a tool prints, which may be a whole sentence
 _OWN_NAMES = ("rewardkit", "sandbox", "builtin_rewards", "trainer_adapter")
 
 
@@ -28,7 +31,7 @@ def doctor_command(
     ] = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Show how far this machine can isolate the code that models write, and why not further.
+    """Show how far this machine can isolate the code that models write, why not further, and in which languages.
 
     Every level is tried out with attacks. Exit code 1 means that the level asked for is not reached;
     [bold]auto[/] asks for standard or better. With [bold]--ray[/] every node is to reach it too, and to be one that
@@ -44,6 +47,11 @@ def doctor_command(
         "levels": [
             {"level": str(trial.level), "reached": trial.reached, "why_not": trial.why, "attacks": trial.attacks}
             for trial in trials()
+        ],
+        "languages": [
+            {"name": trial.name, "version": trial.version, "level": str(trial.level)}
+            | {"why_not": trial.why, "install": trial.install}
+            for trial in language_trials()
         ],
         "names_taken": taken_names(),
     }
@@ -101,6 +109,17 @@ def taken_names() -> dict[str, list[str]]:
     return {name: distributions for name, distributions in taken.items() if distributions}
 
 
+def languages_table(languages: Sequence[Mapping[str, str]]) -> Table:
+    """Return the languages of programs, with their versions, or why they do not run and how they are had."""
+    rows = []
+    for row in languages:
+        number = _VERSION.search(row["version"])
+        version = Text(number[0] if number else row["version"] or NONE)
+        remark = f"{row['why_not']}; to have it: {row['install']}" if row["why_not"] else ""
+        rows.append((Text(row["name"], style="bold"), version, Text(row["level"]), Text(remark)))
+    return table("language", "version", "needs level", "why not", rows=rows)
+
+
 def _print(report: dict[str, Any], *, ok: bool) -> None:
     """Print the machine, the levels with the attacks on them, the nodes, the advice, and the verdict."""
     console = screen()
@@ -117,6 +136,8 @@ def _print(report: dict[str, Any], *, ok: bool) -> None:
     if attacks:
         cells = [[name, *(outcomes[row["attacks"].get(name)] for row in levels)] for name in attacks]
         console.print(table("attack", *(row["level"] for row in levels), rows=cells))
+    console.print()
+    console.print(languages_table(report["languages"]))
     if "nodes" in report:
         console.print()
         values = [
