@@ -10,6 +10,7 @@ import typer
 from rewardkit.cli.arguments import AsJson, argument, option
 from rewardkit.cli.exits import INTERRUPTED, finish
 from rewardkit.errors import ConfigError
+from rewardkit.health.alerts import alert_of
 from rewardkit.record.place import RunsPlace
 from rewardkit.record.places import place_of_runs
 from rewardkit.record.runs_folder import RUNS
@@ -34,6 +35,10 @@ def ui_command(
         list[str] | None, option("A further name that the server answers to, with its domain; may be repeated.", "NAME")
     ] = None,
     write: Annotated[bool, option("Allow changes of rewards, with a second token.", None, "--write")] = False,
+    on_flag: Annotated[
+        str | None,
+        option("A URL, a command, or $NAME of a variable that has it: told once of each flag of a run.", "TARGET"),
+    ] = None,
     open_page: Annotated[bool, option("Open the page in a browser.", None, "--open")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -43,16 +48,20 @@ def ui_command(
     is taken moves to the next. Only this machine reaches the page unless --host says otherwise. The variable
     REWARDKIT_UI_TOKEN holds a token that other users of the machine do not see.
 
+    With --on-flag the health checks look at each run that is being written, whether or not the page is open, and tell
+    the target of each flag, once; the record notes that it was told.
+
     Examples:
 
     [bold]rewardkit ui
     rewardkit ui runs/one --open
+    rewardkit ui --on-flag '$SLACK_HOOK'
     rewardkit ui --host 0.0.0.0 --token a-long-secret[/]
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigError(f"rewardkit ui needs {' and '.join(missing)}: pip install {' '.join(_NEEDED)}")
-    where = place_of_runs(folder)
+    where, alert = place_of_runs(folder), alert_of(on_flag)
     from rewardkit.dashboard.serve import serve  # needs what is installed with the extra
 
     def tell(address: Address) -> None:
@@ -60,7 +69,9 @@ def ui_command(
         finish({**result, "folder": str(where)}, lambda: _show(address, where), as_json=as_json)
 
     try:
-        serve(where, host, port, token, write=write, open_page=open_page, names=allow_host or (), tell=tell)
+        serve(
+            where, host, port, token, write=write, open_page=open_page, names=allow_host or (), alert=alert, tell=tell
+        )
     except KeyboardInterrupt:  # how it is meant to be stopped: no error, and no second object
         typer.echo("stopped", err=True)
         raise typer.Exit(INTERRUPTED) from None

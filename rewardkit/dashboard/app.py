@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
+from rewardkit.dashboard.alerting import Alerting
 from rewardkit.dashboard.as_json import json_bytes
 from rewardkit.dashboard.guard import Guard, page
 from rewardkit.dashboard.jobs import Jobs
@@ -34,6 +35,7 @@ from rewardkit.dashboard.views.pictures import picture
 from rewardkit.dashboard.views.runs import Listing
 from rewardkit.dashboard.workers import BusyError, Workers
 from rewardkit.errors import RewardError
+from rewardkit.health.alerts import Alert
 from rewardkit.record.pictures.scaling import Picture
 from rewardkit.record.place import RunsPlace
 
@@ -65,9 +67,12 @@ _log = logging.getLogger("rewardkit.dashboard")
 
 
 class Dashboard:
-    """What the addresses work with, and closes in the end. Without a ``write_token`` no reward can be changed."""
+    """What the addresses work with, and closes in the end.
 
-    def __init__(self, folder: RunsPlace, write_token: str | None = None) -> None:
+    Without a ``write_token`` no reward can be changed. ``alert`` is told of the flags of runs that are being written.
+    """
+
+    def __init__(self, folder: RunsPlace, write_token: str | None = None, alert: Alert | None = None) -> None:
         self.write_token = write_token
         self.folder = folder
         self.shared, self.jobs = RunCaches(), Jobs()
@@ -76,12 +81,15 @@ class Dashboard:
         self.sharers = Workers(1, self._readers, "rewardkit-share")
         self.live = Live(lambda: Readers(self.folder, RunCaches(), wait_s=LOOK_S))  # states come from the run alone
         self.listing = Listing(self.folder, self.shared)
+        self.alerting = None if alert is None else Alerting(folder, self._readers, alert)
 
     def _readers(self) -> Readers:
         return Readers(self.folder, self.shared, jobs=None if self.write_token is None else self.jobs)
 
     def close(self) -> None:
         """End the threads and streams. A second call does nothing."""
+        if self.alerting is not None:
+            self.alerting.close()
         self.jobs.close()
         self.live.close()
         self.workers.close()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import uvicorn
 
 from rewardkit.dashboard.app import Dashboard, application
+from rewardkit.health.alerts import Alert
 from rewardkit.record.place import RunsPlace
 from rewardkit.web.listening import PatientServer, check_token, config_of, listening, url_host
 
@@ -39,19 +40,20 @@ def serve(
     write: bool = False,
     open_page: bool = False,
     names: Sequence[str] = (),
+    alert: Alert | None = None,
     tell: Callable[[Address], None] = lambda address: None,
 ) -> None:
     """Serve the dashboard of a folder of runs, which need not be there, of a run or of a database until it is stopped.
 
     The first free port from ``port`` on is taken. The ``token`` opens the page; it is drawn at random unless given.
-    With ``write`` rewards may be changed, with a second token. ``names`` are further names of this host. ``tell``
-    learns where it listens before the first answer. Raises ConfigError where the folder is a file, no port is free, or
-    others could ask without a token.
+    With ``write`` rewards may be changed, with a second token. ``names`` are further names of this host. ``alert`` is
+    told of the flags of runs that are being written. ``tell`` learns where it listens before the first answer. Raises
+    ConfigError where the folder is a file, no port is free, or others could ask without a token.
     """
     check(folder, host, token)
     token = token or secrets.token_urlsafe(24)
     with listening(host, port) as bound:
-        dashboard = Dashboard(folder, secrets.token_urlsafe(12) if write else None)
+        dashboard = Dashboard(folder, secrets.token_urlsafe(12) if write else None, alert)
         try:
             address = address_of(host, bound.getsockname()[1], token, dashboard.write_token)
             tell(address)

@@ -162,8 +162,12 @@ def of_run(
         if limit is not None:
             mask &= np.isin(stored.table.groups, stored.table.groups[mask][:limit])
         calls = sum(side.start(mask, stack, lane) for side in sides)
-        add = _add_outcomes if calls else _add_recorded
-        add(run, sides, stored, stored.table.ids[mask], both, left_out, Count(tick, calls))
+        ids = stored.table.ids[mask]
+        comparison = _Comparison(run, sides, stored, ids, both, left_out, Count(tick, calls))
+        if calls:
+            comparison.add_outcomes()
+        else:
+            comparison.add_recorded()
         ids = both.ids
         if not len(ids):
             raise RecordError(f"{run.name}: nothing to compare: {'; '.join(left_out) or 'no completions'}")
@@ -232,30 +236,51 @@ def _unscored_notes(sides: Sequence[_VersionSide]) -> dict[str, int]:
     return {f"{side.subject.label} {reason}": count for side in absent}
 
 
-def _add_outcomes(
-    run: RunReader,
-    sides: Sequence[_VersionSide],
-    stored: Stored,
-    ids: Whole,
-    both: Both,
-    left_out: Counter[str],
-    count: Count,
-) -> None:
-    """Add both versions' outcomes of the completions with these ids, recorded or scored now, to ``both``.
+class _Comparison(NamedTuple):
+    """Completions of a run over which two versions are compared, and what is added up of them."""
 
-    Counts in ``left_out`` the completions that cannot be scored, and tells ``count`` of each new outcome.
-    """
-    needs = _needs_of_all(sides)
-    to_read = with_their_groups(stored, ids) if needs.groups else stored.of(ids)
-    ahead = Ahead(portions(run, to_read, needs, left_out))
-    for read in ahead:
-        old, new = (side.part(run, stored, read.portion, count, ahead.fetch) for side in sides)
-        is_compared = np.isin(read.portion.ids, ids) & (old.column.status != "") & (new.column.status != "")
-        chosen = np.flatnonzero(is_compared)
-        if len(chosen):
-            before, after = (Column(part.column.scores[chosen], part.column.status[chosen]) for part in (old, new))
-            chosen_ids = np.array(read.portion.ids, np.int64)[chosen]
-            both.add(chosen_ids, before, after, _describe(read, old, new, chosen.tolist()))
+    run: RunReader
+    sides: Sequence[_VersionSide]
+    stored: Stored
+    ids: Whole  # The numbers of those that are compared
+    both: Both  # What both versions said of each
+    left_out: Counter[str]  # Completions that cannot be compared, by the reason
+    count: Count  # Learns of each new outcome
+
+    def add_outcomes(self) -> None:
+        """Add both versions' outcomes, recorded or scored now."""
+        run, stored, ids = self.run, self.stored, self.ids
+        needs = _needs_of_all(self.sides)
+        to_read = with_their_groups(stored, ids) if needs.groups else stored.of(ids)
+        ahead = Ahead(portions(run, to_read, needs, self.left_out))
+        for read in ahead:
+            old, new = (side.part(run, stored, read.portion, self.count, ahead.fetch) for side in self.sides)
+            is_compared = np.isin(read.portion.ids, ids) & (old.column.status != "") & (new.column.status != "")
+            chosen = np.flatnonzero(is_compared)
+            if len(chosen):
+                before, after = (Column(part.column.scores[chosen], part.column.status[chosen]) for part in (old, new))
+                chosen_ids = np.array(read.portion.ids, np.int64)[chosen]
+                self.both.add(chosen_ids, before, after, _describe(read, old, new, chosen.tolist()))
+
+    def add_recorded(self) -> None:
+        """Add both versions' recorded outcomes, whose texts are read for those that are named alone."""
+        run = self.run
+        without_text = run.left_out_ids() if run.left_out else []
+        with_text = self.ids[~np.isin(self.ids, without_text)]
+        if len(with_text) < len(self.ids):
+            self.left_out[NO_TEXT] += len(self.ids) - len(with_text)
+        indices = np.searchsorted(self.stored.table.ids, with_text)
+        recorded = [side.recorded for side in self.sides if side.recorded is not None]
+        columns = [Column(part.column.scores[indices], part.column.status[indices]) for part in recorded]
+
+        def describe(index: int) -> ChangedCompletion:
+            number = int(with_text[index])
+            (row,) = run.by_id([number], ())
+            old, new = (part.outcomes(run, self.stored, [number])[number] for part in recorded)
+            return ChangedCompletion(number, row.step, Rollout(row.prompt, row.completion or "", row.columns), old, new)
+
+        if len(with_text):
+            self.both.add(with_text, columns[0], columns[1], describe)
 
 
 def _describe(read: Read, old: _Part, new: _Part, chosen: Sequence[int]) -> Describe:
@@ -268,34 +293,6 @@ def _describe(read: Read, old: _Part, new: _Part, chosen: Sequence[int]) -> Desc
         return ChangedCompletion(completion.id, completion.step, read.portion.rollouts[index], *outcomes)
 
     return describe
-
-
-def _add_recorded(
-    run: RunReader,
-    sides: Sequence[_VersionSide],
-    stored: Stored,
-    ids: Whole,
-    both: Both,
-    left_out: Counter[str],
-    count: Count,
-) -> None:
-    """Add both versions' recorded outcomes, whose texts are read for those that are named alone."""
-    without_text = run.left_out_ids() if run.left_out else []
-    with_text = ids[~np.isin(ids, without_text)]
-    if len(with_text) < len(ids):
-        left_out[NO_TEXT] += len(ids) - len(with_text)
-    indices = np.searchsorted(stored.table.ids, with_text)
-    recorded = [side.recorded for side in sides if side.recorded is not None]
-    columns = [Column(part.column.scores[indices], part.column.status[indices]) for part in recorded]
-
-    def describe(index: int) -> ChangedCompletion:
-        number = int(with_text[index])
-        (row,) = run.by_id([number], ())
-        old, new = (part.outcomes(run, stored, [number])[number] for part in recorded)
-        return ChangedCompletion(number, row.step, Rollout(row.prompt, row.completion or "", row.columns), old, new)
-
-    if len(with_text):
-        both.add(with_text, columns[0], columns[1], describe)
 
 
 def _needs_of_all(sides: Sequence[_VersionSide]) -> Needs:
