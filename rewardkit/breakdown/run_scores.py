@@ -7,25 +7,26 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rewardkit.errors import RecordError
 from rewardkit.record.batch_rows import LETTERS
-from rewardkit.record.columns import ScorePart
+from rewardkit.record.number_blocks import STATES
 from rewardkit.record.reader import RunReader
+from rewardkit.record.run_numbers import RunNumbers
 from rewardkit.record.table import Bytes, Floats, Mask, Whole
 from rewardkit.shown.text import near_names
 from rewardkit.types import Status
 
-STRETCH = 20_000  # Completions that are read with one query
+_BATCHES = 64  # Batches whose groups are read at once
+TICK_S = 0.2  # Seconds between two words on how far a reading is
 TOTAL_NAMES = ("reward", "total")
 """What the weighted sum is called where a score is named; a reward of the run that has this name goes before it."""
 SCORED, SKIPPED, FAILED = (ord(LETTERS[status]) for status in (Status.SCORED, Status.SKIPPED, Status.FAILED))
-
-S = TypeVar("S", bound=np.generic)
+_STATUS_OF = np.array([0, SCORED, SKIPPED] + [FAILED] * len(STATES), np.uint8)
+"""The letter of a status as a number, by the state of a call."""
 Tick = Callable[[int, int], object]
 
 
@@ -103,100 +104,98 @@ def measure(scores: Scores, rewards: Sequence[str], name: str | None = None) -> 
 
 
 class RunScores:
-    """The scores of a run, read a stretch at a time and kept while the run grows. Threads may share it."""
+    """The scores of a run, read a part at a time and kept while the run grows. Threads may share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._forget()
-
-    def _forget(self) -> None:
-        self._last = 0
-        self._batches = (0, 0)
-        self._parts: dict[str, list[_Part]] = {}
-        self._ordinals: dict[tuple[int, str, int], int] = {}  # batches so far of a session at a step
-        self._moments: dict[tuple[int, str, int], int] = {}  # the numbers of moments, which processes share
-        self._moment_of: dict[int, int] = {}  # by batch
-        self._splits: dict[str, tuple[int, Scores]] = {}
+        self._numbers = RunNumbers()
+        self._groups: list[_BatchGroups] = []
+        self._splits: dict[str, tuple[tuple[int, int], Scores]] = {}
 
     def read(self, run: RunReader, budget_s: float | None = None, tick: Tick | None = None) -> tuple[int, int]:
         """Read what is new, for a limited time unless it is ``None``; return how far it came, and how far there is.
 
         Both are numbers of completions. Where batches were taken away, all is read again. ``tick`` is called with both
-        after each stretch.
+        now and then.
         """
         with self._lock:
-            last = run.last_id
-            if self._batches != run.batches_until(self._last):
-                self._forget()
-            until = None if budget_s is None else time.monotonic() + budget_s
-            while self._last < last:
-                stretch = min(self._last + STRETCH, last)
-                self._add(run.score_part(self._last, stretch))
-                self._last = stretch
+            while True:
+                until = time.monotonic() + (TICK_S if budget_s is None else budget_s)
+                of = self._numbers.update(run, until - time.monotonic()).of
+                self._read_groups(run, until)
+                done = sum(len(own.groups) for own in self._groups)
                 if tick is not None:
-                    tick(self._last, last)
-                if until is not None and time.monotonic() > until:
-                    break
-            self._batches = run.batches_until(self._last)
-            return self._last, last
+                    tick(done, of)
+                if budget_s is not None or done >= self._numbers.count >= of:
+                    return (of, of) if done >= self._numbers.count >= of else (done, of)
+
+    def _read_groups(self, run: RunReader, until: float) -> None:
+        """Read the groups of the batches whose numbers were read, at least of some."""
+        batches, own = self._numbers.batches, self._groups
+        while own and (len(own) > len(batches) or own[-1].batch != batches[len(own) - 1].id):
+            own.pop()  # some were taken away, or are read again
+        while len(own) < len(batches):
+            chunk = batches[len(own) : len(own) + _BATCHES]
+            rows = iter(run.group_numbers(chunk[0].id, chunk[-1].id))
+            for batch in chunk:
+                groups = np.array(list(itertools.islice(rows, len(batch.ids))), np.int64)
+                if len(groups) < len(batch.ids):  # taken away just now
+                    return
+                own.append(_BatchGroups(batch.id, groups))
+            if time.monotonic() > until:
+                return
 
     def of(self, split: str) -> Scores:
         """Return the completions of ``"train"`` or ``"eval"`` that were read."""
         with self._lock:
-            last, scores = self._splits.get(split, (-1, None))
-            if scores is None or last != self._last:
-                scores = self._joined(split)
-                self._splits[split] = (self._last, scores)
+            now = self._numbers.state, len(self._groups)
+            state, scores = self._splits.get(split, (None, None))
+            if scores is None or state != now:
+                scores = self._scores(split)
+                self._splits[split] = (now, scores)
             return scores
 
-    def _add(self, part: ScorePart) -> None:
-        """Keep a stretch; number the batches of each process within a step, which tells groups apart."""
-        for number, moment in sorted(part.moments.items()):
-            if number not in self._moment_of:
-                key = (moment.step, moment.split, moment.session)
-                ordinal = self._ordinals[key] = self._ordinals.get(key, -1) + 1
-                # batches without a step are of no one moment: each is one of its own
-                own = (moment.step, moment.split, ordinal if moment.step >= 0 else number)
-                self._moment_of[number] = self._moments.setdefault(own, len(self._moments))
-        batches, places = np.unique(part.batches, return_inverse=True)
-        moments = [part.moments[number] for number in batches.tolist()]
-        steps = np.array([moment.step for moment in moments], np.int64)[places]
-        numbers = np.array([self._moment_of[number] for number in batches.tolist()], np.int64)[places]
-        for split in dict.fromkeys(moment.split for moment in moments):
-            mask = np.array([moment.split == split for moment in moments], np.bool_)[places]
-            self._parts.setdefault(split, []).append(_Part(part, steps[mask], numbers[mask], mask))
+    def _scores(self, split: str) -> Scores:
+        numbers = self._numbers
+        groups = np.concatenate([np.zeros(0, np.int64), *(own.groups for own in self._groups)])
+        own = (numbers.column("train") == (split == "train")) & (np.arange(numbers.count) < len(groups))
+        names = dict.fromkeys(name for batch in numbers.batches if batch.split == split for name in batch.versions)
 
-    def _joined(self, split: str) -> Scores:
-        parts = self._parts.get(split, [])
-        names = list(dict.fromkeys(itertools.chain.from_iterable(own.part.scores for own in parts)))
+        def whole(values: Floats, absent: int = 0) -> Whole:
+            return np.nan_to_num(values[own], nan=absent).astype(np.int64)
 
-        def whole(column: Callable[[_Part], Whole]) -> Whole:
-            return np.concatenate([np.zeros(0, np.int64), *map(column, parts)])
-
-        def by_name(column: Callable[[ScorePart], Mapping[str, NDArray[S]]], empty: S) -> dict[str, NDArray[S]]:
-            return {name: _column([(column(own.part).get(name), own.mask) for own in parts], empty) for name in names}
-
-        prompts = whole(lambda own: own.part.prompts[own.mask])
+        prompts = whole(numbers.column("prompt"))
         return Scores(
-            ids=whole(lambda own: own.part.ids[own.mask]),
-            steps=whole(lambda own: own.steps),
+            ids=whole(numbers.column("id")),
+            steps=whole(numbers.column("step"), -1),
             prompts=prompts,
-            visits=_numbered(whole(lambda own: own.moments), whole(lambda own: own.part.groups[own.mask]), prompts),
-            totals=np.concatenate([np.zeros(0), *(own.part.totals[own.mask] for own in parts)]),
-            scores=by_name(lambda part: part.scores, np.float64("nan")),
-            status=by_name(lambda part: part.status, np.uint8(0)),
-            versions=by_name(lambda part: part.versions, np.int64(0)),
-            weights=by_name(lambda part: part.weights, np.float64(0.0)),
+            visits=_numbered(self._moments()[own], groups[own[: len(groups)]], prompts),
+            totals=numbers.column("total")[own],
+            scores={name: numbers.own_scores(name)[own] for name in names},
+            status={name: _STATUS_OF[whole(numbers.column("state", name))] for name in names},
+            versions={name: whole(numbers.column("version", name)) for name in names},
+            weights={name: np.nan_to_num(numbers.column("weight", name)[own]) for name in names},
         )
 
+    def _moments(self) -> Whole:
+        """Return the number of each completion's moment: the processes of a run share those of a step, in order."""
+        ordinals: dict[tuple[int | None, str, int], int] = {}  # Batches so far of a session at a step
+        moments: dict[tuple[int | None, str, int], int] = {}
+        own: list[int] = []
+        for batch in self._numbers.batches:
+            key = (batch.step, batch.split, batch.session)
+            ordinal = ordinals[key] = ordinals.get(key, -1) + 1
+            # batches without a step are of no one moment: each is one of its own
+            moment = (batch.step, batch.split, batch.id if batch.step is None else ordinal)
+            own.append(moments.setdefault(moment, len(moments)))
+        return np.repeat(np.array(own, np.int64), [len(batch.ids) for batch in self._numbers.batches])
 
-class _Part(NamedTuple):
-    """A stretch, and its completions of one split."""
 
-    part: ScorePart
-    steps: Whole  # Of the split's completions
-    moments: Whole  # The numbers of their moments
-    mask: Mask  # Which completions of the stretch are of the split
+class _BatchGroups(NamedTuple):
+    """To which group of its batch each completion belongs."""
+
+    batch: int  # The batch's number in the record
+    groups: Whole
 
 
 def _numbered(*columns: Whole) -> Whole:
@@ -208,13 +207,3 @@ def _numbered(*columns: Whole) -> Whole:
             numbers, size = np.unique(numbers, return_inverse=True)[1].reshape(-1), len(numbers) + 1
         numbers, size = numbers * width + column, size * width
     return numbers
-
-
-def _column(parts: Sequence[tuple[NDArray[S] | None, Mask]], empty: S) -> NDArray[S]:
-    """Return a column over several stretches; one that has it not is ``empty`` there."""
-    return np.concatenate(
-        [
-            np.full(int(mask.sum()), empty, empty.dtype) if array is None else array[mask].astype(empty.dtype)
-            for array, mask in parts
-        ]
-    )

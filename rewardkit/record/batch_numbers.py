@@ -10,10 +10,11 @@ import numpy as np
 
 from rewardkit.record.columns import Named, Tuples
 from rewardkit.record.number_blocks import NO_BLOCK, OWN, NumberBlock, block_of_columns
+from rewardkit.record.outcomes import weights_in
 from rewardkit.record.table import Floats, Whole
 
 MOST_ROWS = 20_000  # Completions whose rows are read at once, of batches without a block
-_BATCHES = "SELECT id, step, epoch, split, versions FROM batch WHERE id > ? ORDER BY id LIMIT ?"
+_BATCHES = "SELECT id, session, step, epoch, split, versions, weights FROM batch WHERE id > ? ORDER BY id LIMIT ?"
 _COUNTS = "SELECT batch, count(*) FROM completion WHERE batch BETWEEN ? AND ? GROUP BY batch"
 _BLOCKS = "SELECT batch, first, body FROM numbers WHERE batch BETWEEN ? AND ?"
 _COUNT = "SELECT count(*) FROM completion WHERE batch BETWEEN ? AND ?"
@@ -32,14 +33,16 @@ class BatchNumbers(NamedTuple):
 
     id: int  # The batch's number in the record
     ids: Whole  # The completions' numbers, in order
+    session: int  # The number of the session, of which each process has one
     step: int | None
     epoch: float | None
     split: str
     versions: Mapping[str, tuple[int, int]]  # By reward, its place in the batch and the number of its version
+    weights: tuple[float, ...]  # In the order of the places
     block: NumberBlock
 
     def column(self, name: str, reward: str | None = None) -> Floats:
-        """Return a column, of :data:`OWN`, or ``score``, ``state`` or ``version`` of a reward.
+        """Return a column, of :data:`OWN`, or ``score``, ``state``, ``version`` or ``weight`` of a reward.
 
         What is not known of this batch is ``nan``, and 0 for the state of a call that there is not.
         """
@@ -53,8 +56,8 @@ class BatchNumbers(NamedTuple):
         if reward not in self.versions:
             return np.full(count, 0.0 if name == "state" else np.nan)
         column, version = self.versions[reward]
-        if name == "version":
-            return np.full(count, float(version))
+        if name in ("version", "weight"):
+            return np.full(count, version if name == "version" else self.weights[column], np.float64)
         return self.block.column(len(OWN) + 2 * column + ("score", "state").index(name))
 
 
@@ -78,7 +81,7 @@ def read_batches(tuples_of: Tuples, named: Named, after: int, limit: int, *, has
     counts: dict[int, int] | None = None if is_whole else dict(tuples_of(_COUNTS, *bounds))
     result = []
     rows_left = MOST_ROWS
-    for number, step, epoch, split, versions in batches:
+    for number, session, step, epoch, split, versions, weights in batches:
         names = named(json.loads(versions))
         places = {name: (column, version) for column, (name, version, _) in enumerate(names)}
         first, block = blocks.get(number, (0, NO_BLOCK))
@@ -91,7 +94,8 @@ def read_batches(tuples_of: Tuples, named: Named, after: int, limit: int, *, has
             ids, block = _from_rows(tuples_of, named, number, places)
         if block.size and len(block.columns) != len(OWN) + 2 * len(names):
             raise ValueError(f"the numbers of batch {number} are of other rewards")
-        result.append(BatchNumbers(number, ids, step, epoch, split, places, block))
+        of_rewards = weights_in(weights, len(names))
+        result.append(BatchNumbers(number, ids, session, step, epoch, split, places, of_rewards, block))
     return result
 
 

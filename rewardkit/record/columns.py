@@ -11,7 +11,7 @@ import numpy as np
 
 from rewardkit.record.outcomes import weights_in
 from rewardkit.record.questions import OF_QUESTION
-from rewardkit.record.table import CAUSE_TYPE, Bytes, CompletionTable, Floats, Whole, Words
+from rewardkit.record.table import CAUSE_TYPE, CompletionTable, Floats, Whole, Words
 from rewardkit.record.values import PromptSums
 
 Tuples = Callable[..., list[tuple[Any, ...]]]
@@ -103,70 +103,6 @@ def read_table(
 
 
 _COLUMNS = 12
-_NARROW = 'SELECT id, batch, prompt, "group", weighted, status, scores FROM completion WHERE id > ? AND id <= ?'
-
-
-class ScorePart(NamedTuple):
-    """A stretch of completions in the order of recording: the scores alone, which is quick; one entry a completion."""
-
-    ids: Whole  # Their numbers in the record
-    batches: Whole  # The numbers of their batches
-    prompts: Whole  # The numbers of their prompts
-    groups: Whole  # The numbers of their groups in the trainer's batch
-    totals: Floats  # The weighted sums; `nan` for a completion without one
-    scores: Mapping[str, Floats]  # By reward, what it scored; `nan` where it did not, also where a default stands in
-    status: Mapping[str, Bytes]  # By reward, the letter of the status as a number; 0 where it was not asked
-    versions: Mapping[str, Whole]  # By reward, the number of its version; 0 where it was not asked
-    weights: Mapping[str, Floats]  # By reward, its weight in the total; 0 where it was not asked
-    moments: Mapping[int, Moment]  # What is the same for all completions of a batch, by its number
-
-
-class Moment(NamedTuple):
-    """When and where a batch was scored."""
-
-    step: int  # Optimizer steps done; -1 where that is not known
-    split: str  # `"train"` or `"eval"`
-    session: int  # The number of the session, of which each process has one
-
-
-def score_part(tuples_of: Tuples, named: Named, after: int, until: int) -> ScorePart:
-    """Return the scores of the completions with ``after < id <= until``."""
-    rows = sorted(tuples_of(_NARROW, after, until))
-    batches = _batches(tuples_of, sorted({batch for _, batch, *_ in rows}))
-    rows = [row for row in rows if row[1] in batches]  # without those whose batch was taken away in between
-    ids, of_batch, prompts, groups, totals, status, scores = list(zip(*rows, strict=True)) or [()] * 7
-    size, layouts = len(ids), _layouts(batches, of_batch)
-    names = list(dict.fromkeys(name for layout in layouts for name, _, _ in named(layout.versions)))
-    part = ScorePart(
-        ids=np.array(ids, np.int64),
-        batches=np.array(of_batch, np.int64),
-        prompts=np.array(prompts, np.int64),
-        groups=np.array(groups, np.int64),
-        totals=_floats(totals),
-        scores={name: np.full(size, np.nan) for name in names},
-        status={name: np.zeros(size, np.uint8) for name in names},
-        versions={name: np.zeros(size, np.int64) for name in names},
-        weights={name: np.zeros(size) for name in names},
-        moments={number: Moment(batch.step, batch.split, batch.session) for number, batch in batches.items()},
-    )
-    for layout in layouts:
-        _fill_part(part, layout, named, status, scores)
-    return part
-
-
-def _fill_part(part: ScorePart, layout: _Layout, named: Named, status: Sequence[str], scores: Sequence[bytes]) -> None:
-    """Unpack the scores of the completions of a layout."""
-    rows, indices = layout.places, layout.places.tolist()
-    packed = np.frombuffer(b"".join([scores[index] for index in indices]), "<f8").reshape(len(indices), -1)
-    joined = "".join([status[index] for index in indices]).lower().encode("ascii")
-    letters = np.frombuffer(joined, np.uint8).reshape(len(indices), -1)
-    for column, ((name, number, _), weight) in enumerate(zip(named(layout.versions), layout.weights, strict=True)):
-        part.scores[name][rows] = np.where(letters[:, column] == ord("s"), packed[:, column], np.nan)
-        part.status[name][rows] = letters[:, column]
-        part.versions[name][rows] = number
-        part.weights[name][rows] = weight
-
-
 _SCORES = "SELECT batch, prompt, CAST(epoch AS INTEGER), status, scores FROM completion WHERE id > ? AND id <= ?"
 
 

@@ -17,9 +17,13 @@ from rewardkit.record.store import transaction
 def add_notes(run: RecordPlace, kind: str, bodies: Sequence[Mapping[str, Any]], step: int | None = None) -> None:
     """Add events to a record that is there, also while its run goes on; secrets of the environment are hidden.
 
+    Without any the record stays as it is: whoever watches it sees no change.
+
     Raises:
         RecordError: The record cannot be written.
     """
+    if not bodies:
+        return
     hide = Secrets(run.secrets).hide
     with run.errors(), contextlib.closing(run.connect_to_write()) as connection, transaction(connection):
         for body in bodies:

@@ -13,7 +13,7 @@ from rewardkit.errors import RecordError
 from rewardkit.messages import completion_text
 from rewardkit.record import questions
 from rewardkit.record.batch_rows import text_back
-from rewardkit.record.columns import ScorePart, read_table, score_part, score_sums
+from rewardkit.record.columns import read_table, score_sums
 from rewardkit.record.completion_rows import read_completions
 from rewardkit.record.fits import Fits, check_split, status_of
 from rewardkit.record.identities import Identities, read_identities, read_questions
@@ -335,11 +335,6 @@ class RunReader(RecordedNumbers, RecordedPictures):
             return [PromptSums(*row) for row in self._tuples(questions.PROMPT_SUMS, after, until)]
         with self._decoding():
             return score_sums(self._tuples, self._named, reward, after, until)
-
-    def score_part(self, after: int, until: int) -> ScorePart:
-        """Return the scores of the completions with ``after < id <= until``, of both splits."""
-        with self._decoding():
-            return score_part(self._tuples, self._named, after, until)
 
     def moments(self, prompt: int, *, whole_question: bool = False) -> list[tuple[int, float | None, str]]:
         """Return the number, the epoch and the split of each of a prompt's completions, in the order of recording.

@@ -84,6 +84,11 @@ class RecordedNumbers(RecordedSums):
         query = "SELECT seconds FROM completion WHERE batch BETWEEN ? AND ? ORDER BY id"
         return [packed for (packed,) in self._tuples(query, first, last)]
 
+    def group_numbers(self, first: int, last: int) -> list[int]:
+        """Return the numbers of the completions' groups in their batches, of the batches from one number to another."""
+        query = 'SELECT "group" FROM completion WHERE batch BETWEEN ? AND ? ORDER BY id'
+        return [group for (group,) in self._tuples(query, first, last)]
+
     def searched_texts(self, ids: Sequence[int]) -> dict[int, tuple[int, Text | None]]:
         """Return completions' prompts, by their index, and texts; ``None`` for a text that was left out."""
         rows = self._rows_in(_TEXTS, ids)

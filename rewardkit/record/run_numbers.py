@@ -109,6 +109,11 @@ class RunNumbers:
             self.count += len(batch.ids)
             self.last_id = int(batch.ids[-1])
 
+    @property
+    def batches(self) -> Sequence[BatchNumbers]:
+        """The batches with completions that were read, in order."""
+        return self._batches
+
     def column(self, name: str, reward: str | None = None) -> Floats:
         """Return a column of all completions that were read, see :meth:`BatchNumbers.column`.
 

@@ -29,7 +29,7 @@ from rewardkit.types import Cause, Outcome, Rollout, Status
 
 CODE = "import pathlib, sys; file = pathlib.Path(sys.argv[1]); file.open('a').write(sys.stdin.read() + chr(10))"
 
-WAIT_S = 240.0  # Several looks of all detectors, on a machine that does much else
+WAIT_S = 120.0  # Several looks of all detectors, on a machine that does much else
 
 
 @pytest.fixture(params=STORES)
