@@ -27,15 +27,16 @@ from rewardkit.record.batch_tables import change_advantages, prompt_ids, prompt_
 from rewardkit.record.description import Description, describe, plain
 from rewardkit.record.number_blocks import block_of
 from rewardkit.record.old_sums import OWN_SCORES
+from rewardkit.record.own_session import OwnSession, json_text
 from rewardkit.record.pictures.keeping import PictureKeeper
-from rewardkit.record.place import ConnectionT, RecordPlace
+from rewardkit.record.place import RecordPlace
 from rewardkit.record.places import place_of_record
-from rewardkit.record.run_end import STOPPED, OwnSession, error_text
+from rewardkit.record.run_end import STOPPED, error_text
 from rewardkit.record.secrets import Secrets
 from rewardkit.record.sessions import is_blank, is_contested, process_start
-from rewardkit.record.store import RecordConnection, transaction
+from rewardkit.record.store import RecordConnection
 from rewardkit.record.texts import Packed, Texts, alone, pack_all
-from rewardkit.record.writer import SIGN_S, AwaitedError, Job, Writer
+from rewardkit.record.writer import SIGN_S, Job, Writer
 from rewardkit.score_batch import ScoreBatch
 
 PACKAGES = ("rewardkit", "numpy", "torch", "transformers", "trl", "datasets", "accelerate", "peft")
@@ -93,15 +94,13 @@ class Recorder:
     ) -> None:
         self.path = place_of_record(run)
         self.rank = rank
-        self._purpose = purpose
         self._secrets = Secrets({**(env or {}), **self.path.secrets})
-        self._about = {**plain(dict(about or {})), **machine(), OWN_SCORES: True, "sign_s": SIGN_S}
-        self._began = time.time()
-        self._own = OwnSession(hide=self._secrets.hide)
+        about = {**plain(dict(about or {})), **machine(), OWN_SCORES: True, "sign_s": SIGN_S}
+        self._own = OwnSession(self.path, rank, purpose, about, self._secrets.hide)
         self._waits = rank > 0  # a higher rank makes no file before rank 0 has looked
         self._held = False
         self._last_before = 0
-        self._make_after = time.monotonic() + RANK_S if rank else 0.0
+        self._own.make_after = time.monotonic() + RANK_S if rank else 0.0
         self._described: dict[tuple[str, str], Description] = {}
         if rank == 0:
             has_record = self.path.exists() and not is_blank(self.path, _open_here())
@@ -110,13 +109,13 @@ class Recorder:
             elif has_record and not append:
                 how = "append to it (--append; in Python Recorder(run, append=True)), or give another name"
                 raise RecordError(f"{self.path}: this run has a record; {how}")
-            with self.path.errors(), contextlib.closing(self._open(self.path.connect_to_write)) as connection:
+            with self.path.errors(), contextlib.closing(self._own.open(self.path.connect_to_write)) as connection:
                 if not append and is_contested(connection, self._own.number, _open_here()):
                     connection.execute("DELETE FROM session WHERE id = ?", (self._own.number,))
                     raise RecordError(f"{self.path}: another recorder has begun there; close it, or give another name")
                 (self._last_before,) = connection.execute("SELECT coalesce(max(id), 0) FROM batch").fetchone()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="rewardkit-record-zlib")
-        self._writer = Writer(self.path.write_target(self._open), self.path, self._own.give_sign)
+        self._writer = Writer(self.path.write_target(self._own.open), self.path, self._own.give_sign)
         put_picture = functools.partial(_put_picture, self._writer)
         self._pictures = PictureKeeper(picture_side, picture_bytes, put_picture)
         self.left_out = 0
@@ -229,7 +228,7 @@ class Recorder:
     def event(self, kind: str, body: Mapping[str, Any], step: int | None = None) -> None:
         """Hand over something that happened: a version that changed, a flag of the health checks."""
         with self._counting_losses():
-            text = storable(self._secrets.hide(_json(dict(body))))
+            text = storable(self._secrets.hide(json_text(dict(body))))
             row = {"time": time.time(), "step": _whole(step), "kind": kind, "body": text}
             self._writer.put(_with_lock(lambda connection: connection.insert("event", row)))
 
@@ -239,16 +238,13 @@ class Recorder:
         A process of a higher rank keeps it until its first batch: it makes no file before the first process has looked.
         """
         with self._counting_losses():
-            self._about = {**self._about, **plain(dict(about))}
+            self._own.about = {**self._own.about, **plain(dict(about))}
             if self._waits:
                 return
-            text = self._about_text()
+            text = self._own.about_text
             statement = "UPDATE session SET about = ? WHERE id = ?"
             job = _with_lock(lambda connection: connection.execute(statement, (text, self._own.number)))
             self._writer.put(job, number_bytes=len(text))
-
-    def _about_text(self) -> str:
-        return storable(self._secrets.hide(_json(self._about)))
 
     def rewind(self, step: int) -> None:
         """Remove the batches that a run does again from a checkpoint: all from a step on, of every process.
@@ -301,28 +297,6 @@ class Recorder:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.stopped_by(error)
         self.close()
-
-    def _open(self, connect: Callable[[], ConnectionT]) -> ConnectionT:
-        """Return a connection to the record with a session of this process; AwaitedError before rank 0 has made it."""
-        if time.monotonic() < self._make_after and not self.path.exists():
-            raise AwaitedError(f"{self.path}: rank 0 has not made it yet")
-        connection = connect()
-        self._make_after = 0.0
-        try:
-            query = connection.execute(
-                "SELECT 1 FROM session WHERE id = ? AND began = ?", (self._own.number, self._began)
-            )
-            if query.fetchone() is None:
-                row = {
-                    "rank": self.rank, "purpose": self._purpose, "began": self._began, "seen": time.time(),
-                    "about": self._about_text(),
-                }  # fmt: skip
-                with transaction(connection):
-                    self._own.number = connection.insert("session", row)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
 
     def _write(
         self,
@@ -492,13 +466,6 @@ def _unknown(digits: str) -> Description:
     return Description(digits, None, None, None, "{}")
 
 
-def _json(value: object) -> str:
-    try:
-        return json.dumps(value, default=repr)
-    except (TypeError, ValueError, RecursionError):  # keys that are not text, or a value that holds itself
-        return json.dumps({"repr": repr(value)})
-
-
 _MADE: weakref.WeakSet[Recorder] = weakref.WeakSet()  # The recorders of this process
 _made_lock = threading.Lock()  # protects _MADE: threads may begin records at once
 
@@ -506,11 +473,14 @@ _made_lock = threading.Lock()  # protects _MADE: threads may begin records at on
 def _open_here() -> set[float]:
     """Return when the sessions of this process's recorders began, without those that are closed."""
     with _made_lock:
-        return {recorder._began for recorder in _MADE if recorder._finalizer.alive}
+        return {recorder._own.began for recorder in _MADE if recorder._finalizer.alive}
 
 
 def _end(writer: Writer, pool: ThreadPoolExecutor, pictures: PictureKeeper, own: OwnSession) -> None:
     """End a recorder that nobody has closed, because it is not used any more or its program ends."""
+    if writer.runs_here:  # a job was the last that held the recorder
+        threading.Thread(target=_end, args=(writer, pool, pictures, own), name="rewardkit-record-end").start()
+        return
     pictures.close()
     for job in own.last_jobs():
         writer.put(_with_lock(job))

@@ -1,19 +1,13 @@
-"""How a run ends: what its recorder writes of that, and what a reader makes of it."""
+"""How a run ends, as a reader sees it."""
 
 from __future__ import annotations
 
-import builtins
-import json
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from rewardkit.record.sessions import is_alive
-from rewardkit.record.store import RecordConnection
-from rewardkit.record.writer import Job
 from rewardkit.shown.text import shortened
 
 STOPPED = "stopped"  # The kind of the event of an error that ends a run
@@ -77,39 +71,6 @@ def _last_known(session: Mapping[str, Any]) -> str:
     host, seen = about.get("machine", {}).get("host", "another machine"), time.localtime(session["seen"])
     process = f"process {about['process']} of {host}" if "process" in about else "its process"
     return f"no end was written; {process} gave its last sign at {time.strftime('%Y-%m-%d %H:%M', seen)}"
-
-
-@dataclass(slots=True)
-class OwnSession:
-    """The session of a recorder, which its finalizer ends without the recorder; its methods are jobs of a writer."""
-
-    number: int = 0  # Its number in the record; 0 before it has one
-    is_over: bool = False  # Whether its end was handed over
-    hide: Callable[[str], str] = str  # Takes secrets out of a text
-
-    def give_sign(self, connection: RecordConnection) -> None:
-        """Note that a recorder is there that has had nothing to write for a while."""
-        if not self.is_over:
-            connection.execute("UPDATE session SET seen = ? WHERE id = ?", (time.time(), self.number))
-
-    def write_end(self, connection: RecordConnection) -> None:
-        """Note that nothing more is recorded."""
-        now = time.time()
-        connection.execute("UPDATE session SET ended = ?, seen = ? WHERE id = ?", (now, now, self.number))
-
-    def last_jobs(self) -> Iterator[Job]:
-        """Yield what is left to write for a recorder that nobody has closed: the error that ended the program, the end.
-
-        The interpreter keeps the error that it printed last; in a session that goes on after errors it says nothing.
-        """
-        if self.is_over or not self.number:
-            return
-        is_interactive = hasattr(sys, "ps1") or hasattr(builtins, "__IPYTHON__")
-        if not is_interactive and (reason := error_text(getattr(sys, "last_value", None))):
-            body = json.dumps({"session": self.number, "error": self.hide(reason)})
-            row = {"time": time.time(), "step": None, "kind": STOPPED, "body": body}
-            yield lambda connection: connection.insert("event", row)
-        yield self.write_end
 
 
 def error_text(error: BaseException | None) -> str:

@@ -106,6 +106,11 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="rewardkit-record", daemon=True)
         self._thread.start()
 
+    @property
+    def runs_here(self) -> bool:
+        """Whether the caller is its own thread, which cannot wait for its end."""
+        return threading.current_thread() is self._thread
+
     def room_for(self, text_bytes: int) -> bool:
         """Return whether there is room for ``text_bytes`` of texts; wait for it at most :data:`WAIT_S`.
 
@@ -188,6 +193,7 @@ class Writer:
                     self._changed.notify_all()
                 if entry.done is not None:
                     entry.done.set()
+                del entry  # it holds the batch, and perhaps as the last one the recorder
             if not self._target.in_place():
                 self._write(_nothing)
         finally:

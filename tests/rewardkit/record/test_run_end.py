@@ -9,13 +9,15 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import wait_for
 
-from rewardkit import Rollout, Runtime, reward
+from rewardkit import Outcome, Rollout, Runtime, ScoreBatch, Status, reward
 from rewardkit.record import sessions
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
@@ -84,6 +86,29 @@ def test_the_error_of_a_with_statement_ends_the_run(tmp_path: Path) -> None:
     for name, state in (("own", RunEnd(RunState.STOPPED, "ValueError: mine")), ("shared", RunEnd(RunState.FINISHED))):
         with RunReader(tmp_path / name) as opened:
             assert state == opened.end
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["idle", "with a batch that waits"])
+def test_a_recorder_that_nobody_uses_any_more_ends(tmp_path: Path, waits: bool) -> None:
+    """Its run is finished, and its thread and connection are gone; also where a batch was the last to hold it."""
+    recorder = Recorder(tmp_path)
+    assert recorder.flush()
+    threads = [thread for thread in threading.enumerate() if thread.name == "rewardkit-record"]
+    with contextlib.closing(sqlite3.connect(tmp_path / "record.db")) as other:
+        if waits:
+            other.execute("BEGIN IMMEDIATE")
+        outcomes = {"a": [Outcome(Status.SCORED, 1.0)]}
+        recorder.record(ScoreBatch([Rollout("p", "c")], outcomes, {"a": 1.0}), step=0)
+        del recorder
+        other.rollback()
+
+    def is_over() -> bool:
+        with RunReader(tmp_path) as run:
+            return run.end.state is RunState.FINISHED and not any(thread.is_alive() for thread in threads)
+
+    assert wait_for(is_over)
+    with RunReader(tmp_path) as run:
+        assert 1 == run.count()
 
 
 def test_the_last_start_decides(tmp_path: Path) -> None:

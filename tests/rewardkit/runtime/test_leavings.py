@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ def _rollouts(*bad: str) -> list[Rollout]:
     return [Rollout("p", text) for text in rows]
 
 
-def _expect_innocents_right(rollouts: list[Rollout], outcomes: list[Outcome]) -> None:
+def _expect_innocents_right(rollouts: list[Rollout], outcomes: Sequence[Outcome]) -> None:
     for rollout, outcome in zip(rollouts, outcomes, strict=True):
         if rollout.completion.isdigit():
             assert (Status.SCORED, float(rollout.completion)) == (outcome.status, outcome.score), (rollout, outcome)
