@@ -130,3 +130,13 @@ def _depths(bare: str) -> list[int]:
         depths.append(depth)
         depth += letter == "{"
     return depths
+
+
+def outer_types(text: str) -> list[str]:
+    """Return the names of the classes that a text declares in no braces."""
+    bare = blank(text)
+    depths = _depths(bare)
+    return [match[1] for match in _TYPE.finditer(bare) if not depths[match.start()]]
+
+
+_TYPE = re.compile(r"\b(?:class|interface|enum|record|struct)\s+(\w+)")
