@@ -11,7 +11,9 @@ from sandbox.languages.language import CannotDriveError, Program, Suite
 _PACKAGES = ("bufio", "bytes", "encoding/json", "fmt", "math", "math/big", "os", "reflect", "strconv", "strings")
 _IMPORTS = "import (" + "; ".join(f'rk{path.rpartition("/")[2]} "{path}"' for path in _PACKAGES) + ")"
 _PACKAGE = re.compile(r"^[ \t]*package[ \t]+\w+[ \t]*;?", re.MULTILINE)
-_IMPORT = re.compile(r"""^[ \t]*import[ \t]*(?:\((?P<several>[^)]*)\)|(?P<one>(?:[\w.]+[ \t]+)?"[^"\n]*"))[^\n]*$""", re.MULTILINE)
+_IMPORT = re.compile(
+    r"""^[ \t]*import[ \t]*(?:\((?P<several>[^)]*)\)|(?P<one>(?:[\w.]+[ \t]+)?"[^"\n]*"))[^\n]*$""", re.MULTILINE
+)
 _SPEC = re.compile(r'(?:(?P<name>[\w.]+)[ \t]+)?"(?P<path>[^"\n]*)"')
 _TEST = re.compile(r"^func[ \t]+(Test\w*)[ \t]*\(", re.MULTILINE)
 _USUAL = (  # what a prompt uses without importing it, as goimports would find
@@ -42,7 +44,7 @@ class GoDriver:
     def tester(self, suite: Suite) -> Program:
         """Return the tests with a function that asks the answerer, in place of the declared one."""
         declaration = clean(suite.declaration)
-        start, name = _declared(declaration, suite.entry_point)
+        start, _ = _declared(declaration, suite.entry_point)
         parts = [clean(suite.setup), declaration[:start], _stub(declaration[start:]), clean(suite.tests)]
         specs = [spec for part in parts for spec in _imports_of(part)]
         body = "\n".join(_IMPORT.sub("", _PACKAGE.sub("", part)) for part in parts)

@@ -8,7 +8,7 @@ mod rewardkit_driver {
     use std::fs::File;
     use std::hash::Hash;
     use std::io::{BufRead, BufReader, Read, Write};
-    use std::os::fd::FromRawFd;
+    use std::os::unix::io::FromRawFd;
     use std::panic::{catch_unwind, AssertUnwindSafe};
 
     const MOST_BYTES: u64 = 8 << 20;

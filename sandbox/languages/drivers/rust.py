@@ -11,7 +11,9 @@ from sandbox.languages.language import CannotDriveError, Program, Suite
 _LIFETIME = re.compile(r"'(?=[A-Za-z_]\w*\b(?!'))")
 _FUNCTION = r"\bfn\s+({name})\s*(?:<[^(){{}};]*>)?\s*\("
 _MAIN = re.compile(r"^([ \t]*(?:pub\s+)?fn\s+)main\b", re.MULTILINE)
-_USE = re.compile(r"^[ \t]*(?:use\s+(?P<crate>\w+)(?P<rest>(?:::[^;]*)?);|extern\s+crate\s+(?P<extern>\w+)\s*;)", re.MULTILINE)
+_USE = re.compile(
+    r"^[ \t]*(?:use\s+(?P<crate>\w+)(?P<rest>(?:::[^;]*)?);|extern\s+crate\s+(?P<extern>\w+)\s*;)", re.MULTILINE
+)
 _OWN_CRATES = frozenset({"std", "core", "alloc", "self", "super", "crate"})
 _TEST = re.compile(r"#\[test\]\s*(?:#\[[^\]]*\]\s*)*(?:pub\s+)?fn\s+(\w+)")
 _MODULE = re.compile(r"#\[cfg\(test\)\]\s*(?:pub\s+)?mod\s+(\w+)")
@@ -25,7 +27,11 @@ class RustDriver:
         owner, _, name = check_name(entry_point).rpartition(".")
         source = _without_foreign_crates(clean(source))
         bare = _blank(source)
-        if not owner and re.search(r"\bimpl\s+Solution\b", bare) and not re.search(rf"^fn\s+{name}\b", bare, re.MULTILINE):
+        if (
+            not owner
+            and re.search(r"\bimpl\s+Solution\b", bare)
+            and not re.search(rf"^fn\s+{name}\b", bare, re.MULTILINE)
+        ):
             owner = "Solution"
         lacks_owner = owner and not re.search(rf"\b(?:struct|enum|type)\s+{owner}\b", bare)
         count = len(_parameters(source, bare, name))
