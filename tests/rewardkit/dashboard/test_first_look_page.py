@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from rewardkit.dashboard.saved.document import write_page
+from rewardkit.dashboard.saved.scope import of_step
 from rewardkit.record.recorder import Recorder
+from rewardkit.replay.recorded_run import Run
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Rollout, Status
 
@@ -136,6 +139,31 @@ def test_totals_that_are_still_read_are_no_last_word(window: Any) -> None:
     window.page.route("**/api/runs/one/graphs**", half_read)
     page = window.visit("/?pick=one")
     expect(page.get_by_text("Reading totals: 1,500 batches to go")).to_have_count(1)
+
+
+def test_any_step_is_a_number_away(window: Any) -> None:
+    """Of a step that is not there the page says so, and the way on stays."""
+    page = window.visit(browsing.path_of("one", "completions", "list=steps"))
+    field = page.get_by_label("Go to step")
+    expect(field).to_have_value(str(STEPS - 1))
+    for step, told in ((4, "What is it?"), (999, "No completion of step 999 fits"), (2, "What is it?")):
+        field.fill(str(step))
+        field.press("Enter")
+        expect(page.get_by_role("heading", name=f"Step {step}", exact=True)).to_be_visible()
+        expect(page.locator("main")).to_contain_text(told)
+
+
+def test_a_step_that_a_file_lacks_is_no_dead_end(browser: Any, runs: Path, tmp_path: Path) -> None:
+    """The field leads to one that it has."""
+    with Run.open(runs / "one") as run, (tmp_path / "saved.html").open("w", encoding="utf-8") as file:
+        write_page(run, of_step(run, 3, "train"), file)
+    page = browser.new_page()
+    page.goto(f"{(tmp_path / 'saved.html').as_uri()}#{browsing.path_of('one', 'completions', 'step=5')}")
+    expect(page.locator("main")).to_contain_text("This is not in the file")
+    page.get_by_label("Go to step").fill("3")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Step 3", exact=True)).to_be_visible()
+    page.close()
 
 
 def test_a_phone_shows_the_prompt_of_a_step(browser: Any, served: Any) -> None:

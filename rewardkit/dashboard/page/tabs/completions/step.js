@@ -6,7 +6,7 @@ import { useKeys } from "../../lib/keys.js";
 import { html, useRef } from "../../lib/view.js";
 import { Name } from "../../parts/chip.js";
 import { Score } from "../../parts/completion.js";
-import { Choice, Turn } from "../../parts/fields.js";
+import { Choice, NumberField, Turn } from "../../parts/fields.js";
 import { Empty, Loading, ProblemNote } from "../../parts/states.js";
 import { focusRow } from "../../parts/table.js";
 import { Filters, Line, PLAIN, Pager, PlainSums, TOTAL, filterOf, filtered, hasPlain, splitsOf } from "./fields.js";
@@ -29,7 +29,8 @@ export function Step({ run, overview, query }) {
     ["k", "Row before", () => focusRow(body.current, -1)],
   ]);
   if (step === null) return html`<${Empty} title="No steps" hint="Nobody said at which step these completions were scored; they are under all completions." />`;
-  if (problem && !data) return html`<${ProblemNote} problem=${problem} retry=${reload} />`;
+  const otherStep = html`<${NumberField} label="Go to step" low=${0} value=${step} onChange=${toStep} />`;
+  if (problem && !data) return html`<div class="bar">${otherStep}</div><${ProblemNote} problem=${problem} retry=${reload} />`;
   if (!data) return html`<${Loading} rows=${10} label="Loading the step" />`;
   return html`
     <div class="bar">
@@ -38,6 +39,7 @@ export function Step({ run, overview, query }) {
         <h2>Step ${data.step}</h2>
         <${Turn} to="next" label="Next step" disabled=${data.next === null} onClick=${() => toStep(data.next)} />
       </div>
+      ${otherStep}
       ${splits.length > 1 && html`<${Choice} label="Split" value=${split} options=${splits} onChange=${(next) => go({ query: { split: next, step: null, list: "steps", from: null } })} />`}
       <${Choice} label="First" value=${first} options=${FIRSTS} onChange=${(next) => filtered({ first: next === "best" ? null : next })} />
       <${Filters} rewards=${overview.rewards.map((one) => one.name)} query=${query} />
