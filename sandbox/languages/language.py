@@ -50,6 +50,7 @@ class Walls:
         proc: Whether it sees a ``/proc`` of its own namespace.
         data_share: ``RLIMIT_DATA`` of each process as a multiple of the memory that it may use; 0 for none. Runtimes
             that reserve memory need more than 1; the client measures what is really used in any case.
+        data_extra: Bytes added to that, for what a runtime reserves whatever its limit, and hardly uses.
         most_memory: Bytes that the stage may use, whatever the caller's limit; 0 leaves the caller's. For compilers.
         open_files: Open files; 0 leaves the caller's limit.
     """
@@ -61,6 +62,7 @@ class Walls:
     forks: bool = False
     proc: bool = False
     data_share: float = 1.0
+    data_extra: int = 0
     most_memory: int = 0
     open_files: int = 0
 

@@ -29,5 +29,5 @@ LANGUAGE = Language(
     ),
     prepare=with_tag,
     hello='<?php echo "hello\\n";\n',
-    memory_texts=("Allowed memory size of", "Out of memory (allocated"),
+    memory_texts=("Allowed memory size of", "Out of memory", "mmap() failed: [12]"),
 )

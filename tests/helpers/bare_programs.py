@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.languages.catalogue import prepared_source
-from sandbox.languages.language import Language, Stage
+from sandbox.languages.language import MIB, Language, Stage, Walls
 from sandbox.languages.toolchains import Toolchain, expand, find_toolchain
 
 MEMORY_MB = 512
@@ -33,7 +34,7 @@ class BareRun:
     stderr: str
 
 
-def run_program(language: Language, source: str, stdin: str = "") -> BareRun:
+def run_program(language: Language, source: str, stdin: str = "", *, memory_mb: int = MEMORY_MB) -> BareRun:
     """Compile a program where its language does that, and run it."""
     toolchain = find_toolchain(language)
     assert isinstance(toolchain, Toolchain)
@@ -50,8 +51,8 @@ def run_program(language: Language, source: str, stdin: str = "") -> BareRun:
             if compilation.exit_code != 0:
                 return BareRun(False, compilation.exit_code, compilation.stdout, compilation.stderr)
             _take(stage.takes, scratch, artefact)
-        run = expand(language.run, toolchain, scratch=str(scratch), artefact=str(artefact), memory_mb=MEMORY_MB)
-        return _run(run, scratch, stdin, RUN_S)
+        run = expand(language.run, toolchain, scratch=str(scratch), artefact=str(artefact), memory_mb=memory_mb)
+        return _run(run, scratch, stdin, RUN_S, _data_bytes(run.walls, memory_mb))
 
 
 def kit_of(toolchain: Toolchain) -> str:
@@ -75,13 +76,25 @@ def kit_of(toolchain: Toolchain) -> str:
     return str(folder)
 
 
-def _run(stage: Stage, scratch: Path, stdin: str, timeout_s: float) -> BareRun:
+def _data_bytes(walls: Walls, memory_mb: int) -> int:
+    """Return the bytes of private memory that a process of a stage may have; 0 for any."""
+    return int(walls.data_share * memory_mb * MIB) + walls.data_extra if walls.data_share else 0
+
+
+def _run(stage: Stage, scratch: Path, stdin: str, timeout_s: float, data_bytes: int = 0) -> BareRun:
     environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(scratch), "TMPDIR": str(scratch)}
     environment |= dict(stage.walls.environment)
+
+    def bound() -> None:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if data_bytes:
+            resource.setrlimit(resource.RLIMIT_DATA, (data_bytes, data_bytes))
+
     for command in stage.commands:
         done = subprocess.run(
-            command, input=stdin.encode(), capture_output=True, cwd=scratch, env=environment, timeout=timeout_s
-        )
+            command, input=stdin.encode(), capture_output=True, cwd=scratch, env=environment, timeout=timeout_s,
+            preexec_fn=bound,
+        )  # fmt: skip
         if done.returncode != 0:
             break
     return BareRun(True, done.returncode, done.stdout.decode(), done.stderr.decode())

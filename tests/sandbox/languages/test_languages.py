@@ -24,6 +24,7 @@ class Sample(NamedTuple):
         wrong: Does not compile, or is no program.
         message: What is said of it.
         lines: Prints ``a`` and ``b``; several lines, which are also written with CRLF.
+        hoards: Takes memory without end.
     """
 
     adds: str
@@ -31,6 +32,7 @@ class Sample(NamedTuple):
     wrong: str
     message: str
     lines: str
+    hoards: str
 
 
 SAMPLES = {
@@ -40,6 +42,7 @@ SAMPLES = {
         "if then\n",
         "syntax error",
         "echo a\nif true; then\n  echo b\nfi\n",
+        'x=0123456789\nwhile :; do x="$x$x"; done\n',
     ),
     "c": Sample(
         '#include <stdio.h>\nint main(void) { long n, t = 0; while (scanf("%ld", &n) == 1) t += n;'
@@ -48,6 +51,9 @@ SAMPLES = {
         "int main(void) { return x; }",
         "undeclared",
         '#include <stdio.h>\nint main(void)\n{\n  puts("a");\n  puts("b");\n}\n',
+        "#include <stdlib.h>\n"
+        "#include <string.h>\n"
+        "int main(void) { for (;;) { char *p = malloc(1 << 20); if (!p) abort(); memset(p, 1, 1 << 20); } }\n",
     ),
     "cpp": Sample(
         "#include <bits/stdc++.h>\nusing namespace std;\n"
@@ -56,6 +62,7 @@ SAMPLES = {
         "int main() { std::vector<int> x; }",
         "std",
         '#include <iostream>\nint main()\n{\n  std::cout << R"(a\nb\n)";\n}\n',
+        "#include <vector>\nint main() { std::vector<std::vector<char>> v; for (;;) v.emplace_back(1 << 20, 1); }\n",
     ),
     "go": Sample(
         'package main\nimport "fmt"\nfunc main() {\n\tvar n, t int\n'
@@ -65,6 +72,9 @@ SAMPLES = {
         "package main\nfunc main() { x }",
         "undefined: x",
         'package main\nimport "fmt"\nfunc main() {\n\tfmt.Print(`a\nb\n`)\n}\n',
+        "package main\n"
+        "var kept [][]byte\n"
+        "func main() { for { b := make([]byte, 1<<20); for i := range b { b[i] = 1 }; kept = append(kept, b) } }\n",
     ),
     "java": Sample(
         "package contest;\nimport java.util.*;\npublic class Solution { public static void main(String[] args) {\n"
@@ -76,6 +86,9 @@ SAMPLES = {
         "not a statement",
         'public class Main {\n  public static void main(String[] a) {\n    System.out.print("""\n      a\n      b\n'
         '      """);\n  }\n}\n',
+        "import java.util.*;\n"
+        "class Main { public static void main(String[] a) {\n"
+        "  List<byte[]> l = new ArrayList<>(); while (true) l.add(new byte[1 << 20]); } }\n",
     ),
     "javascript": Sample(
         'const t = require("fs").readFileSync(0, "utf8").trim().split("\\n").map(Number).reduce((a, b) => a + b, 0)\n'
@@ -84,6 +97,7 @@ SAMPLES = {
         "const = 1",
         "SyntaxError",
         'console.log("a")\nconsole.log("b")\n',
+        "const a = []\nfor (;;) a.push(new Array(100000).fill(1.5))\n",
     ),
     "lua": Sample(
         "local t = 0\nfor line in io.lines() do t = t + math.tointeger(tonumber(line)) end\nprint(t)\n",
@@ -91,6 +105,7 @@ SAMPLES = {
         "local = 1",
         "<name> expected",
         'print("a")\nprint("b")\n',
+        'local t = {}\nwhile true do t[#t + 1] = string.rep("x" .. #t, 100000) end\n',
     ),
     "perl": Sample(
         'my $t = 0;\n$t += $_ while <STDIN>;\nprint "$t\\n";\n',
@@ -98,6 +113,7 @@ SAMPLES = {
         "my = 1;",
         "syntax error",
         "print <<X;\na\nb\nX\n",
+        'my @a;\npush @a, "x" x 1000000 while 1;\n',
     ),
     "php": Sample(
         '<?php $t = 0; while (($line = fgets(STDIN)) !== false) $t += (int) $line; echo $t, "\\n";',
@@ -105,6 +121,7 @@ SAMPLES = {
         "<?php $ = 1;",
         "Parse error",
         '<?php\necho "a\\n";\necho "b\\n";\n',
+        '<?php $a = []; while (true) $a[] = str_repeat("x", 1000000);\n',
     ),
     "ruby": Sample(
         "puts $stdin.each_line.sum(&:to_i)\n",
@@ -112,6 +129,7 @@ SAMPLES = {
         "def = 1",
         "syntax error",
         "puts <<~X\n  a\n  b\nX\n",
+        'a = []\nloop { a << "x" * 1000000 }\n',
     ),
     "rust": Sample(
         "use std::io::*;\nfn main() { let mut s = String::new(); stdin().read_to_string(&mut s).unwrap();\n"
@@ -120,6 +138,7 @@ SAMPLES = {
         "fn main() { x }",
         "cannot find value",
         'fn main() {\n    print!(\n        "a\nb\n"\n    );\n}\n',
+        "fn main() { let mut v: Vec<Vec<u8>> = vec![]; loop { v.push(vec![1u8; 1 << 20]); } }\n",
     ),
     "typescript": Sample(
         'import { readFileSync } from "node:fs"\nenum Start { Zero = 0 }\n'
@@ -129,6 +148,7 @@ SAMPLES = {
         "const x: = 1",
         "Syntax",
         'console.log("a")\nconsole.log("b")\n',
+        "const a: number[][] = []\nfor (;;) a.push(new Array(100000).fill(1.5))\n",
     ),
 }
 
@@ -168,6 +188,14 @@ def test_a_wrong_program_fails_with_its_compilers_message(language: Language) ->
     assert run.exit_code != 0
     assert sample.message in run.stdout + run.stderr  # the go compiler writes to its standard output
     assert run.compiles == (language.compile is None)
+
+
+def test_a_runtime_starts_in_little_memory_and_says_when_it_is_used_up(language: Language) -> None:
+    """64 MiB are enough for the first program, with the bound that the walls set."""
+    assert "hello\n" == run_program(language, language.hello, memory_mb=64).stdout
+    run = run_program(language, SAMPLES[language.name].hoards, memory_mb=64)
+    assert run.exit_code != 0
+    assert language.name == "c" or any(text in run.stderr for text in language.memory_texts), run.stderr
 
 
 @pytest.mark.parametrize("form", ["{0}", "\ufeff{0}"], ids=["plain", "mark"])
