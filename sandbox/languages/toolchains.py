@@ -99,6 +99,7 @@ class _Search:
     tools: tuple[Tool, ...]
     lock: threading.Lock = field(default_factory=threading.Lock)
     result: dict[str, _Installed] | _NotInstalledError | None = None
+    toolchain: Toolchain | None = None  # the last that was made of the result
 
     def run(self) -> dict[str, _Installed] | _NotInstalledError:
         with self.lock:
@@ -116,11 +117,20 @@ os.register_at_fork(after_in_child=_searches.clear)  # a lock that a thread held
 
 def find_toolchain(language: Language) -> Toolchain | MissingToolchain:
     """Return the language's tools on this machine, or why they are missing; each tool is tried once in a process."""
-    result = _searches.setdefault(language.tools, _Search(language.tools)).run()
+    search = _searches.setdefault(language.tools, _Search(language.tools))
+    toolchain = search.toolchain
+    if toolchain is not None and toolchain.language is language:
+        return toolchain
+    result = search.run()
     if isinstance(result, _NotInstalledError):
         return MissingToolchain(language.name, str(result), result.tool.install)
-    paths = {name: tool.path for name, tool in result.items()}
-    versions = {name: tool.version for name, tool in result.items()}
+    toolchain = search.toolchain = _toolchain_of(language, result)
+    return toolchain
+
+
+def _toolchain_of(language: Language, tools: Mapping[str, _Installed]) -> Toolchain:
+    paths = {name: tool.path for name, tool in tools.items()}
+    versions = {name: tool.version for name, tool in tools.items()}
     fingerprint = _digest(language.name, sorted(versions.items()), language.compile, language.run, language.kit)
     files = [(path, os.stat(path).st_size, os.stat(path).st_mtime_ns) for path in paths.values()]
     return Toolchain(language, paths, versions, fingerprint, _digest(fingerprint, files))
