@@ -20,7 +20,8 @@ _INPUTS = ("completion", "completions", "messages", "completion_ids")  # any of 
 class AdjustableReward(Reward[..., Any]):
     """A reward that is also its own factory, ``make``, whose parameters are the settings.
 
-    A call with a keyword such as ``completion`` scores. A call with settings, or without arguments, returns a new
+    A call with a keyword such as ``completion`` scores; one without a name does where settings must be named, too. A
+    call with settings, or without arguments, returns a new
     reward of the same name; use ``.with_options(name=...)`` where one run has several.
     """
 
@@ -28,6 +29,8 @@ class AdjustableReward(Reward[..., Any]):
         default = make()
         super().__init__(default.spec.function, default.spec.kind, default.options, default.spec.hints)
         self.make: Callable[..., Reward[..., Any]] = make
+        kinds = [parameter.kind for parameter in inspect.signature(make).parameters.values()]
+        self._has_named_settings = all(kind is inspect.Parameter.KEYWORD_ONLY for kind in kinds)
 
     def __call__(self, *settings: Any, **arguments: Any) -> Any:
         """Score, or return a reward with other settings. Raises TypeError and ValueError for a wrong setting."""
@@ -35,6 +38,8 @@ class AdjustableReward(Reward[..., Any]):
             if settings:
                 raise TypeError(f"{self.name}(): pass settings in one call, and what is scored, by name, in another")
             return super().__call__(**arguments)
+        if settings and self._has_named_settings:
+            return super().__call__(*settings, **arguments)
         try:
             inspect.signature(self.make).bind(*settings, **arguments)
         except TypeError as error:

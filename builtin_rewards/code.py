@@ -17,12 +17,15 @@ from typing import Any
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.inside import program
+from builtin_rewards.polyglot import Marks, code_in_language, fenced_language, language_of_row, skip_reason
 from builtin_rewards.reading.answer import AnswerRule, final_answer
-from builtin_rewards.reading.code_language import no_code_reason, why_not_run
+from builtin_rewards.reading.code_language import no_code_reason
 from builtin_rewards.reading.markdown import begins_in_block, code_blocks, last_code, open_mark
 from rewardkit import InfrastructureError, Reward, Score, reward
 from sandbox import (
     FOREIGN_NAMES,
+    PYTHON,
+    Artefact,
     CheckReport,
     CheckResult,
     CheckStatus,
@@ -32,16 +35,19 @@ from sandbox import (
     OutputMatch,
     ProgramCheck,
     Sandbox,
+    Suite,
     check_asserts,
     check_dialogs,
     check_functions,
     check_programs,
+    check_suite,
+    language_name,
     output_matcher,
     parse,
     parse_expression,
     signs_of,
 )
-from sandbox.errors import CheckError, NotPlainError
+from sandbox.errors import CheckError, LanguageUnavailableError, NotPlainError
 
 LIMITS = Limits(timeout_s=10.0)  # What one completion may use, all its checks together
 MAX_NAMES = 10  # Names of tests that passed, and of those that did not, in the reason
@@ -54,8 +60,10 @@ _HINTS = re.compile(rf"\b(?:{'|'.join(sorted(program.TYPING))})\b")
 _READER = Path(program.__file__).read_text(encoding="utf-8")  # it runs in the jail, so it is sent as text
 
 
-def _prefix(prompt: str) -> str:
-    """Return the code at the end of a prompt: its last block of Python, else all from its first line of code."""
+def _prefix(prompt: str, language: str) -> str:
+    """Return the code at the end of a prompt: its last block, in Python else all from its first line of code."""
+    if language != PYTHON:
+        return last_code(prompt, Marks(language)) or ""
     code = last_code(prompt, _MARKS) or ""
     first_line = _FIRST_LINE.search(code)
     return code[first_line.start() :] if first_line else ""
@@ -154,50 +162,50 @@ class _Matching:
     tolerance: float | None
     checker: str | None
     interactor: str | None = None
+    checker_language: str = PYTHON
 
     def __post_init__(self) -> None:
         output_matcher(self.match, self.tolerance)
 
     def of_row(
-        self, match: str | None, tolerance: float | None, checker: str | None, interactor: str | None
+        self,
+        match: str | None,
+        tolerance: float | None,
+        checker: str | None,
+        interactor: str | None,
+        checker_language: str | None,
     ) -> _Matching:
         """Return this with what a row says in its place."""
         tolerance = self.tolerance if tolerance is None else tolerance
+        language = checker_language or (PYTHON if checker else self.checker_language)
         checker = checker or (None if match else self.checker)
-        return _Matching(match or self.match, tolerance, checker, interactor)
+        return _Matching(match or self.match, tolerance, checker, interactor, language_name(language))
+
+    def check(
+        self, sandbox: Sandbox, code: str, checks: list[ProgramCheck], limits: Limits, language: str
+    ) -> CheckReport:
+        """Return the report of a program's outputs."""
+        if self.interactor is None:
+            return check_programs(
+                sandbox,
+                code,
+                checks,
+                match=self.match,
+                tolerance=self.tolerance,
+                checker=self.checker,
+                checker_language=self.checker_language,
+                limits=limits,
+                language=language,
+            )
+        if language != PYTHON:
+            raise CheckError(f"an interactor talks with programs in Python, and the row is in {language}")
+        return check_dialogs(sandbox, code, checks, self.interactor, limits=limits)
 
 
 def _join_lines(text: Any) -> Any:
     """Return the text of a program's input or output, which some data sets give as a list of its lines."""
     is_lines = isinstance(text, list | tuple) and all(isinstance(line, str) for line in text)
     return "\n".join(line.rstrip("\n") for line in text) if is_lines else text
-
-
-def _check_pairs(
-    sandbox: Sandbox,
-    code: str,
-    entry_point: str | None,
-    inputs: list[Any],
-    outputs: list[Any],
-    matching: _Matching,
-    limits: Limits,
-) -> CheckReport:
-    if len(outputs) != len(inputs):
-        raise CheckError(f"{len(inputs)} inputs and {len(outputs)} outputs")
-    if entry_point is None:
-        checks = list(map(ProgramCheck, map(_join_lines, inputs), map(_join_lines, outputs)))
-        match, tolerance = matching.match, matching.tolerance
-        if matching.interactor is not None:
-            return check_dialogs(sandbox, code, checks, matching.interactor, limits=limits)
-        return check_programs(
-            sandbox, code, checks, match=match, tolerance=tolerance, checker=matching.checker, limits=limits
-        )
-    if matching.checker or matching.interactor:
-        raise CheckError("a checker and an interactor judge programs, and the row has an entry_point")
-    rounding = FLOAT_TOLERANCE if matching.tolerance is None else 0.0
-    margins = (matching.tolerance or 0.0, matching.tolerance or 0.0, rounding)
-    calls = [FunctionCheck(*pair, *margins) for pair in zip(inputs, outputs, strict=True)]
-    return check_functions(sandbox, code, entry_point, calls, limits=limits)
 
 
 def _require_python(checker: str) -> None:
@@ -207,6 +215,77 @@ def _require_python(checker: str) -> None:
         raise ValueError(f"checker: line {error.lineno}: {error.msg}") from None
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The tests of a row, and the language in which they are run."""
+
+    language: str
+    is_named: bool  # whether the row or a setting names it, and not only the completion's fence
+    entry_point: str | None
+    tests: str
+    setup: str
+    context: str  # what the completion continues: code before it, or the declaration that tests are compiled against
+    inputs: list[Any] | None
+    outputs: list[Any]
+    matching: _Matching
+
+    def code_of(self, completion: str, prompt: str, sandbox: Sandbox) -> str | Score:
+        """Return the code that counts; 0.0 with the reason where there is none."""
+        if self.language != PYTHON:
+            code = code_in_language(completion, self.language, self.entry_point, self.context)
+            return Score(0.0, reason=no_code_reason(completion, self.language)) if code is None else code
+        blocks = _blocks(completion, prompt, "" if self.entry_point else self.context)
+        code = _program(blocks, sandbox, self.entry_point, f"{self.setup}\n{self.tests}", self.context)
+        if code is None:
+            return Score(0.0, reason=no_code_reason(completion))
+        reason = _other_language(code, sandbox)
+        return Score(0.0, reason=reason) if reason else code
+
+    def reports(self, code: str, sandbox: Sandbox, limits: Limits) -> list[CheckReport] | Score:
+        """Return the reports of all tests; ``None`` as the score where the row is at fault."""
+        reports = []
+        try:
+            if self.tests:
+                reports.append(self._run_tests(code, sandbox, limits))
+            if self.inputs is not None:
+                reports.append(self._check_pairs(code, self.inputs, sandbox, limits))
+        except (CheckError, NotPlainError) as error:
+            return Score(None, reason=f"the row's tests cannot be run: {error}")
+        except LanguageUnavailableError as error:
+            return Score(None if self.is_named else 0.0, reason=str(error))
+        return reports
+
+    def _run_tests(self, code: str, sandbox: Sandbox, limits: Limits) -> CheckReport:
+        if self.language == PYTHON:
+            return check_asserts(
+                sandbox,
+                code,
+                self.tests,
+                entry_point=self.entry_point,
+                setup=self.setup,
+                helpers=self.context,
+                limits=limits,
+            )
+        if self.entry_point is None:
+            raise CheckError(f"tests in {self.language} need an entry_point, the function that they call")
+        suite = Suite(self.tests, self.entry_point, self.context, self.setup)
+        return check_suite(sandbox, code, suite, self.language, limits=limits)
+
+    def _check_pairs(self, code: str, inputs: list[Any], sandbox: Sandbox, limits: Limits) -> CheckReport:
+        outputs, matching, language = self.outputs, self.matching, self.language
+        if len(outputs) != len(inputs):
+            raise CheckError(f"{len(inputs)} inputs and {len(outputs)} outputs")
+        if self.entry_point is None:
+            checks = list(map(ProgramCheck, map(_join_lines, inputs), map(_join_lines, outputs)))
+            return matching.check(sandbox, code, checks, limits, language)
+        if matching.checker or matching.interactor:
+            raise CheckError("a checker and an interactor judge programs, and the row has an entry_point")
+        rounding = FLOAT_TOLERANCE if matching.tolerance is None else 0.0
+        margins = (matching.tolerance or 0.0, matching.tolerance or 0.0, rounding)
+        calls = [FunctionCheck(*pair, *margins) for pair in zip(inputs, outputs, strict=True)]
+        return check_functions(sandbox, code, self.entry_point, calls, limits=limits, language=language)
+
+
 @adjustable
 def code_tests(
     *,
@@ -214,6 +293,8 @@ def code_tests(
     match: str = OutputMatch.TOKENS,
     tolerance: float | None = None,
     checker: str | None = None,
+    checker_language: str = PYTHON,
+    language: str | None = None,
     limits: Limits = LIMITS,
 ) -> Reward[..., Score]:
     """Return ``code_tests`` with these settings.
@@ -225,14 +306,17 @@ def code_tests(
         tolerance: How far numbers may be off where the row does not say it, absolutely or relative to the expected one,
             0 to below 1; ``None`` for 1e-6 in the outputs of programs, and for 1e-9 in floats that functions return.
         checker: Source of a checker for the outputs of programs of rows that name neither a checker nor a rule.
+        checker_language: What that checker is written in.
+        language: The language of all rows; ``None`` where the rows name it, or the completions' fences do.
         limits: What one completion may use, all its checks together.
 
     Raises:
         ValueError: There is no such rule, the tolerance makes no sense, or the checker does not compile.
     """
-    setting = _Matching(match, tolerance, checker)
-    if checker is not None:
+    setting = _Matching(match, tolerance, checker, checker_language=checker_language)
+    if checker is not None and checker_language == PYTHON:
         _require_python(checker)
+    language_of_all = language
 
     @reward(timeout_s=max(DEADLINE_S, 3 * limits.timeout_s), score_range=(0, 1))
     def code_tests(
@@ -247,11 +331,13 @@ def code_tests(
         match: str | None = None,
         tolerance: float | None = None,
         checker: str | None = None,
+        checker_language: str | None = None,
         interactor: str | None = None,
         language: str | None = None,
+        declaration: str | None = None,
         prompt: str = "",
     ) -> Score:
-        """The share of a row's tests that the completion's Python code passes, 0 to 1.
+        """The share of a row's tests that the completion's code passes, 0 to 1.
 
         Formula: checks passed / checks. What the columns may hold:
 
@@ -278,7 +364,12 @@ def code_tests(
           a jail of its own; the program has no other input. It returns a bool or a share. What goes wrong in it before
           it first waits for the program is the row's fault.
         - ``entry_point``: the function under test, or ``Class.method``.
-        - ``language``: the row's language, by default Python; ``Python 3`` and ``pypy3`` are Python too.
+        - ``checker_language``: what the checker is written in; one in another language than Python is a program that
+          may answer by its exit code, as testlib's do, with the files in testlib's order.
+        - ``language``: the row's language; ``Python 3`` and ``pypy3`` are Python too. Without one, and without
+          ``tests``, the fence of the completion's block decides: Python where any block or none is of Python.
+        - ``declaration``: in another language than Python, text that declares the function under test, up to its body:
+          ``tests`` are compiled against it, and ask the completion's code, which runs in a jail of its own.
         - ``prefix``: code that the completion continues; by default the prompt, or its last block of Python.
 
         Which code counts: among the blocks marked ``python``, ``py`` or ``python3`` after the last thought, or else
@@ -300,77 +391,106 @@ def code_tests(
 
         ``None`` where the row has no tests, or tests that are at fault: that cannot be run, cannot fail, end without a
         call of the code, or use a name, library or fixture that is not there; or a ``language`` that the jail does not
-        run, whatever the completion is.
+        run here, whatever the completion is. A language that only a fence names, and that does not run here, earns 0.0.
         """
-        if reason := why_not_run(language):
+        named = language_of_row(language_of_all, language)
+        if reason := skip_reason(named):
             return Score(None, reason=reason)
         if not tests and inputs is None:
             return Score(None, reason="the row has no tests: neither 'tests' nor 'inputs' and 'outputs'")
         try:
-            matching = setting.of_row(match, tolerance, checker, interactor)
+            matching = setting.of_row(match, tolerance, checker, interactor, checker_language)
         except CheckError as error:
             return Score(None, reason=f"the row's tests cannot be run: {error}")
-        text, setup = _join_asserts(tests or ""), setup or ""
-        context = _prefix(prompt) if prefix is None else prefix
-        entry_point = entry_point.replace("()", "") if entry_point else None
-        blocks = _blocks(completion, prompt, "" if entry_point else context)
-        code = _program(blocks, sandbox, entry_point, f"{setup}\n{text}", context)
-        if code is None:
-            return Score(0.0, reason=no_code_reason(completion))
-        if reason := _other_language(code, sandbox):
-            return Score(0.0, reason=reason)
-        reports = []
-        try:
-            if tests:
-                report = check_asserts(
-                    sandbox, code, text, entry_point=entry_point, setup=setup, helpers=context, limits=limits
-                )
-                reports.append(report)
-            if inputs is not None:
-                reports.append(_check_pairs(sandbox, code, entry_point, inputs, outputs or [], matching, limits))
-        except (CheckError, NotPlainError) as error:
-            return Score(None, reason=f"the row's tests cannot be run: {error}")
-        return _score(reports, all_or_nothing=all_or_nothing)
+        chosen = named or (PYTHON if tests else fenced_language(completion))
+        row = _Row(
+            language=chosen,
+            is_named=named is not None,
+            entry_point=entry_point.replace("()", "") if entry_point else None,
+            tests=_join_asserts(tests or "") if chosen == PYTHON else tests or "",
+            setup=setup or "",
+            context=declaration or (_prefix(prompt, chosen) if prefix is None else prefix),
+            inputs=inputs,
+            outputs=outputs or [],
+            matching=matching,
+        )
+        code = row.code_of(completion, prompt, sandbox)
+        reports = code if isinstance(code, Score) else row.reports(code, sandbox, limits)
+        return reports if isinstance(reports, Score) else _score(reports, all_or_nothing=all_or_nothing)
 
     return code_tests
 
 
-@reward(timeout_s=DEADLINE_S, score_range=(0, 1))
-def code_runs(completion: str, sandbox: Sandbox, language: str | None = None, prompt: str = "") -> Score:
-    """1.0 if the completion's Python code runs as a program to exit code 0, without input, otherwise 0.0.
+@adjustable
+def code_runs(*, language: str | None = None) -> Reward[..., Score]:
+    """Return ``code_runs`` for code in one language; ``None`` where the rows name it, or the completions' fences do."""
+    language_of_all = language
 
-    0.0 also where the completion holds no code, or code of another language (see ``code_tests``). ``None`` only where
-    the row's ``language`` is one that the jail does not run.
-    """
-    return _score_code(completion, sandbox, language, prompt, lambda code: _outcome(sandbox.run(code, limits=LIMITS)))
+    @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
+    def code_runs(completion: str, sandbox: Sandbox, language: str | None = None, prompt: str = "") -> Score:
+        """1.0 if the completion's code runs as a program to exit code 0, without input, otherwise 0.0.
+
+        0.0 also where the completion holds no code, or code of another language (see ``code_tests``). ``None`` only
+        where the row's ``language`` is one that the jail does not run here.
+        """
+
+        def run(code: str, language: str) -> Score:
+            return _outcome(sandbox.run(code, limits=LIMITS, language=language))
+
+        return _score_code(completion, sandbox, language_of_row(language_of_all, language), prompt, run)
+
+    return code_runs
 
 
-@reward(timeout_s=DEADLINE_S, score_range=(0, 1))
-def code_compiles(completion: str, sandbox: Sandbox, language: str | None = None, prompt: str = "") -> Score:
-    """1.0 if the completion's Python code compiles, otherwise 0.0 with the error; it is not run.
+@adjustable
+def code_compiles(*, language: str | None = None) -> Reward[..., Score]:
+    """Return ``code_compiles`` for code in one language; ``None`` where rows name it, or the completions' fences do."""
+    language_of_all = language
 
-    0.0 also where the completion holds no code, or code of another language (see ``code_tests``). ``None`` only where
-    the row's ``language`` is one that the jail does not run.
-    """
-    return _score_code(completion, sandbox, language, prompt, lambda code: _compile_in_jail(code, sandbox))
+    @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
+    def code_compiles(completion: str, sandbox: Sandbox, language: str | None = None, prompt: str = "") -> Score:
+        """1.0 if the completion's code compiles, otherwise 0.0 with the error; it is not run.
+
+        0.0 also where the completion holds no code, or code of another language (see ``code_tests``). ``None`` only
+        where the row's ``language`` is one that the jail does not run here.
+        """
+
+        def compiles(code: str, language: str) -> Score:
+            return _compile_in_jail(code, sandbox, language)
+
+        return _score_code(completion, sandbox, language_of_row(language_of_all, language), prompt, compiles)
+
+    return code_compiles
 
 
 def _score_code(
-    completion: str, sandbox: Sandbox, language: str | None, prompt: str, score: Callable[[str], Score]
+    completion: str, sandbox: Sandbox, named: str | None, prompt: str, score: Callable[[str, str], Score]
 ) -> Score:
-    """Return the score of the Python code in a completion; 0.0 where it has none, ``None`` where the row wants none."""
-    if reason := why_not_run(language):
+    """Return the score of the code in a completion; 0.0 where it has none, ``None`` where the row wants none."""
+    if reason := skip_reason(named):
         return Score(None, reason=reason)
+    language = named or fenced_language(completion)
+    if language != PYTHON:
+        foreign = code_in_language(completion, language, None, "")
+        if foreign is None:
+            return Score(0.0, reason=no_code_reason(completion, language))
+        try:
+            return score(foreign, language)
+        except LanguageUnavailableError as error:
+            return Score(0.0 if named is None else None, reason=str(error))
     code = _program(_blocks(completion, prompt), sandbox)
     if code is None:
         return Score(0.0, reason=no_code_reason(completion))
     if reason := _other_language(code, sandbox):
         return Score(0.0, reason=reason)
-    return score(code)
+    return score(code, PYTHON)
 
 
-def _compile_in_jail(code: str, sandbox: Sandbox) -> Score:
+def _compile_in_jail(code: str, sandbox: Sandbox, language: str) -> Score:
     """Return whether code compiles; not asked in this process, for hostile source can crash the compiler."""
+    if language != PYTHON:
+        built = sandbox.build(code, language, limits=LIMITS)
+        return Score(1.0) if isinstance(built, Artefact) else _outcome(built)
     execution = sandbox.call(_COMPILE, "compiles", [[code]], limits=LIMITS)
     if execution.status == "ok" and execution.value and not execution.value[0].ok:
         return Score(0.0, reason=execution.value[0].error)

@@ -16,20 +16,23 @@ if sys.platform == "win32":
     )
 
 if TYPE_CHECKING:
-    from sandbox.checks import FunctionCheck, check_asserts, check_functions
+    from sandbox.checks import FunctionCheck, check_asserts, check_functions, check_suite
     from sandbox.client import Sandbox
     from sandbox.diagnosis import language_trials, machine, trials
     from sandbox.dialog_checks import check_dialogs
     from sandbox.jail.levels import Level
-    from sandbox.languages.names import JAIL_LANGUAGES, language_name
+    from sandbox.languages.catalogue import LANGUAGES, why_not_run
+    from sandbox.languages.language import Suite
+    from sandbox.languages.names import JAIL_LANGUAGES, PYTHON, language_name
     from sandbox.languages.signs import FOREIGN_NAMES, signs_of
     from sandbox.limits import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S, Limits, cores, local_ranks
     from sandbox.matching.outputs import DEFAULT_TOLERANCE, OutputMatch, output_matcher
     from sandbox.process import PROFILES, remove_stale_folders
     from sandbox.program_checks import ProgramCheck, check_programs
+    from sandbox.programs.engine import Artefact
     from sandbox.reports import CheckReport, CheckResult, CheckStatus
     from sandbox.restricted import CheckedSource, check_source, module_code
-    from sandbox.results import AssertsRun, CallValue, ExecutionResult, ExecutionStatus
+    from sandbox.results import AssertsRun, CallValue, ExecutionResult, ExecutionStatus, SuiteRun
     from sandbox.syntax import parse, parse_expression
 
 __all__ = [
@@ -37,8 +40,11 @@ __all__ = [
     "DEFAULT_TOLERANCE",
     "FOREIGN_NAMES",
     "JAIL_LANGUAGES",
+    "LANGUAGES",
     "LOAD_TIMEOUT_S",
     "PROFILES",
+    "PYTHON",
+    "Artefact",
     "AssertsRun",
     "CallValue",
     "CheckReport",
@@ -53,11 +59,14 @@ __all__ = [
     "OutputMatch",
     "ProgramCheck",
     "Sandbox",
+    "Suite",
+    "SuiteRun",
     "check_asserts",
     "check_dialogs",
     "check_functions",
     "check_programs",
     "check_source",
+    "check_suite",
     "cores",
     "language_name",
     "language_trials",
@@ -70,22 +79,26 @@ __all__ = [
     "remove_stale_folders",
     "signs_of",
     "trials",
+    "why_not_run",
 ]
 
 _HOMES = {
     "client": ("Sandbox",),
     "diagnosis": ("language_trials", "machine", "trials"),
     "jail.levels": ("Level",),
-    "languages.names": ("JAIL_LANGUAGES", "language_name"),
+    "languages.catalogue": ("LANGUAGES", "why_not_run"),
+    "languages.language": ("Suite",),
+    "languages.names": ("JAIL_LANGUAGES", "PYTHON", "language_name"),
     "languages.signs": ("FOREIGN_NAMES", "signs_of"),
     "limits": ("DEFAULT_MEMORY_BYTES", "LOAD_TIMEOUT_S", "Limits", "cores", "local_ranks"),
     "dialog_checks": ("check_dialogs",),
     "matching.outputs": ("DEFAULT_TOLERANCE", "OutputMatch", "output_matcher"),
     "process": ("PROFILES", "remove_stale_folders"),
+    "programs.engine": ("Artefact",),
     "program_checks": ("ProgramCheck", "check_programs"),
     "reports": ("CheckReport", "CheckResult", "CheckStatus"),
     "restricted": ("CheckedSource", "check_source", "module_code"),
-    "results": ("AssertsRun", "CallValue", "ExecutionResult", "ExecutionStatus"),
+    "results": ("AssertsRun", "CallValue", "ExecutionResult", "ExecutionStatus", "SuiteRun"),
     "syntax": ("parse", "parse_expression"),
 }
 

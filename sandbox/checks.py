@@ -25,13 +25,15 @@ from typing import TYPE_CHECKING, Any
 from sandbox import plain
 from sandbox.equality import same
 from sandbox.errors import CheckError, NotPlainError
+from sandbox.languages.names import PYTHON
 from sandbox.reports import CheckReport, CheckResult, CheckStatus, preview, refuse_empty, shorten, unfinished_status
-from sandbox.results import CallValue, ExecutionResult, ExecutionStatus
+from sandbox.results import NO_ANSWER_CODES, CallValue, ExecutionResult, ExecutionStatus, SuiteRun
 from sandbox.tester_reports import read_reports
 from sandbox.workers.collector import CollectorPaused
 
 if TYPE_CHECKING:
     from sandbox.client import Sandbox
+    from sandbox.languages.language import Suite
     from sandbox.limits import Limits
 
 Arguments = list[Any] | tuple[Any, ...] | dict[str, Any]
@@ -69,7 +71,13 @@ class FunctionCheck:
 
 
 def check_functions(
-    sandbox: Sandbox, source: str, entry_point: str, checks: Sequence[FunctionCheck], *, limits: Limits | None = None
+    sandbox: Sandbox,
+    source: str,
+    entry_point: str,
+    checks: Sequence[FunctionCheck],
+    *,
+    limits: Limits | None = None,
+    language: str = PYTHON,
 ) -> CheckReport:
     """Run code once, call a function of it for each check, and compare the values here, outside the jail.
 
@@ -77,18 +85,21 @@ def check_functions(
 
     Args:
         sandbox: Where the code runs.
-        source: Python source that defines the function.
+        source: Source that defines the function.
         entry_point: The function's name, or ``"Class.method"``.
         checks: What to call it with, and what it must return.
         limits: What all of it may use together; the sandbox's own if ``None``.
+        language: What it is written in.
 
     Raises:
         CheckError: There are no checks.
         NotPlainError: An argument or expected value is not plain.
+        LanguageUnavailableError: Nobody knows the language, or it does not run here.
     """
     refuse_empty(checks)
     expected_values = [_as_from_jail(number, check.expected) for number, check in enumerate(checks)]
-    execution = sandbox.call(source, entry_point, [check.arguments for check in checks], limits=limits)
+    arguments = [check.arguments for check in checks]
+    execution = sandbox.call(source, entry_point, arguments, limits=limits, language=language)
     results: list[CheckResult] = []
     ended = False
     for check, expected, value in zip(checks, expected_values, execution.value or (), strict=True):
@@ -154,6 +165,40 @@ def check_asserts(
         raise CheckError(f"entry_point={entry_point!r}: expected the name of a function, or 'Class.method'")
     run = sandbox.run_asserts(source, text, entry_point=entry_point, setup=setup, helpers=helpers, limits=limits)
     return CheckReport(read_reports(run), run.execution)
+
+
+def check_suite(
+    sandbox: Sandbox, source: str, suite: Suite, language: str, *, limits: Limits | None = None
+) -> CheckReport:
+    """Run tests in another language than Python in a jail of their own, where a stub asks the code in its own jail.
+
+    The suite is one check: passed if it ends by itself with exit code 0.
+
+    Raises:
+        CheckError: The tests are at fault, not the completion: they do not compile, or cannot be run apart from it.
+        LanguageUnavailableError: Nobody knows the language, or it does not run here.
+    """
+    run = sandbox.run_suite(source, suite, language, limits=limits)
+    status, reason = _judge_suite(run)
+    return CheckReport((CheckResult(status, reason, f"tests of {suite.entry_point}"),), run.execution)
+
+
+def _judge_suite(run: SuiteRun) -> tuple[CheckStatus, str]:
+    tester, execution = run.tester, run.execution
+    if run.is_lost:
+        lost = execution if execution.status is ExecutionStatus.INFRASTRUCTURE else tester
+        return CheckStatus.INFRASTRUCTURE, lost.error if lost else ""
+    if tester is None or (execution.status is not ExecutionStatus.OK and tester.status is not ExecutionStatus.OK):
+        return unfinished_status(execution, ended=False), execution.error
+    if tester.status is ExecutionStatus.OK:
+        return CheckStatus.PASSED, ""
+    if tester.exit_code in NO_ANSWER_CODES:
+        return CheckStatus.ERROR, "a call was not answered"
+    return unfinished_status(tester, ended=False) if _is_unfinished(tester) else CheckStatus.FAILED, tester.error
+
+
+def _is_unfinished(tester: ExecutionResult) -> bool:
+    return tester.status in (ExecutionStatus.TIMEOUT, ExecutionStatus.INFRASTRUCTURE)
 
 
 def _judge_call(

@@ -15,7 +15,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sandbox import plain
 from sandbox.errors import NotPlainError, PoolClosedError, SandboxUnavailableError
@@ -25,10 +25,16 @@ from sandbox.inside.zygote import PAIR
 from sandbox.jail import kernel, probe
 from sandbox.jail.levels import Level
 from sandbox.jail.scratch import MOST_FILES
+from sandbox.languages.names import PYTHON, language_name
 from sandbox.limits import Limits, cores
 from sandbox.process import PROFILES, ZygoteProcess, remove_stale_folders
-from sandbox.results import AssertsRun, CallValue, ExecutionResult, ExecutionStatus
+from sandbox.results import AssertsRun, CallValue, ExecutionResult, ExecutionStatus, SuiteRun
 from sandbox.workers.clock import stopped
+
+if TYPE_CHECKING:
+    from sandbox.languages.language import Suite
+    from sandbox.programs.engine import Artefact
+    from sandbox.programs.other_languages import OtherLanguages
 
 MAX_SOURCE_BYTES = 1 << 20  # size of a source; a larger one is not run, and its result says so
 MAX_CALLS = 100_000  # calls in one evaluation
@@ -37,7 +43,7 @@ MAX_ATTEMPTS = 3  # how often an evaluation is started whose zygote dies; then i
 
 
 class Sandbox:
-    """Runs untrusted Python code in jails.
+    """Runs untrusted code in jails: Python, and the other languages of this machine.
 
     Args:
         profile: What is loaded beforehand: ``"python"`` or ``"numpy"``.
@@ -76,6 +82,7 @@ class Sandbox:
         self._zygotes: weakref.WeakSet[ZygoteProcess] = weakref.WeakSet()
         self._lock = threading.Lock()  # protects starting, closing and the choice of the level
         self._set_lock = threading.Lock()  # protects the set of zygotes: threads start some while others look
+        self._other_languages: OtherLanguages | None = None
         self._started = self._closed = False
         self._owner = os.getpid()
         atexit.register(self.close)
@@ -106,17 +113,23 @@ class Sandbox:
         files: Mapping[str, str | bytes] | None = None,
         args: Sequence[str] = (),
         limits: Limits | None = None,
+        language: str = PYTHON,
     ) -> ExecutionResult:
         """Run one program; raise ``ValueError`` for a file with a bad name or too many bytes, or too many files.
 
         Args:
-            source: Python source, run as ``__main__``.
+            source: Its source; that of Python is run as ``__main__``.
             stdin: What it reads from standard input.
             files: Files in its scratch directory, its current one, by relative name: texts, or bytes.
-            args: Its ``sys.argv`` after the program's name.
+            args: Its arguments after the program's name.
             limits: What it may use; the sandbox's own if ``None``.
+            language: What it is written in, as fences and data sets name it. A program that does not compile has the
+                status ``nonzero``.
+
+        Raises:
+            LanguageUnavailableError: Nobody knows the language, or it does not run here.
         """
-        return self.run_inputs(source, [stdin], files=files, args=args, limits=limits)[0]
+        return self.run_inputs(source, [stdin], files=files, args=args, limits=limits, language=language)[0]
 
     def run_inputs(
         self,
@@ -126,6 +139,7 @@ class Sandbox:
         files: Mapping[str, str | bytes] | None = None,
         args: Sequence[str] = (),
         limits: Limits | None = None,
+        language: str = PYTHON,
     ) -> list[ExecutionResult]:
         """Run one program once for each input and return a result for each.
 
@@ -133,9 +147,13 @@ class Sandbox:
         that ends its process makes the next one start in a new process. If a signal ended a process, the wait status
         shows how the last run ended, but only the process itself reported the ends of the earlier runs. So those are
         run again without the last one, for up to :data:`PROOF_S` beyond the time. If a signal ends that process as
-        well, all of these runs get the last run's result.
+        well, all of these runs get the last run's result. In another language than Python each run has a process of
+        its own.
         """
         limits = self._limits(limits)
+        if language_name(language) != PYTHON:
+            checked = _check_files(files or {}, limits.file_bytes)
+            return self._programs().run_inputs(language, source, inputs, checked, args, limits)
         refusal = self._refuse_large(source)
         if refusal is not None:
             return [refusal] * len(inputs)
@@ -178,15 +196,22 @@ class Sandbox:
         return [*results, last]
 
     def call(
-        self, source: str, function: str, calls: Iterable[Any], *, limits: Limits | None = None
+        self,
+        source: str,
+        function: str,
+        calls: Iterable[Any],
+        *,
+        limits: Limits | None = None,
+        language: str = PYTHON,
     ) -> ExecutionResult:
         """Run code once, then call a function of it.
 
         Args:
-            source: Python source that defines the function; it runs as a module, not as ``__main__``.
+            source: Source that defines the function; that of Python runs as a module, not as ``__main__``.
             function: Its name; ``"Class.method"`` for a method of an instance made without arguments.
-            calls: The arguments of each call: a list or tuple of them, or a dict of keyword arguments.
+            calls: The arguments of each call: a list or tuple of them, or in Python a dict of keyword arguments.
             limits: What all of it may use together; the sandbox's own if ``None``.
+            language: What it is written in.
 
         Returns:
             The result, whose ``value`` holds a :class:`~sandbox.results.CallValue` for each call, in order.
@@ -194,8 +219,11 @@ class Sandbox:
         Raises:
             NotPlainError: An argument is not plain.
             ValueError: There are more than :data:`MAX_CALLS` calls.
+            LanguageUnavailableError: Nobody knows the language, or it does not run here.
         """
         limits = self._limits(limits)
+        if language_name(language) != PYTHON:
+            return self._programs().call(language, source, function, [*calls], limits)
         encoded = [_encode_call(number, call) for number, call in enumerate(calls)]
         if len(encoded) > MAX_CALLS:
             raise ValueError(f"{len(encoded):,} calls in one evaluation; at most {MAX_CALLS:,}")
@@ -244,6 +272,32 @@ class Sandbox:
         execution = evaluation.results(0, self.level)[0]
         return AssertsRun(execution, evaluation.verdict, evaluation.tester_status == 0)
 
+    def build(self, source: str, language: str, *, limits: Limits | None = None) -> Artefact | ExecutionResult:
+        """Compile a program and return it ready to run, or the compiler's result where it does not compile.
+
+        Raises:
+            LanguageUnavailableError: Nobody knows the language, or it does not run here.
+        """
+        return self._programs().build(language, source, self._limits(limits))
+
+    def run_suite(self, source: str, suite: Suite, language: str, *, limits: Limits | None = None) -> SuiteRun:
+        """Run tests in another language in a jail of their own, calling the code in another.
+
+        :func:`~sandbox.checks.check_suite` reads what this returns.
+        """
+        return self._programs().run_suite(language, source, suite, self._limits(limits))
+
+    def _programs(self) -> OtherLanguages:
+        """Return what runs other languages, which is made when it is first needed."""
+        level = self.level
+        with self._lock:
+            self._check_usable()
+            if self._other_languages is None:
+                from sandbox.programs.other_languages import OtherLanguages  # late: only few need it, and it is large
+
+                self._other_languages = OtherLanguages(level, self._workers)
+            return self._other_languages
+
     def run_many(self, sources: Iterable[str], **options: Any) -> list[ExecutionResult]:
         """Run programs, as many at once as there are workers, and return their results in order."""
         return self._many([functools.partial(self.run, source, **options) for source in sources])
@@ -267,8 +321,11 @@ class Sandbox:
             return
         with self._lock:
             self._closed = True
+            programs = self._other_languages
         for zygote in self._all_zygotes():
             zygote.close()
+        if programs is not None:
+            programs.close()
         atexit.unregister(self.close)
 
     def __enter__(self) -> Sandbox:

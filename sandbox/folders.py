@@ -20,7 +20,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-__all__ = ["make", "remove", "shared", "sweep"]
+__all__ = ["make", "of_user", "remove", "shared", "sweep"]
 
 _HELPER = "import sys; sys.path.insert(0, {root!r}); from sandbox.jail import scratch; scratch.main({folder})"
 _FOLDER = 3  # descriptor on which the helper is given the folder
@@ -44,7 +44,20 @@ def shared(kind: str, owner: int, name: str) -> str:
     Raises:
         PermissionError: Something that is not this user's alone has that name.
     """
-    folder = os.path.join(tempfile.gettempdir(), f"{_prefix(kind)}{owner}-{name}")
+    return _own(os.path.join(tempfile.gettempdir(), f"{_prefix(kind)}{owner}-{name}"))
+
+
+def of_user(name: str) -> str:
+    """Make a folder that all processes of this user share, or return the one that is there; it is never swept away.
+
+    Raises:
+        PermissionError: Something that is not this user's alone has that name.
+    """
+    return _own(os.path.join(tempfile.gettempdir(), f"{name}-{os.geteuid()}"))
+
+
+def _own(folder: str) -> str:
+    """Make a folder that this user alone may enter, or return the one that is there."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder, 0o700)
     about = os.lstat(folder)

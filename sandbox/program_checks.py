@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sandbox.errors import CheckError
-from sandbox.matching.checker import CheckedOutput, CheckerAnswer, ask_checker, prove_checker
+from sandbox.languages.names import PYTHON
+from sandbox.matching.checker import CheckedOutput, Checker, CheckerAnswer, ask_checker, prove_checker
 from sandbox.matching.outputs import OutputMatch, output_matcher
 from sandbox.reports import CheckReport, CheckResult, CheckStatus, preview, refuse_empty, unfinished_status
 from sandbox.results import ExecutionResult, ExecutionStatus
@@ -47,42 +48,48 @@ def check_programs(
     tolerance: float | None = None,
     checker: str | None = None,
     limits: Limits | None = None,
+    language: str = PYTHON,
+    checker_language: str = PYTHON,
 ) -> CheckReport:
     """Run a program once for each check and compare its output here, outside the jail.
 
-    A check is passed if the program ended by itself with exit code 0 and its output is right. The runs share a process,
-    each with names of its own, and the time limit.
+    A check is passed if the program ended by itself with exit code 0 and its output is right. The runs share the time
+    limit, and those of Python a process, each with names of its own.
 
     Args:
         sandbox: Where the program runs.
-        source: Its Python source.
+        source: Its source.
         checks: What it reads, and what it must write.
         match: The rule by which its output is right, of :class:`~sandbox.matching.outputs.OutputMatch`: by default the
             same tokens, whole numbers exactly and decimals within the tolerance.
         tolerance: How far a number may be off, absolutely or relative to the expected one, from 0 to below 1; 1e-6 if
             ``None``.
-        checker: Python source that judges the outputs in place of ``match``, in a jail of its own: it defines
+        checker: Source that judges the outputs in place of ``match``, in a jail of its own: it defines
             ``check(input, output, expected)``, which returns a bool or a share from 0 to 1, or is a program, as
             :func:`~sandbox.matching.checker.ask_checker` says. It must be able to judge the expected outputs; then an
             output that it cannot judge is wrong.
         limits: What all runs may use together, and the checker again; the sandbox's own if ``None``.
+        language: What the program is written in.
+        checker_language: What the checker is written in; in another language than Python it is a program.
 
     Raises:
+        LanguageUnavailableError: Nobody knows a language, or it does not run here.
         CheckError: There are no checks, there is no such rule, the tolerance makes no sense, or the checker is at
             fault, which shows before the program runs.
     """
     refuse_empty(checks)
     matches = output_matcher(match, tolerance)
     inputs = [check.stdin for check in checks]
-    if checker is not None:
-        prove_checker(sandbox, checker, inputs, [check.stdout for check in checks], limits)
-    executions = sandbox.run_inputs(source, inputs, limits=limits)
+    judge = None if checker is None else Checker(checker, checker_language)
+    if judge is not None:
+        prove_checker(sandbox, judge, inputs, [check.stdout for check in checks], limits)
+    executions = sandbox.run_inputs(source, inputs, limits=limits, language=language)
     results = []
     for check, execution, before in zip(checks, executions, [None, *executions[:-1]], strict=True):
         status, reason = _judge_run(check, execution, matches, ended=execution is before)
         results.append(CheckResult(status, reason, f"stdin {preview(check.stdin)}"))
-    if checker is not None:
-        results = _checked_results(sandbox, checker, checks, executions, results, limits)
+    if judge is not None:
+        results = _checked_results(sandbox, judge, checks, executions, results, limits)
     # the report shows a failure of the sandbox, else the first run that did not end well
     lost = (execution for execution in executions if execution.status is ExecutionStatus.INFRASTRUCTURE)
     failed = (execution for execution in executions if execution.status is not ExecutionStatus.OK)
@@ -91,7 +98,7 @@ def check_programs(
 
 def _checked_results(
     sandbox: Sandbox,
-    checker: str,
+    checker: Checker,
     checks: Sequence[ProgramCheck],
     executions: Sequence[ExecutionResult],
     results: Sequence[CheckResult],

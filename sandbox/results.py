@@ -82,6 +82,24 @@ class AssertsRun:
     ended: bool = False  # whether the tester came to its own end
 
 
+NO_ANSWER_CODES = range(71, 77)
+"""Exit codes by which a suite's stub says that the completion gave no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRun:
+    """How a test suite in another language ended, and the completion that it called; see ``check_suite``."""
+
+    execution: ExecutionResult  # the completion's process
+    tester: ExecutionResult | None  # the suite's; None where the completion does not compile
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the sandbox itself failed, so that nothing is known about the completion."""
+        ends = (self.execution, self.tester)
+        return any(end is not None and end.status is ExecutionStatus.INFRASTRUCTURE for end in ends)
+
+
 def printable(text: str) -> str:
     """Return text of untrusted code as UTF-8 can hold it: lone surrogates are escaped."""
     return text.encode("utf-8", "backslashreplace").decode()

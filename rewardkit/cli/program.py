@@ -45,7 +45,7 @@ _OWN = {
 }
 
 
-class Program(typer.core.TyperGroup):
+class CommandGroup(typer.core.TyperGroup):
     """The group of commands, each of which is loaded when it is asked for, or listed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -59,7 +59,7 @@ class Program(typer.core.TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         _hide_flag_types(self, ctx)
-        super(Program, _join_help_lines(self)).format_help(ctx, formatter)
+        super(CommandGroup, _join_help_lines(self)).format_help(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.meta[__name__] = "--json" in args
@@ -161,7 +161,7 @@ def _unavailable(target: str, reason: str) -> Callable[[], None]:
 
 
 app = typer.Typer(
-    cls=Program,
+    cls=CommandGroup,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,

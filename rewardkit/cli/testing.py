@@ -163,9 +163,9 @@ def _run_table(cases: Table, reference: str | None, lane: str | None, *, accepti
 
 def _write_junit(path: Path, results: Sequence[_Result]) -> None:
     """Write the report of all tables; ConfigError where the file cannot be written."""
-    from rewardkit.testing.junit import Suite, junit  # what few runs write
+    from rewardkit.testing.junit import JunitSuite, junit  # what few runs write
 
-    suites = [Suite(result.table.name, result.reward, result.verdicts, result.accepted_ids) for result in results]
+    suites = [JunitSuite(result.table.name, result.reward, result.verdicts, result.accepted_ids) for result in results]
     try:
         with replacing(path) as file:
             file.write(junit(suites))

@@ -18,7 +18,7 @@ _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 _MOST_CHARS = 20_000
 
 
-class Suite(NamedTuple):
+class JunitSuite(NamedTuple):
     """One table of cases."""
 
     name: str  # what the table is called, such as its path
@@ -27,7 +27,7 @@ class Suite(NamedTuple):
     accepted: frozenset[str] = frozenset()  # ids of cases whose outcome has become what is expected
 
 
-def junit(suites: Iterable[Suite]) -> str:
+def junit(suites: Iterable[JunitSuite]) -> str:
     """Return a JUnit report: XML 1.0, UTF-8.
 
     A case that is not as expected is a ``failure``; where its call failed and no failure was expected, an ``error``. A
@@ -43,7 +43,7 @@ def junit(suites: Iterable[Suite]) -> str:
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
 
-def _suite(root: ElementTree.Element, suite: Suite) -> ElementTree.Element:
+def _suite(root: ElementTree.Element, suite: JunitSuite) -> ElementTree.Element:
     """Add a table's cases to the report; return their element, with its counts and times set."""
     element = ElementTree.SubElement(root, "testsuite", name=_text(suite.name))
     counts, seconds = {"failure": 0, "error": 0}, 0.0

@@ -45,13 +45,13 @@ WORK = f"{namespaces.SCRATCH}/{FOLDER}"
 """The program's directory at ``strict``: mounted anew each time, under a directory for which Landlock's rules hold."""
 PROGRAM = "/program/artefact"
 """Where the compiled program is at ``strict``."""
-PROC = "/proc"
 
 _ASIDE = 100  # descriptors from which a child's are put in their places; all others are below
 _LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")
 _MAX_RULES = 32  # sets of Landlock rules that are kept
 _STACK_BYTES = 64 << 20  # of a program of one thread; others take the same from their memory for each thread
 _NICE = 1
+_MAX_DEPTH = 8  # folders in each other in which files are found that are taken
 
 
 class _ClientGoneError(Exception):
@@ -62,7 +62,8 @@ def main() -> None:
     """Serve until the client is gone.
 
     The settings are ``parent`` (the client's process id), ``level``, ``mount_point``, ``artefacts`` (the folder of
-    compiled programs) and ``readable`` (all files that any stage of the language reads or executes).
+    compiled programs), ``readable`` (all files that any stage of the language reads or executes) and ``proc`` (whether
+    any needs a ``/proc``).
     """
     settings = json.loads(os.pread(FILES.index("request"), 1 << 18, 0))
     os.closerange(CONTROL + 1, 1 << 16)
@@ -94,9 +95,14 @@ class Launcher:
             self._to_nobody = namespaces.unshare()
             become_first()
             visible = [*settings["readable"], *SHARED_LIBRARIES]
-            folders = (WORK, PROGRAM, PROC)
-            mount_point, artefacts = settings["mount_point"], settings["artefacts"]
-            namespaces.new_root_of_programs(mount_point, visible, DEVICES, artefacts, folders)
+            namespaces.new_root_of_programs(
+                settings["mount_point"],
+                visible,
+                DEVICES,
+                settings["artefacts"],
+                (WORK, PROGRAM),
+                proc=settings["proc"],
+            )
             self._owner = namespaces.NOBODY if self._to_nobody else 0
             self._work = WORK
         else:
@@ -121,7 +127,7 @@ class Launcher:
         os.write(CONTROL, json.dumps({"ready": self._self}).encode())
         with socket.socket(fileno=CONTROL) as control:
             while True:
-                ready, _, _ = select.select([control, self._client], [], [])
+                ready, _, _ = select.select([CONTROL, self._client], [], [])
                 if self._client in ready:
                     raise _ClientGoneError
                 data, descriptors, _, _ = socket.recv_fds(control, MAX_ORDER, 16)
@@ -178,8 +184,6 @@ class Launcher:
         namespaces.mount_scratch(WORK, order["scratch_bytes"], self._owner)
         if order["artefact"]:
             namespaces.mount_again(f"{namespaces.ARTEFACTS}/{order['artefact']}", PROGRAM)
-        if order["proc"]:
-            namespaces.mount_proc(PROC)
 
     def _unmount(self, order: dict[str, Any]) -> None:
         """Take the directory away with all that is in it; end where something stays, which the next would see."""
@@ -187,8 +191,7 @@ class Launcher:
             if not self._folder.is_as_made() and not self._folder.clean():
                 os._exit(3)
             return
-        mounted = [WORK, *[PROGRAM] * bool(order["artefact"]), *[PROC] * order["proc"]]
-        for folder in mounted:
+        for folder in (WORK, *[PROGRAM] * bool(order["artefact"])):
             with contextlib.suppress(OSError):  # it was not mounted, because of what is being reported
                 namespaces.unmount(folder)
         if os.path.ismount(WORK):
@@ -199,7 +202,7 @@ class Launcher:
         strict = self._folder is None
         executable = [*order["executable"], *(path for path in _LOADERS if os.path.exists(path))]
         executable += [os.path.dirname(PROGRAM)] if strict and order["artefact"] else []
-        readable = [*order["readable"], *SHARED_LIBRARIES, *[PROC] * order["proc"]]
+        readable = [*order["readable"], *SHARED_LIBRARIES, *[namespaces.PROC] * order["proc"]]
         writable = namespaces.SCRATCH if strict else self._work
         key = (*executable, "", *readable, "", os.stat(writable).st_ino)
         if key not in self._rules:
@@ -355,22 +358,36 @@ def _with_folders(name: str) -> list[str]:
 
 
 def _copy_files(folder: str, patterns: list[str], most_bytes: int, target: int) -> None:
-    """Copy the plain files of a directory whose names match; raise ``OSError`` for more than so many bytes."""
-    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    """Copy the plain files of a directory whose relative names match; raise ``OSError`` for more than so many bytes.
+
+    Every process that could exchange one for a link has ended.
+    """
     total = 0
-    for name in sorted(os.listdir(directory)):
+    for name in sorted(_names_in(folder, "", _MAX_DEPTH)):
         if not any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
             continue
-        source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
-        about = os.fstat(source)
-        total += about.st_size
-        if not stat.S_ISREG(about.st_mode) or total > most_bytes:
+        source = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        size = os.fstat(source).st_size
+        total += size
+        if not stat.S_ISREG(os.fstat(source).st_mode) or total > most_bytes:
             raise OSError("not a file, or too large")
-        os.write(target, TAKEN.pack(len(os.fsencode(name)), about.st_size) + os.fsencode(name))
-        left = about.st_size
-        while left:
-            part = os.read(source, min(left, 1 << 20))
+        os.write(target, TAKEN.pack(len(os.fsencode(name)), size) + os.fsencode(name))
+        while size:
+            part = os.read(source, min(size, 1 << 20))
             if not part:
                 raise OSError("it became shorter")
-            left -= os.write(target, part)
+            size -= os.write(target, part)
         os.close(source)
+
+
+def _names_in(folder: str, prefix: str, depth: int) -> list[str]:
+    """Return the names of all but folders in a folder, relative to the one at the top; links are not followed."""
+    names = []
+    with os.scandir(os.path.join(folder, prefix)) as entries:
+        for entry in entries:
+            name = f"{prefix}{entry.name}"
+            if not entry.is_dir(follow_symlinks=False):
+                names.append(name)
+            elif depth:
+                names += _names_in(folder, f"{name}/", depth - 1)
+    return names

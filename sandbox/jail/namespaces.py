@@ -17,6 +17,7 @@ _NOBODY = 65534
 NOBODY = 1  # the same user in the new namespace
 _CAPABILITIES = 64
 SCRATCH = "/scratch"  # the evaluation's directory in the new file system
+PROC = "/proc"
 ARTEFACTS = "/store/artefacts"  # what compilers made, for root of the namespace alone
 _SCRATCH_INODES = MOST_FILES + 16  # with those of the directory itself
 
@@ -92,11 +93,19 @@ def new_root(mount_point: str, readable: Iterable[str], devices: Iterable[str], 
 
 
 def new_root_of_programs(
-    mount_point: str, readable: Iterable[str], devices: Iterable[str], artefacts: str, folders: Iterable[str]
+    mount_point: str,
+    readable: Iterable[str],
+    devices: Iterable[str],
+    artefacts: str,
+    folders: Iterable[str],
+    *,
+    proc: bool,
 ) -> None:
     """Exchange the file system for one with the ``readable`` paths, and with empty ``folders`` for later mounts.
 
-    The folder ``artefacts`` is bound to :data:`ARTEFACTS`, which only root of the namespace may enter.
+    The folder ``artefacts`` is bound to :data:`ARTEFACTS`, which only root of the namespace may enter. With ``proc``
+    there is a ``/proc`` of the namespace, in which others' processes are hidden: the kernel allows that mount only
+    while the machine's own is still there.
     """
     _begin_root(mount_point, readable, devices)
     os.mkdir(mount_point + os.path.dirname(ARTEFACTS), 0o700)
@@ -105,6 +114,9 @@ def new_root_of_programs(
     _mount(None, mount_point + ARTEFACTS, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
     for folder in folders:
         os.makedirs(mount_point + folder, 0o755)
+    if proc:
+        os.mkdir(mount_point + PROC, 0o755)
+        _mount("proc", mount_point + PROC, "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, "hidepid=invisible")
     _enter_root(mount_point)
 
 
@@ -119,11 +131,6 @@ def mount_again(source: str, folder: str) -> None:
     """Mount a directory at another place too, read-only."""
     _mount(source, folder, None, _MS_BIND)
     _mount(None, folder, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
-
-
-def mount_proc(folder: str) -> None:
-    """Mount the processes of this namespace; those of another user are hidden."""
-    _mount("proc", folder, "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, "hidepid=invisible")
 
 
 def unmount(folder: str) -> None:

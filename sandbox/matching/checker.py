@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from sandbox.errors import CheckError
+from sandbox.languages.names import PYTHON
 from sandbox.reports import preview
 from sandbox.results import ExecutionResult, ExecutionStatus
 
@@ -24,9 +25,18 @@ if TYPE_CHECKING:
 _FUNCTION = re.compile(r"^def[ \t]+check[ \t]*\(", re.MULTILINE)
 _FILES = ("input.txt", "expected.txt", "output.txt")  # arguments of a checker that is a program, in this order
 _WORDS = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0}
+_TESTLIB_FILES = ("input.txt", "output.txt", "expected.txt")  # of testlib's checkers
+_TESTLIB: dict[int | None, float] = {0: 1.0, 1: 0.0, 2: 0.0}  # exit codes of testlib: right, wrong, badly formed
 _MAX_PROVED = 4_096
 _NO_TIME = "no time was left for it"
 _proved: set[bytes] = set()  # digests of checkers with the expected outputs that they could judge
+
+
+class Checker(NamedTuple):
+    """A row's program that judges outputs."""
+
+    source: str
+    language: str = PYTHON
 
 
 class CheckedOutput(NamedTuple):
@@ -46,14 +56,14 @@ class CheckerAnswer(NamedTuple):
 
 
 def prove_checker(
-    sandbox: Sandbox, checker: str, inputs: Sequence[str], expected: Sequence[str], limits: Limits | None
+    sandbox: Sandbox, checker: Checker, inputs: Sequence[str], expected: Sequence[str], limits: Limits | None
 ) -> None:
     """Ask a checker about the expected outputs themselves, once for each checker and outputs in this process.
 
     Raises:
         CheckError: It does not compile, hangs, raises or gives no answer; the message names the check.
     """
-    digest = hashlib.blake2b(repr((checker, inputs, expected)).encode("utf-8", "surrogatepass")).digest()
+    digest = hashlib.blake2b(repr((tuple(checker), inputs, expected)).encode("utf-8", "surrogatepass")).digest()
     if digest in _proved:
         return
     outputs = [CheckedOutput(stdin, right, right) for stdin, right in zip(inputs, expected, strict=True)]
@@ -62,22 +72,27 @@ def prove_checker(
             return
         if answer.share is None:
             raise CheckError(f"the checker cannot judge the expected output of check {number}: {answer.fault}")
+        if not answer.share and checker.language != PYTHON:  # its exit code 1 may mean that it broke
+            raise CheckError(f"the checker says that the expected output of check {number} itself is wrong")
     if len(_proved) >= _MAX_PROVED:
         _proved.clear()
     _proved.add(digest)
 
 
 def ask_checker(
-    sandbox: Sandbox, checker: str, outputs: Sequence[CheckedOutput], limits: Limits | None
+    sandbox: Sandbox, checker: Checker, outputs: Sequence[CheckedOutput], limits: Limits | None
 ) -> Iterator[CheckerAnswer]:
     """Yield what a checker says of each output; all together have the limits' time.
 
     A checker defines ``check(input, output, expected)``, which returns a bool or a share; else it is a program with the
-    arguments ``input.txt``, ``expected.txt`` and ``output.txt``, whose last line is yes, no or a share.
+    arguments ``input.txt``, ``expected.txt`` and ``output.txt``, whose last line is yes, no or a share. In a language
+    other than Python it is a program with testlib's order of arguments, ``input.txt``, ``output.txt`` and
+    ``expected.txt``, and may say by its exit code alone what testlib's do: 0 for right, 1 and 2 for wrong.
     """
     limits = limits or sandbox.limits
     deadline = time.monotonic() + limits.timeout_s
-    ask = _ask_function if _FUNCTION.search(checker) else _ask_program
+    is_function = checker.language == PYTHON and _FUNCTION.search(checker.source)
+    ask = _ask_function if is_function else _ask_program
     answered = 0
     while answered < len(outputs):
         answers = ask(sandbox, checker, outputs[answered:], limits.until(deadline))
@@ -89,10 +104,10 @@ def ask_checker(
 
 
 def _ask_function(
-    sandbox: Sandbox, checker: str, outputs: Sequence[CheckedOutput], limits: Limits
+    sandbox: Sandbox, checker: Checker, outputs: Sequence[CheckedOutput], limits: Limits
 ) -> list[CheckerAnswer]:
     calls = [[output.stdin, output.output, output.expected] for output in outputs]
-    return _answers(sandbox.call(checker, "check", calls, limits=limits), len(outputs))
+    return _answers(sandbox.call(checker.source, "check", calls, limits=limits), len(outputs))
 
 
 def _answers(execution: ExecutionResult, count: int) -> list[CheckerAnswer]:
@@ -108,12 +123,22 @@ def _answers(execution: ExecutionResult, count: int) -> list[CheckerAnswer]:
 
 
 def _ask_program(
-    sandbox: Sandbox, checker: str, outputs: Sequence[CheckedOutput], limits: Limits
+    sandbox: Sandbox, checker: Checker, outputs: Sequence[CheckedOutput], limits: Limits
 ) -> list[CheckerAnswer]:
     """Return the answer of a checker that is a program to the first output."""
     output = outputs[0]
     files = dict(zip(_FILES, (output.stdin, output.expected, output.output), strict=True))
-    execution = sandbox.run(checker, files=files, args=_FILES, limits=limits)
+    if checker.language == PYTHON:
+        execution = sandbox.run(checker.source, files=files, args=_FILES, limits=limits)
+    else:
+        built = sandbox.build(checker.source, checker.language, limits=limits)
+        if isinstance(built, ExecutionResult):
+            return [CheckerAnswer(None, built.error, built.status is ExecutionStatus.INFRASTRUCTURE)]
+        execution = sandbox.run(
+            checker.source, files=files, args=_TESTLIB_FILES, limits=limits, language=checker.language
+        )
+        if not execution.stdout.strip() and execution.exit_code in _TESTLIB:
+            return [CheckerAnswer(_TESTLIB[execution.exit_code])]
     if execution.status is not ExecutionStatus.OK:
         return [CheckerAnswer(None, execution.error, execution.status is ExecutionStatus.INFRASTRUCTURE)]
     lines = execution.stdout.split("\n")

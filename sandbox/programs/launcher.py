@@ -28,7 +28,7 @@ _MOST_LAG = 2.0  # a program's time is lengthened at most by so many times itsel
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class LaunchOrder:
     """Commands that a launcher runs in one jail, one after the other, and what they may use.
 
     Attributes:
@@ -78,7 +78,7 @@ class Ending:
 
     Attributes:
         status: Wait status of the last command that ran.
-        reason: Why its client ended it: ``timeout``, ``memory``, ``output`` or ``tasks``; ``""`` for no reason.
+        reason: Why its client ended it: ``timeout``, ``memory``, ``output``, ``tasks`` or ``stopped``; ``""`` for none.
         command: Index of the last command that ran.
         duration_s: Seconds from the first command's start to the end.
         cpu_s: Seconds of processor time.
@@ -105,14 +105,15 @@ class LauncherProcess(JailProcess):
         level: ``strict`` or ``standard``.
         readable: All paths that any stage reads or executes.
         artefacts: The folder of compiled programs.
+        proc: Whether any stage needs a ``/proc``.
     """
 
     noun = "launcher"
 
-    def __init__(self, level: Level, readable: Sequence[str], artefacts: str) -> None:
+    def __init__(self, level: Level, readable: Sequence[str], artefacts: str, *, proc: bool = False) -> None:
         self._level = level
         self._artefacts = artefacts
-        settings = {"level": level, "readable": [*readable], "artefacts": artefacts}
+        settings = {"level": level, "readable": [*readable], "artefacts": artefacts, "proc": proc}
         super().__init__("launcher", FILES, settings, _ENVIRONMENT)
         if level is Level.STRICT:
             self.scratch = WORK
@@ -124,24 +125,27 @@ class LauncherProcess(JailProcess):
         """Return where a program sees its artefact."""
         return PROGRAM if self._level is Level.STRICT else os.path.join(self._artefacts, key)
 
-    def run(self, order: Order) -> Ending:
-        """Run an order; raise ``OSError`` or ``EOFError`` if the launcher died, could not start it, or was ended."""
+    def run(self, order: LaunchOrder, stop: int | None = None) -> Ending:
+        """Run an order; raise ``OSError`` or ``EOFError`` if the launcher died, could not start it, or was ended.
+
+        When the descriptor ``stop`` becomes readable the program is ended, with the reason ``stopped``.
+        """
         with self._in_use, _shared_files(order) as files:
             if not self.process:
                 raise EOFError("the launcher was ended")
             try:
-                return self._run(order, files)
+                return self._run(order, files, stop)
             except BaseException:
                 self.close()
                 raise
 
-    def _run(self, order: Order, files: dict[str, int]) -> Ending:
+    def _run(self, order: LaunchOrder, files: dict[str, int], stop: int | None) -> Ending:
         message = json.dumps(self._message(order)).encode()
         if len(message) > MAX_ORDER:
             raise SandboxUnavailableError(f"an order of {len(message):,} bytes; at most {MAX_ORDER:,}")
         socket.send_fds(self._control, [message], [*files.values(), *order.streams])
         watch = _Watch(order, self._tree, (files["stdout"], files["stderr"]))
-        report = self._await_report(watch)
+        report = self._await_report(watch, stop)
         if "fault" in report:
             raise OSError(report["fault"])
         outputs = {name: os.pread(files[name], order.output_bytes + 1, 0) for name in ("stdout", "stderr")}
@@ -156,7 +160,7 @@ class LauncherProcess(JailProcess):
             **outputs,
         )
 
-    def _message(self, order: Order) -> dict[str, Any]:
+    def _message(self, order: LaunchOrder) -> dict[str, Any]:
         plain = ("commands", "environment", "executable", "readable", "takes", "artefact", "proc", "forks", "tasks")
         limits = ("data_bytes", "cpu_s", "open_files")
         message = {name: getattr(order, name) for name in (*plain, *limits)}
@@ -170,12 +174,19 @@ class LauncherProcess(JailProcess):
             "own_users": self._level is Level.STRICT,
         }
 
-    def _await_report(self, watch: _Watch) -> dict[str, Any]:
+    def _await_report(self, watch: _Watch, stop: int | None) -> dict[str, Any]:
         """Return the launcher's report; meanwhile look at the program, and have it ended if it uses too much."""
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
+        if stop is not None:
+            poll.register(stop, select.POLLIN)
         while True:
-            if poll.poll(watch.patience_s * 1000):
+            ready = [descriptor for descriptor, _ in poll.poll(watch.patience_s * 1000)]
+            if stop is not None and stop in ready:
+                poll.unregister(stop)
+                watch.stop()
+                self._control.send(END)
+            if self._control.fileno() in ready:
                 data = self._hear(_REPORT_S)
                 if data != STARTED:
                     watch.note_end()
@@ -191,7 +202,7 @@ class LauncherProcess(JailProcess):
 class _Watch:
     """A look from time to time at what a program uses, and the reason for which it must end."""
 
-    def __init__(self, order: Order, tree: ProcessTree, outputs: tuple[int, int]) -> None:
+    def __init__(self, order: LaunchOrder, tree: ProcessTree, outputs: tuple[int, int]) -> None:
         self.reason = ""
         self.peak_bytes = 0
         self.patience_s = _FIRST_LOOK_S
@@ -211,6 +222,11 @@ class _Watch:
 
     def note_end(self) -> None:
         self.duration_s = time.monotonic() - (self._started_at or time.monotonic())
+
+    def stop(self) -> None:
+        """Note that the program is ended because nobody waits for it any more."""
+        self.reason = self.reason or "stopped"
+        self._until = time.monotonic() + _REPORT_S
 
     def is_overdue(self) -> bool:
         """Return whether the launcher itself should have said something by now."""
@@ -248,7 +264,7 @@ class _Watch:
 
 
 @contextmanager
-def _shared_files(order: Order) -> Iterator[dict[str, int]]:
+def _shared_files(order: LaunchOrder) -> Iterator[dict[str, int]]:
     """Return the files of an order, in memory, by name; they are closed afterwards."""
     files = {name: anonymous_file(name) for name in ("content", "stdin", "stdout", "stderr", "taken")}
     try:

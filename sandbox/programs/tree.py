@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 
-class Usage(NamedTuple):
+class TreeUsage(NamedTuple):
     """What all processes of a program use now."""
 
     memory_bytes: int  # private and shared memory that is in use
@@ -28,7 +28,7 @@ class ProcessTree:
         for _ in range(own_depth - 1):
             self._launcher = next(_children(self._launcher), root)
 
-    def usage(self) -> Usage:
+    def usage(self) -> TreeUsage:
         """Return what the program uses; the launcher's own child that is about to become it counts, too."""
         memory_bytes = tasks = 0
         for process in self._below():
@@ -38,7 +38,7 @@ class ProcessTree:
                         memory_bytes += int(line.split()[1]) << 10
                     elif line.startswith(b"Threads:"):
                         tasks += int(line.split()[1])
-        return Usage(memory_bytes, tasks)
+        return TreeUsage(memory_bytes, tasks)
 
     def lag_s(self) -> float:
         """Return for how many seconds that thread waited for a processor which waited longest; 0 if nothing tells."""

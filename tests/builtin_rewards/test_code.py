@@ -403,11 +403,12 @@ def test_code_of_another_language_is_not_run(sandbox: Sandbox, name: str, form: 
     """What the model chose is never a skip: it is 0.0, for a language that can be read as Python too."""
     marks = {"marked": name.split()[-1], "unmarked": "", "marked as Python": "python"}
     completion = fenced(SUM[name], marks[form]) if form in marks else SUM[name]
+    language = "python" if form == "marked" else None  # without a row's language a fence names the language
     for score in (
-        code_tests(completion=completion, sandbox=sandbox, inputs=["42"], outputs=["42"]),
+        code_tests(completion=completion, sandbox=sandbox, inputs=["42"], outputs=["42"], language=language),
         code_tests(completion=completion, sandbox=sandbox, inputs=["42"], outputs=["42"], language="python"),
-        code_runs(completion=completion, sandbox=sandbox),
-        code_compiles(completion=completion, sandbox=sandbox),
+        code_runs(completion=completion, sandbox=sandbox, language=language),
+        code_compiles(completion=completion, sandbox=sandbox, language=language),
     ):
         assert score.value == 0.0
         assert "code is in" in (score.reason or "")
@@ -429,7 +430,7 @@ def test_python_that_mentions_another_language_is_python(sandbox: Sandbox, progr
     assert code_compiles(completion=program, sandbox=sandbox).value == 1.0
 
 
-@pytest.mark.parametrize("language", ["cpp", "GNU C++17", "js", "Java 8", "Python 2", "en"])
+@pytest.mark.parametrize("language", ["Kotlin", "C# 10", "Python 2", "en"])
 @pytest.mark.parametrize("completion", [fenced(PROGRAM), fenced(SUM["cpp"], "cpp"), "", "no code at all"])
 def test_a_row_of_a_language_that_the_jail_does_not_run_is_skipped(
     sandbox: Sandbox, language: str, completion: str
@@ -441,7 +442,7 @@ def test_a_row_of_a_language_that_the_jail_does_not_run_is_skipped(
         code_compiles(completion=completion, sandbox=sandbox, language=language),
     ):
         assert score.value is None
-        assert f"the row's language is {language!r}, and the jail runs python only" == score.reason
+        assert f"the language is {language!r}, and the jail runs {', '.join(sorted(JAIL_LANGUAGES))}" in score.reason
 
 
 @pytest.mark.parametrize("language", ["python", "Python 3", "PYTHON3", "PyPy 3-64", "py", "", None])

@@ -42,7 +42,7 @@ from builtin_rewards.judge.audit.subject import AuditedJudge
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.matching import exact_match
 from rewardkit import ConfigError, DataError, InfrastructureError, Kind, reward
-from rewardkit.cli.program import Program
+from rewardkit.cli.program import CommandGroup
 from rewardkit.statistics import Interval
 from rewardkit.testing import Asked, FakeJudge
 
@@ -728,7 +728,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Re
     (tmp_path / "judges_under_audit.py").write_text(JUDGES, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "judges_under_audit", raising=False)
-    app = typer.Typer(cls=Program, add_completion=False, rich_markup_mode="rich")
+    app = typer.Typer(cls=CommandGroup, add_completion=False, rich_markup_mode="rich")
     app.callback()(lambda: None)
     app.command("audit-judge")(audit_judge_command)
     return lambda *arguments: CliRunner().invoke(app, ["audit-judge", *map(str, arguments)])

@@ -1,0 +1,239 @@
+"""Functions in other languages, called by values, and their test suites.
+
+*Covered:* what a call should return is in no jail. A completion owns its process and both descriptors of the driver, so
+it can write any line; it gains by none that it did not compute. Its answers count only where it wrote exactly one line
+for each call and ended by itself with exit code 0, and they are read when all of its processes have ended. A suite runs
+in a jail of its own with a stub of the function, and passes only if it ends by itself with exit code 0.
+
+*Not covered:* a completion that has learnt the answers by heart. It sees the arguments of later calls early.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+from sandbox.effort import MAX_STEPS, STEPS_A_CALL, Effort
+from sandbox.errors import CheckError, LanguageUnavailableError, NotPlainError
+from sandbox.evaluation import unrun
+from sandbox.inside.zygote import output_room
+from sandbox.languages.catalogue import SourceError, prepared_source
+from sandbox.languages.language import CannotDriveError, Driver, Language, Program, Suite
+from sandbox.languages.wire import Answer, decode_answer, encode_call
+from sandbox.limits import Limits
+from sandbox.programs.engine import Artefact, Programs
+from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, SuiteRun
+from sandbox.workers.wire import anonymous_file
+
+_MAX_ATTEMPTS = 3
+
+
+def build_source(programs: Programs, language: Language, source: str, limits: Limits) -> Artefact | ExecutionResult:
+    """Compile a completion's source as a program of its own, or have it checked where nothing is compiled."""
+    built = _build_program(programs, language, source, limits)
+    if isinstance(built, ExecutionResult) or language.check is None:
+        return built
+    problem = programs.check(language, built, limits)
+    return built if problem is None else problem
+
+
+def _build_program(programs: Programs, language: Language, source: str, limits: Limits) -> Artefact | ExecutionResult:
+    try:
+        text = prepared_source(language, source)
+    except SourceError as error:
+        return unrun(ExecutionStatus.NONZERO, str(error), programs.level)
+    return programs.build(language, Program({language.source_name: text}), limits)
+
+
+def run_inputs(
+    programs: Programs,
+    language: Language,
+    source: str,
+    inputs: Sequence[str],
+    files: Mapping[str, str | bytes],
+    arguments: Sequence[str],
+    limits: Limits,
+) -> list[ExecutionResult]:
+    """Run a program once for each input, each time in a process of its own; all share the time of ``limits``."""
+    programs.prove(language)
+    built = _build_program(programs, language, source, limits)
+    if isinstance(built, ExecutionResult):
+        return [built] * len(inputs)
+    contents = {
+        name: content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape")
+        for name, content in files.items()
+    }
+    results: list[ExecutionResult] = []
+    left_s = limits.timeout_s
+    for text in inputs:
+        rest = dataclasses.replace(limits, timeout_s=max(0.001, left_s))
+        stdin = text.encode("utf-8", "surrogatepass")
+        results.append(programs.run(language, built, rest, stdin=stdin, files=contents, arguments=arguments))
+        left_s -= max(0.0, results[-1].duration_s - language.start_s)
+        if results[-1].status in (ExecutionStatus.TIMEOUT, ExecutionStatus.INFRASTRUCTURE):
+            return results + [results[-1]] * (len(inputs) - len(results))
+    return results
+
+
+def call_function(
+    programs: Programs, language: Language, source: str, function: str, calls: Sequence[Any], limits: Limits
+) -> ExecutionResult:
+    """Call a function once for each of some arguments; the result's ``value`` has a value for each call."""
+    programs.prove(language)
+    requests = b"".join(_encoded(number, call) for number, call in enumerate(calls))
+    built = _build_answerer(programs, language, source, function, limits)
+    if isinstance(built, ExecutionResult):
+        return _without_values(built, len(calls))
+    room = output_room(limits.output_bytes)["results"]
+    with _memory_file("calls", requests) as questions, _memory_file("answers") as answers:
+        result = programs.run(language, built, limits, streams=(questions, answers))
+        data = os.pread(answers, room + 1, 0)
+    if result.status is not ExecutionStatus.OK:
+        return _without_values(result, len(calls))
+    if len(data) > room:
+        problem = f"more than {room:,} bytes of values"
+        return _without_values(
+            dataclasses.replace(result, status=ExecutionStatus.OUTPUT_LIMIT, error=problem), len(calls)
+        )
+    return dataclasses.replace(result, value=_values(data, len(calls)))
+
+
+def _encoded(number: int, call: Any) -> bytes:
+    if isinstance(call, dict):
+        raise NotPlainError(f"call {number}: keyword arguments have no meaning in other languages; give a list")
+    try:
+        return encode_call(call)
+    except NotPlainError as error:
+        raise NotPlainError(f"call {number}: {error}") from None
+
+
+def _build_answerer(
+    programs: Programs, language: Language, source: str, function: str, limits: Limits
+) -> Artefact | ExecutionResult:
+    driver = _driver_of(language)
+    try:
+        program = driver.answerer(prepared_source(language, source), function)
+    except (SourceError, CannotDriveError) as error:
+        return unrun(ExecutionStatus.NONZERO, str(error), programs.level)
+    return programs.build(language, program, limits)
+
+
+def _driver_of(language: Language) -> Driver:
+    if language.driver is None:
+        raise LanguageUnavailableError(
+            f"functions in {language.name} cannot be called by values; give inputs and outputs of programs",
+            language.name,
+        )
+    return language.driver
+
+
+def _without_values(result: ExecutionResult, count: int) -> ExecutionResult:
+    error = result.error or "the process ended before this call was answered"
+    return dataclasses.replace(result, value=[CallValue(ok=False, error=error)] * count)
+
+
+def _values(data: bytes, count: int) -> list[CallValue]:
+    """Return the value of each call; an error for all where there is not exactly one line for each."""
+    lines = data.split(b"\n")
+    if lines[-1] or len(lines) - 1 != count:
+        problem = f"{len(lines) - 1} answers to {count} calls"
+        return [CallValue(ok=False, error=problem)] * count
+    effort = Effort(MAX_STEPS + STEPS_A_CALL * count)
+    return [_value(line, effort) for line in lines[:-1]]
+
+
+def _value(line: bytes, effort: Effort) -> CallValue:
+    try:
+        answer: Answer = decode_answer(line, effort)
+    except (NotPlainError, RecursionError) as error:
+        return CallValue(ok=False, error=f"what it gave cannot be read: {error}")
+    if answer.error is not None:
+        return CallValue(ok=False, error=answer.error[:2_000] or "it raised")
+    return CallValue(ok=True, value=answer.value)
+
+
+def run_suite(programs: Programs, language: Language, source: str, suite: Suite, limits: Limits) -> SuiteRun:
+    """Run a suite in a jail of its own, whose function is the completion's in another.
+
+    Raises:
+        CheckError: The suite is at fault: it cannot be driven, or does not compile.
+    """
+    driver = _driver_of(language)
+    try:
+        tests = driver.tester(suite)
+    except CannotDriveError as error:
+        raise CheckError(str(error)) from None
+    tester = programs.build(language, tests, limits)
+    if isinstance(tester, ExecutionResult):
+        if tester.status is ExecutionStatus.INFRASTRUCTURE:
+            return SuiteRun(tester, tester)
+        raise CheckError(f"the tests do not compile: {tester.error}")
+    answerer = _build_answerer(programs, language, source, suite.entry_point, limits)
+    if isinstance(answerer, ExecutionResult):
+        return SuiteRun(answerer, None)
+    for _ in range(_MAX_ATTEMPTS):
+        run = _run_pair(programs, language, answerer, tester, limits)
+        if not run.is_lost:
+            break
+    return run
+
+
+def _run_pair(programs: Programs, language: Language, answerer: Artefact, tester: Artefact, limits: Limits) -> SuiteRun:
+    """Run the completion and its tester beside each other; the tester's end ends the completion."""
+    answered: list[ExecutionResult] = []
+    with ExitStack() as open_ends:
+        to_answerer, from_tester = os.pipe()
+        to_tester, from_answerer = os.pipe()
+        stop = os.eventfd(0, os.EFD_CLOEXEC)
+        ends = _Ends([to_answerer, from_tester, to_tester, from_answerer, stop])
+        open_ends.callback(ends.close)
+
+        def answer() -> None:
+            streams = (to_answerer, from_answerer)
+            try:
+                answered.append(programs.run(language, answerer, limits, streams=streams, attempts=1, stop=stop))
+            except Exception as error:  # it must not be lost in a thread
+                answered.append(unrun(ExecutionStatus.INFRASTRUCTURE, f"{error}", programs.level))
+            finally:
+                ends.close(*streams)  # so that the tester sees the end of an answerer that is gone
+
+        thread = threading.Thread(target=answer, name="rewardkit-answerer", daemon=True)
+        thread.start()
+        verdict = programs.run(language, tester, limits, streams=(from_tester, to_tester), attempts=1, is_second=True)
+        with suppress(OSError):
+            os.eventfd_write(stop, 1)
+        thread.join()
+    return SuiteRun(answered[0], verdict)
+
+
+class _Ends:
+    """Descriptors that are closed once each, by whichever thread is first."""
+
+    def __init__(self, descriptors: list[int]) -> None:
+        self._open = set(descriptors)
+        self._lock = threading.Lock()  # protects the set
+
+    def close(self, *descriptors: int) -> None:
+        """Close these descriptors, or all that are open."""
+        with self._lock:
+            closing = self._open & set(descriptors) if descriptors else set(self._open)
+            self._open -= closing
+            for descriptor in closing:
+                os.close(descriptor)
+
+
+@contextmanager
+def _memory_file(name: str, content: bytes = b"") -> Iterator[int]:
+    descriptor = anonymous_file(name)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield descriptor
+    finally:
+        os.close(descriptor)

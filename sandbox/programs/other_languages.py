@@ -1,0 +1,61 @@
+"""What a sandbox does in languages other than Python, by their names as fences and data sets write them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sandbox.jail.levels import Level
+from sandbox.languages.catalogue import language_of
+from sandbox.languages.language import Suite
+from sandbox.limits import Limits
+from sandbox.programs import calls
+from sandbox.programs.engine import Artefact, Programs
+from sandbox.results import ExecutionResult, SuiteRun
+
+
+class OtherLanguages:
+    """The launchers of a sandbox, asked by the name of a language; LanguageUnavailableError where it does not run.
+
+    Args:
+        level: The level of isolation that was proved.
+        workers: Programs that run at once.
+    """
+
+    def __init__(self, level: Level, workers: int) -> None:
+        self._programs = Programs(level, workers)
+
+    def build(self, language: str, source: str, limits: Limits) -> Artefact | ExecutionResult:
+        """Compile a program."""
+        return calls.build_source(self._programs, language_of(language), source, limits)
+
+    def run_inputs(
+        self,
+        language: str,
+        source: str,
+        inputs: Sequence[str],
+        files: Mapping[str, str | bytes],
+        arguments: Sequence[str],
+        limits: Limits,
+    ) -> list[ExecutionResult]:
+        """Run a program once for each input."""
+        return calls.run_inputs(self._programs, language_of(language), source, inputs, files, arguments, limits)
+
+    def call(
+        self, language: str, source: str, function: str, arguments: Sequence[Any], limits: Limits
+    ) -> ExecutionResult:
+        """Call a function once for each of some arguments."""
+        return calls.call_function(self._programs, language_of(language), source, function, arguments, limits)
+
+    def run_suite(self, language: str, source: str, suite: Suite, limits: Limits) -> SuiteRun:
+        """Run a completion's tests."""
+        return calls.run_suite(self._programs, language_of(language), source, suite, limits)
+
+    @property
+    def processes(self) -> list[int]:
+        """Process ids of the launchers that are alive now."""
+        return self._programs.processes
+
+    def close(self) -> None:
+        """End every launcher."""
+        self._programs.close()

@@ -1,0 +1,79 @@
+"""Each limit, in every language that runs on this machine: a program that uses up one thing ends by it, and soon."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+import pytest
+from limit_programs import FILLS_MEMORY, PRINTS, SHARES_MEMORY, SPINS, STARTS_THREADS, WAITS
+
+from sandbox import LANGUAGES, ExecutionStatus, Limits, Sandbox
+from sandbox.errors import LanguageUnavailableError
+
+LIMITS = Limits(timeout_s=1.0, memory_bytes=256 << 20, output_bytes=1 << 16)
+MOST_S = 20.0  # seconds that an end may take on a machine that is busy with other tests
+
+
+@pytest.fixture(scope="module")
+def jail() -> Iterator[Sandbox]:
+    with Sandbox(workers=2) as sandbox:
+        yield sandbox
+
+
+def cases(programs: Mapping[str, str]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("language", sorted(programs))
+
+
+def run(jail: Sandbox, source: str, language: str, limits: Limits = LIMITS) -> ExecutionStatus:
+    """Return how a program ends; skip the test where its language does not run here."""
+    try:
+        jail.run(LANGUAGES[language].hello, language=language)
+    except LanguageUnavailableError as error:
+        pytest.skip(str(error))
+    began = time.monotonic()
+    result = jail.run(source, language=language, limits=limits)
+    assert time.monotonic() - began < limits.timeout_s + MOST_S, result
+    innocent = jail.run(LANGUAGES[language].hello, language=language)
+    assert (ExecutionStatus.OK, "hello\n") == (innocent.status, innocent.stdout)
+    return result.status
+
+
+@cases(SPINS)
+def test_a_program_that_spins_is_ended_by_the_clock(jail: Sandbox, language: str) -> None:
+    """In each language, and the next one is right."""
+    assert ExecutionStatus.TIMEOUT == run(jail, SPINS[language], language)
+
+
+@cases(WAITS)
+def test_a_program_that_waits_is_ended_by_the_clock(jail: Sandbox, language: str) -> None:
+    """Also one that does nothing else."""
+    assert ExecutionStatus.TIMEOUT == run(jail, WAITS[language], language)
+
+
+@cases(FILLS_MEMORY)
+def test_a_program_that_fills_its_memory_fails_for_want_of_it(jail: Sandbox, language: str) -> None:
+    """Whatever its runtime makes of that."""
+    limits = Limits(timeout_s=20.0, memory_bytes=256 << 20)
+    assert ExecutionStatus.MEMORY == run(jail, FILLS_MEMORY[language], language, limits)
+
+
+@cases(SHARES_MEMORY)
+def test_memory_that_no_limit_of_the_kernels_counts_is_counted(jail: Sandbox, language: str) -> None:
+    """Where it can be had at all."""
+    limits = Limits(timeout_s=5.0, memory_bytes=256 << 20)
+    ends = (ExecutionStatus.MEMORY, ExecutionStatus.TIMEOUT)
+    assert run(jail, SHARES_MEMORY[language], language, limits) in ends
+
+
+@cases(PRINTS)
+def test_a_program_that_prints_without_end_is_ended(jail: Sandbox, language: str) -> None:
+    """By its output, before its time is up."""
+    limits = Limits(timeout_s=20.0, output_bytes=1 << 16)
+    assert ExecutionStatus.OUTPUT_LIMIT == run(jail, PRINTS[language], language, limits)
+
+
+@cases(STARTS_THREADS)
+def test_no_program_has_threads_or_processes_without_end(jail: Sandbox, language: str) -> None:
+    """It fails, and in time."""
+    assert ExecutionStatus.OK != run(jail, STARTS_THREADS[language], language)
