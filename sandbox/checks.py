@@ -27,7 +27,7 @@ from sandbox.equality import same
 from sandbox.errors import CheckError, NotPlainError
 from sandbox.languages.names import PYTHON
 from sandbox.reports import CheckReport, CheckResult, CheckStatus, preview, refuse_empty, shorten, unfinished_status
-from sandbox.results import NO_ANSWER_CODES, CallValue, ExecutionResult, ExecutionStatus, SuiteRun
+from sandbox.results import NO_ANSWER_CODES, TESTS_AT_FAULT, CallValue, ExecutionResult, ExecutionStatus, SuiteRun
 from sandbox.tester_reports import read_reports
 from sandbox.workers.collector import CollectorPaused
 
@@ -179,6 +179,8 @@ def check_suite(
         LanguageUnavailableError: Nobody knows the language, or it does not run here.
     """
     run = sandbox.run_suite(source, suite, language, limits=limits)
+    if run.tester is not None and run.tester.exit_code == TESTS_AT_FAULT:
+        raise CheckError("the tests cannot be read, or end without a call of the completion")
     status, reason = _judge_suite(run)
     return CheckReport((CheckResult(status, reason, f"tests of {suite.entry_point}"),), run.execution)
 

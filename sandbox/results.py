@@ -84,6 +84,8 @@ class AssertsRun:
 
 NO_ANSWER_CODES = range(71, 77)
 """Exit codes by which a suite's stub says that the completion gave no answer."""
+TESTS_AT_FAULT = 77
+"""The exit code by which it says that the tests are at fault: they cannot be read, or end without a call."""
 
 
 @dataclass(frozen=True, slots=True)

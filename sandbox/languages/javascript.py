@@ -23,6 +23,7 @@ LANGUAGE = Language(
     source_name="main.js",
     tools=(NODE,),
     run=Stage(commands=(("{node}", *OPTIONS, "{scratch}/main.js"),), walls=WALLS),
+    check=Stage(commands=(("{node}", "--check", "{scratch}/main.js"),), walls=WALLS),
     hello='console.log("hello")\n',
     memory_texts=MEMORY_TEXTS,
     start_s=0.5,

@@ -150,6 +150,7 @@ class Language:
         tools: What must be on the machine.
         run: The stage that runs a program.
         compile: The stage before it; ``None`` where the source is run as it is.
+        check: The stage that says whether source is well formed without running it, where nothing is compiled.
         prepare: From a completion's source to the text that is compiled, such as with another name for its class.
         hello: A program that prints ``hello``: the probe, which decides whether the language runs here.
         memory_texts: What its runtime says on standard error when its memory is used up; it names a failure, and
@@ -165,6 +166,7 @@ class Language:
     run: Stage
     hello: str
     compile: Stage | None = None
+    check: Stage | None = None
     prepare: Callable[[str], str] | None = None
     memory_texts: tuple[str, ...] = ()
     start_s: float = 0.0

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from sandbox.languages.language import Language, Stage, Tool, Walls
 
+_WALLS = Walls(executable=("{lua}",))
+
 LANGUAGE = Language(
     name="lua",
     source_name="main.lua",
     tools=(Tool("lua", ("lua5.4", "lua"), version=("-v",), install="apt-get install lua5.4"),),
-    run=Stage(commands=(("{lua}", "{scratch}/main.lua"),), walls=Walls(executable=("{lua}",))),
+    run=Stage(commands=(("{lua}", "{scratch}/main.lua"),), walls=_WALLS),
+    check=Stage(commands=(("{lua}", "-e", "assert(loadfile('{scratch}/main.lua'))"),), walls=_WALLS),
     hello='print("hello")\n',
     memory_texts=("not enough memory",),
 )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 PYTHON = "python"
-JAIL_LANGUAGES = frozenset({PYTHON})
-"""The languages that the jail runs. Who asks whether it runs one asks here."""
+JAIL_LANGUAGES = frozenset(
+    {PYTHON, "bash", "c", "cpp", "go", "java", "javascript", "lua", "perl", "php", "ruby", "rust", "typescript"}
+)
+"""The languages that the jail knows; :func:`~sandbox.languages.catalogue.why_not_run` says whether one runs here."""
 
 _ALIASES = {
     PYTHON: "py pypy cpython ipython",

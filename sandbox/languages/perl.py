@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from sandbox.languages.language import Language, Stage, Tool, Walls
 
+_WALLS = Walls(
+    executable=("{perl}",),
+    readable=("/usr/share/perl", "/usr/share/perl5", "/usr/lib/x86_64-linux-gnu/perl-base", "/etc/perl"),
+)
+
 LANGUAGE = Language(
     name="perl",
     source_name="main.pl",
     tools=(Tool("perl", ("perl",), version=("-e", 'print "perl $^V"'), install="apt-get install perl"),),
     run=Stage(
         commands=(("{perl}", "{scratch}/main.pl"),),
-        walls=Walls(
-            executable=("{perl}",),
-            readable=("/usr/share/perl", "/usr/share/perl5", "/usr/lib/x86_64-linux-gnu/perl-base", "/etc/perl"),
-        ),
+        walls=_WALLS,
     ),
+    check=Stage(commands=(("{perl}", "-c", "{scratch}/main.pl"),), walls=_WALLS),
     hello='print "hello\\n";\n',
     memory_texts=("Out of memory!",),
 )

@@ -12,6 +12,8 @@ def with_tag(source: str) -> str:
     return source if "<?php" in source.lower() or "<?=" in source else f"<?php {source}"
 
 
+_WALLS = Walls(executable=("{php}",))
+
 LANGUAGE = Language(
     name="php",
     source_name="main.php",
@@ -25,8 +27,9 @@ LANGUAGE = Language(
                 "{scratch}/main.php",
             ),
         ),
-        walls=Walls(executable=("{php}",)),
+        walls=_WALLS,
     ),
+    check=Stage(commands=(("{php}", *_OPTIONS, "-l", "{scratch}/main.php"),), walls=_WALLS),
     prepare=with_tag,
     hello='<?php echo "hello\\n";\n',
     memory_texts=("Allowed memory size of", "Out of memory", "mmap() failed: [12]"),

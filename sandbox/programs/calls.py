@@ -23,7 +23,7 @@ from sandbox.evaluation import unrun
 from sandbox.inside.zygote import output_room
 from sandbox.languages.catalogue import SourceError, prepared_source
 from sandbox.languages.language import CannotDriveError, Driver, Language, Program, Suite
-from sandbox.languages.wire import Answer, decode_answer, encode_call
+from sandbox.languages.wire import decode_answer, encode_call
 from sandbox.limits import Limits
 from sandbox.programs.engine import Artefact, Programs
 from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, SuiteRun
@@ -148,7 +148,7 @@ def _values(data: bytes, count: int) -> list[CallValue]:
 
 def _value(line: bytes, effort: Effort) -> CallValue:
     try:
-        answer: Answer = decode_answer(line, effort)
+        answer = decode_answer(line, effort)
     except (NotPlainError, RecursionError) as error:
         return CallValue(ok=False, error=f"what it gave cannot be read: {error}")
     if answer.error is not None:
@@ -164,7 +164,7 @@ def run_suite(programs: Programs, language: Language, source: str, suite: Suite,
     """
     driver = _driver_of(language)
     try:
-        tests = driver.tester(suite)
+        tests, function = driver.tester(suite), driver.function_name(suite)
     except CannotDriveError as error:
         raise CheckError(str(error)) from None
     tester = programs.build(language, tests, limits)
@@ -172,7 +172,7 @@ def run_suite(programs: Programs, language: Language, source: str, suite: Suite,
         if tester.status is ExecutionStatus.INFRASTRUCTURE:
             return SuiteRun(tester, tester)
         raise CheckError(f"the tests do not compile: {tester.error}")
-    answerer = _build_answerer(programs, language, source, suite.entry_point, limits)
+    answerer = _build_answerer(programs, language, source, function, limits)
     if isinstance(answerer, ExecutionResult):
         return SuiteRun(answerer, None)
     for _ in range(_MAX_ATTEMPTS):

@@ -13,7 +13,7 @@ from sandbox.errors import LanguageUnavailableError, PoolClosedError, SandboxUna
 from sandbox.evaluation import unrun
 from sandbox.jail.levels import Level
 from sandbox.languages.language import MIB, Language, Program, Stage, Walls
-from sandbox.languages.toolchains import Missing, Toolchain, expand, find_toolchain
+from sandbox.languages.toolchains import MissingToolchain, Toolchain, expand, find_toolchain
 from sandbox.limits import Limits
 from sandbox.programs.artefacts import ArtefactStore, key_of
 from sandbox.programs.endings import result_of
@@ -71,9 +71,8 @@ class Programs:
     def toolchain(self, language: Language) -> Toolchain:
         """Return the tools of a language that runs here; raise LanguageUnavailableError where it does not."""
         toolchain = find_toolchain(language)
-        if isinstance(toolchain, Missing):
-            how = f"; {toolchain.install}" if toolchain.install else ""
-            raise LanguageUnavailableError(f"{toolchain.name} does not run on this machine: {toolchain.reason}{how}")
+        if isinstance(toolchain, MissingToolchain):
+            raise LanguageUnavailableError(str(toolchain), language.name)
         self._refuse_forks(language)
         return toolchain
 

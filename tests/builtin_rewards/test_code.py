@@ -16,7 +16,7 @@ from patience import in_time
 from builtin_rewards.code import _MARKS, code_compiles, code_runs, code_tests
 from builtin_rewards.reading.markdown import last_code
 from rewardkit import Rollout, Runtime, ScoreBatch
-from sandbox import Limits, Sandbox
+from sandbox import JAIL_LANGUAGES, Limits, Sandbox
 
 ADD = "def add(a, b):\n    return a + b\n"
 WRONG = "def add(a, b):\n    return a - b\n"

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from sandbox.effort import Effort
 from sandbox.languages.catalogue import LANGUAGES
-from sandbox.languages.drivers import TESTS_AT_FAULT
 from sandbox.languages.language import Driver, Program, Suite
 from sandbox.languages.wire import DriverAnswer, decode_answer, encode_call
+from sandbox.results import TESTS_AT_FAULT
 
 TIMEOUT_S = 60.0
 

@@ -8,9 +8,6 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-TESTS_AT_FAULT = 77
-"""The exit status of a tester whose tests cannot be read, or end without a call: the row's fault."""
-
 
 @cache
 def runtime_text(name: str) -> str:
