@@ -17,7 +17,7 @@ from typing import Any
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.inside import program
-from builtin_rewards.polyglot import Marks, code_in_language, fenced_language, language_of_row, skip_reason
+from builtin_rewards.polyglot import Marks, code_in_language, language_of_row, language_that_counts, skip_reason
 from builtin_rewards.reading.answer import AnswerRule, final_answer
 from builtin_rewards.reading.code_language import no_code_reason
 from builtin_rewards.reading.markdown import begins_in_block, code_blocks, last_code, open_mark
@@ -230,7 +230,7 @@ class _Row:
     matching: _Matching
 
     def code_of(self, completion: str, prompt: str, sandbox: Sandbox) -> str | Score:
-        """Return the code that counts; 0.0 with the reason where there is none."""
+        """Return the code that counts; 0.0 with the reason where the completion has no code."""
         if self.language != PYTHON:
             code = code_in_language(completion, self.language, self.entry_point, self.context)
             return Score(0.0, reason=no_code_reason(completion, self.language)) if code is None else code
@@ -402,7 +402,7 @@ def code_tests(
             matching = setting.of_row(match, tolerance, checker, interactor, checker_language)
         except CheckError as error:
             return Score(None, reason=f"the row's tests cannot be run: {error}")
-        chosen = named or (PYTHON if tests else fenced_language(completion))
+        chosen = language_that_counts(named, completion, PYTHON if tests else None)
         row = _Row(
             language=chosen,
             is_named=named is not None,
@@ -469,7 +469,7 @@ def _score_code(
     """Return the score of the code in a completion; 0.0 where it has none, ``None`` where the row wants none."""
     if reason := skip_reason(named):
         return Score(None, reason=reason)
-    language = named or fenced_language(completion)
+    language = language_that_counts(named, completion)
     if language != PYTHON:
         foreign = code_in_language(completion, language, None, "")
         if foreign is None:

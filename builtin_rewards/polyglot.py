@@ -11,13 +11,12 @@ from sandbox import LANGUAGES, PYTHON, language_name, why_not_run
 
 _log = logging.getLogger("rewardkit")
 _logged: set[str] = set()
-_SHELLS = frozenset({"bash"})  # blocks of a shell mostly say how the program is called
+_SHELLS = frozenset({"bash"})
 
 
 def language_of_row(setting: str | None, column: str | None) -> str | None:
-    """Return the language that a setting or else a row's column names; ``None`` where neither does."""
-    named = setting or column
-    return (language_name(named) or PYTHON) if named else None
+    """Return the language that a setting or else a row's column names, as it stands there; ``None`` for neither."""
+    return (setting or "").strip() or (column or "").strip() or None
 
 
 def skip_reason(language: str | None) -> str | None:
@@ -29,18 +28,24 @@ def skip_reason(language: str | None) -> str | None:
     return reason
 
 
+def language_that_counts(named: str | None, completion: str, default: str | None = None) -> str:
+    """Return the language of the row where it names one, else the ``default``, or else that of the fence."""
+    return language_name(named) if named else default or fenced_language(completion)
+
+
 def fenced_language(completion: str) -> str:
-    """Return the language of the block that counts, by its fence: Python where there is any, else the last known."""
+    """Return the language of the block that counts, by its fence: Python where there is any, else the last known.
+
+    Blocks of a shell do not count: they mostly say how a program is started.
+    """
     blocks, _ = split_fences(final_answer(completion, (AnswerRule.TAG,)))
-    names = [language_name(block.mark) for block in blocks if block.mark and block.body.strip()]
-    known = [name for name in names if name in LANGUAGES]
-    if PYTHON in names or not known:
-        return PYTHON
-    return next((name for name in reversed(known) if name not in _SHELLS), known[-1])
+    marks = [language_name(block.mark) for block in blocks if block.mark and block.body.strip()]
+    known = [mark for mark in marks if mark in LANGUAGES and mark not in _SHELLS]
+    return PYTHON if PYTHON in marks or not known else known[-1]
 
 
 def code_in_language(completion: str, language: str, entry_point: str | None, prefix: str) -> str | None:
-    """Return the code of a completion that counts: the last block in the language, or the last unmarked one.
+    """Return the code of a completion that counts: the last block in the language, or else the last without a mark.
 
     With an ``entry_point`` it is the last block that names it; where none does, the last follows the prefix, as a body.
     """

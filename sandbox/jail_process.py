@@ -34,7 +34,7 @@ class JailProcess:
     Args:
         module: The module, whose ``main`` it runs.
         names: The shared files; each has its index as descriptor there, and a socket the number after the last.
-        settings: What it is told at its start, as JSON in the file ``settings_file``, besides ``parent`` and
+        settings: What it reads at its start, as JSON in the file ``settings_file``, besides ``parent`` and
             ``mount_point``.
         environment: All its variables.
     """
@@ -59,8 +59,8 @@ class JailProcess:
         self.process = 0  # its process id; 0 once it is dead
         self._pidfd = -1
         try:
-            told = {"parent": os.getpid(), "mount_point": self._folder, **settings}
-            os.pwrite(self._files[settings_file], json.dumps(told).encode(), 0)
+            message = {"parent": os.getpid(), "mount_point": self._folder, **settings}
+            os.pwrite(self._files[settings_file], json.dumps(message).encode(), 0)
             self._spawn(module, control.fileno(), environment)
         except BaseException:
             self.close()
@@ -81,13 +81,13 @@ class JailProcess:
         self.process = os.posix_spawn(sys.executable, command, environment, file_actions=actions, setpgroup=0)
         self._pidfd = os.pidfd_open(self.process)
         try:
-            message = json.loads(self._hear(START_S))
+            reply = json.loads(self._hear(START_S))
         except (OSError, EOFError, ValueError) as fault:
             stderr = os.pread(self._files["stderr"], 2000, 0).decode("utf-8", "replace").strip()
             problem = f"the {self.noun} did not start: {fault or 'it died'}\n{stderr}".strip()
             raise SandboxUnavailableError(problem) from None
-        if "error" in message:
-            raise SandboxUnavailableError(message["error"])
+        if "error" in reply:
+            raise SandboxUnavailableError(reply["error"])
 
     def _hear(self, timeout_s: float) -> bytes:
         self._control.settimeout(timeout_s)

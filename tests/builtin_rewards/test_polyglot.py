@@ -61,10 +61,11 @@ def test_programs_are_judged_in_the_rows_language_or_in_that_of_the_fence(jail: 
     right, wrong = SUMS[language], SUMS[language].replace("+ b", "- b").replace("a+b", "a-b").replace("$y,", "0,")
     by_column = code_tests(completion=fenced(right, language), sandbox=jail, language=language, **PAIRS)
     by_fence = code_tests(completion=fenced(right, language), sandbox=jail, **PAIRS)
+    shown_by_fence = 0.0 if language == "bash" else 1.0  # a block of a shell mostly says how a program is started
     by_setting = code_tests(language=language)(completion=fenced(right, language), sandbox=jail, **PAIRS)
-    assert [1.0] * 3 == [by_column.value, by_fence.value, by_setting.value], by_column.reason
+    assert [1.0, 1.0, shown_by_fence] == [by_column.value, by_setting.value, by_fence.value], by_column.reason
     if wrong != right:
-        assert 0.0 == code_tests(completion=fenced(wrong, language), sandbox=jail, **PAIRS).value
+        assert 0.0 == code_tests(completion=fenced(wrong, language), sandbox=jail, language=language, **PAIRS).value
     broken = code_tests(completion=fenced("}} ((( nonsense '", language), sandbox=jail, language=language, **PAIRS)
     assert 0.0 == broken.value
     assert broken.reason
@@ -76,7 +77,9 @@ def test_programs_compile_and_run_or_not(jail: Sandbox, language: str) -> None:
     skip_where_missing(language)
     hello, broken = fenced(LANGUAGES[language].hello, language), fenced("}} ((( nonsense '", language)
     scores = [
-        reward(completion=text, sandbox=jail).value for reward in (code_runs, code_compiles) for text in (hello, broken)
+        reward(completion=text, sandbox=jail, language=language).value
+        for reward in (code_runs, code_compiles)
+        for text in (hello, broken)
     ]
     assert [1.0, 0.0, 1.0, 0.0] == scores
 
@@ -155,7 +158,7 @@ def test_a_language_that_nobody_knows_skips_a_row_but_earns_a_completion_nothing
         ("```\nint main(){}\n```", "python"),
         ("```cpp\nint main(){}\n```", "cpp"),
         ("```C++\nint main(){}\n```\nrun it:\n```bash\n./a.out\n```", "cpp"),
-        ("```bash\necho 1\n```", "bash"),
+        ("```bash\necho 1\n```", "python"),
         ("```js\n1\n```\n```python\n1\n```", "python"),
         ("```json\n{}\n```", "python"),
     ],
