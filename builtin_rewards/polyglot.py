@@ -34,14 +34,14 @@ def language_that_counts(named: str | None, completion: str, default: str | None
 
 
 def fenced_language(completion: str) -> str:
-    """Return the language of the block that counts, by its fence: Python where there is any, else the last known.
+    """Return the language of the block that counts, by its fence: Python where there is any, else the last usable.
 
     Blocks of a shell do not count: they mostly say how a program is started.
     """
     blocks, _ = split_fences(final_answer(completion, (AnswerRule.TAG,)))
     marks = [language_name(block.mark) for block in blocks if block.mark and block.body.strip()]
-    known = [mark for mark in marks if mark in LANGUAGES and mark not in _SHELLS]
-    return PYTHON if PYTHON in marks or not known else known[-1]
+    usable = [mark for mark in marks if mark in LANGUAGES and mark not in _SHELLS]
+    return PYTHON if PYTHON in marks or not usable else usable[-1]
 
 
 def code_in_language(completion: str, language: str, entry_point: str | None, prefix: str) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from rewardkit.audit.probe import Family, Probe
 from rewardkit.audit.rows import AuditRow
+from sandbox import PYTHON
 
 LAZY = ("does nothing", "returns its argument")
 """Programs that pass some tests without a trick; what they earn is what a wrong program earns."""
@@ -92,9 +93,9 @@ def programs(row: AuditRow) -> Iterator[Probe]:
         yield Probe(Family.OTHER_GOLD, "another row's code", fenced(code_in(row.other_reference)))
 
 
-def fenced(source: str) -> str:
-    """Return code in a fence of Python."""
-    return f"```python\n{source}\n```"
+def fenced(source: str, language: str = PYTHON) -> str:
+    """Return code in a fence of its language."""
+    return f"```{language}\n{source}\n```"
 
 
 def code_in(text: str) -> str:

@@ -18,7 +18,7 @@ from rewardkit.declare.spec import Kind
 from rewardkit.examinations.code_mutants import code_mutants, returning_none
 from rewardkit.examinations.examination import Flaw, FlawKind, RowTrial, RowTrialResult
 from rewardkit.types import Outcome, Status
-from sandbox import JAIL_LANGUAGES, language_name, parse, signs_of
+from sandbox import LANGUAGES, PYTHON, language_name, parse, signs_of, why_not_run
 
 MUTANTS = 8  # mutants of a reference that are tried
 _SOLUTIONS = ("solutions", "answers")  # columns with a list of references, or its JSON
@@ -53,7 +53,10 @@ class ProgramExamination:
 
     def trials(self, row: AuditRow) -> Sequence[RowTrial]:
         """Return the reference, the programs without a solution, and mutants of the reference."""
-        source = _reference(row)
+        source, language = _reference(row), language_name(str(row.columns.get("language") or PYTHON))
+        if language in LANGUAGES:
+            hello = _trial(_EMPTY, "a program that prints hello", LANGUAGES[language].hello, language)
+            return [*([] if source is None else [_trial(_REFERENCE, "the reference", source, language)]), hello]
         if source is None:
             stub = f"def {function_under_test(row)}(*arguments, **named):\n    return None"
             return [_trial(_EMPTY, "an empty program", "pass"), _trial(_EMPTY, "a function that returns None", stub)]
@@ -90,8 +93,8 @@ class ProgramExamination:
         return flaws
 
 
-def _trial(role: str, label: str, source: str) -> RowTrial:
-    return RowTrial(role, Probe(Family.CODE, label, fenced(source)))
+def _trial(role: str, label: str, source: str, language: str = PYTHON) -> RowTrial:
+    return RowTrial(role, Probe(Family.CODE, label, fenced(source, language)))
 
 
 def _full_score(reward: Reward[..., Any], reference: Outcome | None) -> float:
@@ -124,16 +127,19 @@ def _listed(value: object) -> Iterable[str]:
     return [text for text in value if isinstance(text, str) and text.strip()] if isinstance(value, list) else []
 
 
+_ALIKE = (frozenset({"c", "cpp"}), frozenset({"javascript", "typescript"}))
+"""Languages whose source can be of either."""
+
+
 def _language_flaw(reward: Reward[..., Any], row: AuditRow, source: str | None) -> Flaw | None:
     """Return what is wrong with a row's language: its reference is in another one, or the jail does not run it."""
     named = row.columns.get("language") if "language" in reward.spec.named_columns else None
     language = language_name(str(named or "python"))
     own = None if source is None else _language_of(source, language)
-    if own is not None and own != language:
+    if own is not None and own != language and not any({own, language} <= alike for alike in _ALIKE):
         return Flaw("reference_language", f"the row says {language}, and its reference is in {own}")
-    if language not in JAIL_LANGUAGES:
-        return Flaw("other_language", f"the row's language is {named!r}")
-    return None
+    reason = why_not_run(str(named or "python"))
+    return None if reason is None else Flaw("other_language", reason)
 
 
 def _language_of(source: str, expected: str) -> str | None:

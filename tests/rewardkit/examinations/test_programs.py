@@ -36,9 +36,17 @@ ROWS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "no expected output": ({"solution": "input()", "inputs": ["1"], "outputs": [""]}, ["cannot_fail"]),
     "weak tests": ({"solution": ADD, "tests": "assert add(0, 0) == 0"}, ["mutants_live"]),
     "reference in C++": ({"solution": CPP, **PAIRS}, ["reference_language"]),
-    "row of C++": ({"solution": CPP, **PAIRS, "language": "C++"}, ["other_language"]),
-    "row of JavaScript that reads as Python": (
+    "row of C++": ({"solution": CPP, **PAIRS, "language": "C++"}, []),
+    "row of JavaScript that reads as Python, with a wrong reference": (
         {"solution": "console.log(1)", **PAIRS, "language": "javascript"},
+        ["reference_fails"],
+    ),
+    "row of C++ whose tests cannot fail": (
+        {"solution": CPP, "inputs": ["1 2"], "outputs": ["hello"], "language": "C++"},
+        ["reference_fails", "cannot_fail"],
+    ),
+    "row of a language that nobody runs": (
+        {"solution": "fun main() { println(readLine()!!) }", **PAIRS, "language": "Kotlin"},
         ["other_language"],
     ),
     "Python in a row of C++": ({"solution": SUM, **PAIRS, "language": "C++17"}, ["reference_language"]),
