@@ -64,6 +64,10 @@ RunPlace: TypeAlias = Annotated[
 ]
 Steps: TypeAlias = Annotated[str | None, option("Completions of this step or these steps; by default of all.", "10-20")]
 Split: TypeAlias = Annotated[Literal["train", "eval"], option("Completions of training, or of evaluations.")]
+OnFlag: TypeAlias = Annotated[
+    str | None,
+    option("A URL, a command, or $NAME of a variable that has it: told once of each flag of a run.", "TARGET"),
+]
 AsJson: TypeAlias = Annotated[bool, option("Print the result as one JSON object.", None, "--json")]
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from rich.table import Table
 from rich.text import Text
 
-from rewardkit.cli.arguments import AsJson, LoadTimeout, Steps, Timeout, Workers, argument, option
+from rewardkit.cli.arguments import AsJson, LoadTimeout, OnFlag, Steps, Timeout, Workers, argument, option
 from rewardkit.cli.exits import finish
 from rewardkit.cli.progress import collect
 from rewardkit.cli.render import NONE, Cells, Screen, fold, screen, table
@@ -44,10 +44,7 @@ def diagnose_command(
     steps: Steps = None,
     every: Annotated[int, option("The steps of a run that are looked at together.", "N", min=1)] = WINDOW_STEPS,
     whole: Annotated[bool, option("Look at all of a long run; by default at its newest steps.", None, "--all")] = False,
-    on_flag: Annotated[
-        str | None,
-        option("A URL, a command, or $NAME of a variable that has it: told once of each flag of a run.", "TARGET"),
-    ] = None,
+    on_flag: OnFlag = None,
     workers: Workers = None,
     timeout: Timeout = None,
     load_timeout: LoadTimeout = LOAD_TIMEOUT_S,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from rewardkit.breakdown.data_rows import DataForm, data_form, data_rows
 from rewardkit.breakdown.prompt_profile import LAST_GROUPS, PromptProfile, Rates, are_questions, prompt_profile
-from rewardkit.breakdown.run_scores import Tick, measure
+from rewardkit.breakdown.run_scores import Scores, Tick, measure
 from rewardkit.cli.arguments import AsJson, RunPlace, Split, option
 from rewardkit.cli.exits import finish
 from rewardkit.cli.group_by import read_scores
@@ -41,9 +41,7 @@ def profile_command(
     drop: Annotated[str | None, option("Choose the prompts without a pass rate in this range.", "1..1")] = None,
     out: Annotated[Path | None, option("Write the chosen prompts to this file, as a data set.", "FILE.jsonl")] = None,
     force: Annotated[bool, option("Replace the file of --out if it is there.", None, "--force")] = False,
-    reward: Annotated[
-        str | None, option("The reward that says what is right, instead of the weighted sum.", "NAME")
-    ] = None,
+    reward: Annotated[str | None, option("The reward that verifies, instead of the weighted sum.", "NAME")] = None,
     pass_at: Annotated[
         float | None, option("A completion is right with at least this; by default above half.", "SCORE")
     ] = None,
@@ -81,21 +79,13 @@ def profile_command(
     rewardkit profile one --drop 1..1 --last 8 --where 'step>=100' --out harder.jsonl --force[/]
     """
     choice = _Choice.of(keep, drop)
-    if out is not None and choice is None:
-        raise ConfigError(f"--out {out}: which prompts? Name their pass rates: --keep 0.1..0.9")
-    if out is not None and out.suffix.lower() != ".jsonl":
-        raise ConfigError(f"--out {out}: expected a name that ends with .jsonl")
-    if force and out is None:
-        raise ConfigError("--force: replaces the file of --out; name it")
+    _check_out(out, choice, force=force)
     if pass_at is not None and not np.isfinite(pass_at):
         raise ConfigError(f"--pass-at {pass_at}: expected a number")
     with Run.open(run_path(run)) as opened:
         if out is not None:
             check_new(out, opened.path.files, "--out", force=force)
-        scores = read_scores(opened, split, where or [])
-        questions = opened.questions if are_questions(scores, by) else None
-        if questions is not None:
-            scores = scores.by_question(questions)
+        questions, scores = _scores(opened, split, where or [], by)
         profile = prompt_profile(scores, measure(scores, opened.rewards, reward), last=last, pass_at=pass_at)
         chosen = np.ones(len(profile.prompts), np.bool_) if choice is None else choice.mask(profile)
         written = None if out is None else _write(opened, out, profile, chosen, questions, choice)
@@ -104,6 +94,23 @@ def profile_command(
             lambda: _print(opened, profile, chosen, split, choice, written, _Listing(sort or "rate", limit)),
             as_json=as_json,
         )
+
+
+def _check_out(out: Path | None, choice: _Choice | None, *, force: bool) -> None:
+    """Raise ConfigError where options do not go with --out, or need it."""
+    if out is not None and choice is None:
+        raise ConfigError(f"--out {out}: which prompts? Name their pass rates: --keep 0.1..0.9")
+    if out is not None and out.suffix.lower() != ".jsonl":
+        raise ConfigError(f"--out {out}: expected a name that ends with .jsonl")
+    if force and out is None:
+        raise ConfigError("--force: replaces the file of --out; name it")
+
+
+def _scores(run: Run, split: str, where: Sequence[str], by: str | None) -> tuple[Whole | None, Scores]:
+    """Return the completions that fit; by question with the questions' numbers by prompt, else ``None`` with them."""
+    scores = read_scores(run, split, where)
+    questions = run.questions if are_questions(scores, by) else None
+    return questions, scores if questions is None else scores.by_question(questions)
 
 
 class _Choice(NamedTuple):

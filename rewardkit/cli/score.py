@@ -46,7 +46,13 @@ _LOG_LINES = 3
 Keep: TypeAlias = Callable[[ScoreBatch], None]
 
 
-def score_command(  # long because typer reads the options from the signature, and the help from the docstring
+_Weights: TypeAlias = Annotated[
+    str | None,
+    option("Weights in the total, in the rewards' order; by default 1, and 0 for a composition's parts.", "0.8,0.2"),
+]
+
+
+def score_command(
     rewards: Rewards,
     data: Data = None,
     data_option: DataOption = None,
@@ -54,12 +60,7 @@ def score_command(  # long because typer reads the options from the signature, a
     workers: Workers = None,
     timeout: Timeout = None,
     load_timeout: LoadTimeout = LOAD_TIMEOUT_S,
-    weights: Annotated[
-        str | None,
-        option(
-            "Weights in the total, in the rewards' order; by default 1, and 0 for a composition's parts.", "0.8,0.2"
-        ),
-    ] = None,
+    weights: _Weights = None,
     inline: Annotated[bool, option("Run in this process, without isolation and timeouts.", None, "--inline")] = False,
     as_json: AsJson = False,
     record: Annotated[

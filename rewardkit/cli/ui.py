@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rewardkit.cli.arguments import AsJson, argument, option
+from rewardkit.cli.arguments import AsJson, OnFlag, argument, option
 from rewardkit.cli.exits import INTERRUPTED, finish
 from rewardkit.errors import ConfigError
 from rewardkit.health.alerts import alert_of
@@ -35,10 +35,7 @@ def ui_command(
         list[str] | None, option("A further name that the server answers to, with its domain; may be repeated.", "NAME")
     ] = None,
     write: Annotated[bool, option("Allow changes of rewards, with a second token.", None, "--write")] = False,
-    on_flag: Annotated[
-        str | None,
-        option("A URL, a command, or $NAME of a variable that has it: told once of each flag of a run.", "TARGET"),
-    ] = None,
+    on_flag: OnFlag = None,
     open_page: Annotated[bool, option("Open the page in a browser.", None, "--open")] = False,
     as_json: AsJson = False,
 ) -> None:
