@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sandbox.languages.drivers.php import PhpDriver
 from sandbox.languages.language import Language, Stage, Tool, Walls
 
 _OPTIONS = ("-n",)  # no php.ini
@@ -33,4 +34,5 @@ LANGUAGE = Language(
     prepare=with_tag,
     hello='<?php echo "hello\\n";\n',
     memory_texts=("Allowed memory size of", "Out of memory", "mmap() failed: [12]"),
+    driver=PhpDriver(),
 )

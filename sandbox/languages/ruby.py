@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sandbox.languages.drivers.ruby import RubyDriver
 from sandbox.languages.language import Language, Stage, Tool, Walls
 
 _OPTIONS = ("--disable-gems",)
@@ -24,4 +25,5 @@ LANGUAGE = Language(
     hello='puts "hello"\n',
     memory_texts=("failed to allocate memory (NoMemoryError)",),
     start_s=0.1,
+    driver=RubyDriver(),
 )

@@ -369,4 +369,38 @@ RUST = [
     ),
 ]
 
-CALLS = [*CPP, *JAVASCRIPT, *TYPESCRIPT, *JAVA, *GO, *RUST]
+RUBY = [
+    Calls(
+        "ruby",
+        "require 'json'\r\ndef f(x)\r\n  x\r\nend\r\nputs f(1)\r\n__END__\r\ndata",
+        [([value], value) for value in [*_JSON_VALUES, 10**30, {1: [2], None: {3}}]],
+        id="identity",
+    ),
+    Calls(
+        "ruby",
+        "class Solution\n  def f(x, y)\n    raise 'no' if x == 1\n\n    x + y\n  end\nend",
+        [([2, 3], 5), ([1, 1], RAISES), ([1], RAISES)],
+        id="a method of Solution",
+    ),
+]
+
+_PHP_VALUES = [
+    value for value in _JSON_VALUES if not isinstance(value, set) and value != {} and value != {"__proto__": 1}
+]
+PHP = [
+    Calls(
+        "php",
+        "<?php\r\nnamespace A;\nfunction f($x) { return $x; } echo f(1);\n?>",
+        [([value], value) for value in [*_PHP_VALUES, {1: [2], "a": None}]],
+        id="identity in a namespace",
+    ),
+    Calls("php", "<?php function f(&$x) { sort($x); }", [([[2, 1]], [1, 2])], id="what is changed in place"),
+    Calls(
+        "php",
+        "<?php class Solution { function f($x, $y) { if ($x == 1) throw new Exception('no'); return $x + $y; } }",
+        [([2, 3], 5), ([1, 1], RAISES), ([1], RAISES)],
+        id="a method of Solution",
+    ),
+]
+
+CALLS = [*CPP, *JAVASCRIPT, *TYPESCRIPT, *JAVA, *GO, *RUST, *RUBY, *PHP]

@@ -1,0 +1,118 @@
+"""Suites of each language judge a function that is in another process."""
+
+import dataclasses
+
+import pytest
+from bare_drivers import TOOLCHAINS, DoesNotCompileError, built, driver_of, judge
+from driver_suites import SUITES, JudgedSuite
+
+from sandbox.languages.language import CannotDriveError, Suite
+
+
+def _needs(language: str) -> None:
+    missing = TOOLCHAINS[language].missing()
+    if missing:
+        pytest.skip(f"{missing} is not on this machine")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("judged", SUITES, ids=lambda judged: f"{judged.language}: {judged.id}")
+def test_a_suite_accepts_the_right_completion_and_no_other(judged: JudgedSuite):
+    """The right one passes; a wrong one, one that ends at once and one that does not compile fail."""
+    _needs(judged.language)
+    judgments = [
+        judge(judged.language, judged.completion(rest), judged.suite) for rest in (judged.right, judged.wrong, "(")
+    ]
+    assert [True, False, False] == judgments
+
+
+_ENDS = {
+    "cpp": "#include <cstdlib>\nint f(int x) { std::exit(0); }\nstruct A { A() { std::_Exit(0); } } a;",
+    "javascript": "function f(x) { process.exit(0) }",
+    "java": "class Solution { int f(int x) { Runtime.getRuntime().halt(0); return 1; } }",
+    "rust": "fn f(x: i32) -> i32 { std::process::exit(0) }",
+}
+_LIARS = {
+    "cpp": '#include <cstdio>\nextern "C" long write(int, const void*, unsigned long);\nint f(int x) { return 0; }\n'
+    'struct A { A() { for (int i = 0; i < 9; i++) write(4, "%s", sizeof "%s" - 1); } } a;',
+    "javascript": "require('fs').writeSync(4, `%s`.repeat(9)); function f(x) { return 0 }",
+}
+_SUITES = {
+    "cpp": Suite("#include <cassert>\nint main() { assert(f(2) == 3); }", "f", "int f(int x) {"),
+    "javascript": Suite("console.assert(f(2) === 3)", "f", "function f(x) {"),
+    "java": Suite(
+        "class Main { public static void main(String[] a) { assert new Solution().f(2) == 3; } }",
+        "f",
+        "class Solution { int f(int x) {",
+    ),
+    "rust": Suite("fn main() { assert_eq!(f(2), 3); }", "f", "fn f(x: i32) -> i32 {"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", sorted(_ENDS))
+def test_a_completion_that_ends_itself_fails(language: str):
+    """The tester ends with the completion, and not well."""
+    _needs(language)
+    assert False is judge(language, _ENDS[language], _SUITES[language])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "line", ["", "{", "null", "[]", '{"v"', '{"w":3}', '{"v":[3]}', '{"v":{"$m":3}}', '{"v":2}', "[" * 5000]
+)
+@pytest.mark.parametrize("language", sorted(_LIARS))
+def test_lines_that_are_no_answers_fail(language: str, line: str):
+    """What a completion writes besides answers ends the tester."""
+    _needs(language)
+    text = (line + "\n").replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    assert False is judge(language, _LIARS[language].replace("%s", text), _SUITES[language])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", sorted(_SUITES))
+def test_tests_without_a_call_are_at_fault(language: str):
+    """Tests that end well and never call have shown nothing."""
+    _needs(language)
+    calls = {"f(2) == 3": "true", "f(2) === 3": "true", "new Solution().f(2) == 3": "true", "f(2), 3": "3, 3"}
+    tests = _SUITES[language].tests
+    for call in sorted(calls, key=len, reverse=True):
+        tests = tests.replace(call, calls[call])
+    suite = dataclasses.replace(_SUITES[language], tests=tests)
+    assert None is judge(language, suite.declaration + _rest(language), suite)
+
+
+def _rest(language: str) -> str:
+    return " return 3; } }" if language == "java" else " return 3; }"
+
+
+@pytest.mark.parametrize(
+    ("language", "declaration"),
+    [
+        ("cpp", ""),
+        ("cpp", "int g(int x) { return 1; }"),
+        ("cpp", "int f(int* x) {"),
+        ("cpp", "int f(int) {"),
+        ("cpp", "template <class T> int f(T x) {"),
+        ("java", "class Solution {"),
+        ("go", "type f struct {}"),
+        ("rust", "struct F;"),
+    ],
+)
+def test_what_cannot_be_stubbed_is_said(language: str, declaration: str):
+    """A row whose function the tests cannot ask for is skipped with a reason."""
+    with pytest.raises(CannotDriveError, match="tests do not fit"):
+        driver_of(language).tester(Suite("", "f", declaration))
+
+
+@pytest.mark.slow
+def test_tests_that_do_not_compile_are_no_tester():
+    """What is wrong with a row's tests is said by the compiler of the tester."""
+    _needs("cpp")
+    with (
+        pytest.raises(DoesNotCompileError, match="nowhere"),
+        built(
+            "cpp", driver_of("cpp").tester(dataclasses.replace(_SUITES["cpp"], tests="int main() { nowhere(f(1)); }"))
+        ),
+    ):
+        pass
