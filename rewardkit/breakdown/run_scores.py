@@ -162,7 +162,7 @@ class RunScores:
         names = dict.fromkeys(name for batch in numbers.batches if batch.split == split for name in batch.versions)
 
         def whole(values: Floats, absent: int = 0) -> Whole:
-            return np.nan_to_num(values[own], nan=absent).astype(np.int64)
+            return np.where(np.isnan(values[own]), absent, values[own]).astype(np.int64)
 
         prompts = whole(numbers.column("prompt"))
         return Scores(

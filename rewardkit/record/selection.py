@@ -227,7 +227,7 @@ class Selection:
         if condition.value not in ("train", "eval"):
             raise RecordError(f"condition {condition.text}: expected train or eval")
         is_train = self._table.numbers.column("train") == 1
-        return is_train if (condition.value == "train") != condition.negates else ~is_train
+        return np.asarray(is_train if (condition.value == "train") != condition.negates else ~is_train)
 
     def _states(self, reward: str, version: int | None) -> Floats:
         state = self._table.numbers.column("state", reward)

@@ -41,7 +41,8 @@ class TextOrders:
         """
         wanted = list(dict.fromkeys(fields))
         for field in wanted:
-            self._orders[field] = self._orders.pop(field, None) or _TextOrder(field)
+            order = self._orders.pop(field) if field in self._orders else _TextOrder(field)
+            self._orders[field] = order  # the last one
         while len(self._orders) > max(MOST_ORDERS, len(wanted)):
             del self._orders[next(iter(self._orders))]
         until = None if budget_s is None else time.monotonic() + budget_s
