@@ -42,7 +42,8 @@ def _section(detector: Detector) -> str:
     told = about(detector)
     needs = "; ".join(NEEDS[need].reason for need in detector.needs if need != "baseline")
     lines = [f"- **{name}:** {text}" for name, text in told.parts.items()]
-    lines.append(f"- **About:** {'each reward by itself' if detector.each else 'the run'}.")
+    subject = "each reward by itself" if detector.each else "the run"
+    lines.append(f"- **About:** {subject}{', else the total' if detector.total else ''}.")
     lines += [f"- **Not looked at:** {needs}."] if needs else []
     lines.append(f"- **At once:** {'yes' if detector.at_once else 'no, it needs a baseline'}.")
     return "\n".join([f"### `{detector.name}`\n", told.summary, "", *lines])

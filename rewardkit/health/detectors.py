@@ -49,12 +49,13 @@ class Detector:
     family: str  # What it is about: `signal`, `hacking`, `faults` or `noise`
     find: Find  # Its function; the docstring has formula, threshold, source and limits
     each: bool = False  # Whether it looks at each reward by itself
+    total: bool = False  # Whether it then also looks at the total, where it has found nothing of a single reward
     needs: tuple[str, ...] = ()  # What it cannot do without, by the names of `NEEDS`
     at_once: bool = True  # Whether it can flag without a baseline
 
 
-def _of(family: str, find: Find, *needs: str, each: bool = False) -> Detector:
-    return Detector(find.__name__, family, find, each, needs, "baseline" not in needs)
+def _of(family: str, find: Find, *needs: str, each: bool = False, total: bool = False) -> Detector:
+    return Detector(find.__name__, family, find, each or total, total, needs, "baseline" not in needs)
 
 
 DETECTORS: Mapping[str, Detector] = {
@@ -69,13 +70,13 @@ DETECTORS: Mapping[str, Detector] = {
         _of("signal", divergence.conflict, "groups", "rewards", each=True),
         _of("signal", gradient.constant, each=True),
         _of("signal", gradient.defaults, each=True),
-        _of("hacking", trends.reward_jump, "baseline", each=True),
+        _of("hacking", trends.reward_jump, "baseline", total=True),
         _of("hacking", jumps.length_jump, "steps", "lengths"),
         _of("hacking", jumps.format_jump, "steps", "texts"),
         _of("hacking", jumps.token_jump, "steps", "texts"),
         _of("hacking", phrases.phrase_spread, "baseline", "texts"),
         _of("hacking", lengths.length_drift, "baseline", "lengths"),
-        _of("hacking", lengths.length_reward, "groups", "lengths"),
+        _of("hacking", lengths.length_reward, "groups", "lengths", total=True),
         _of("hacking", languages.language_switch, "baseline", "texts"),
         _of("hacking", copies.prompt_copies, "texts"),
         _of("hacking", variety.duplicates_in_group, "groups", "texts"),
@@ -169,7 +170,7 @@ def flags_of(
 
 
 def _detect(detector: Detector, window: Evidence, baseline: Evidence | None) -> Iterator[Flag]:
-    """Yield a detector's flags: at most one, or of one that looks at each reward one a reward."""
+    """Yield a detector's flags: at most one, or of one that looks at each reward one a reward, or one of the total."""
     if missing_need(detector, window, baseline) is not None:
         return
     if not detector.each:
@@ -177,10 +178,15 @@ def _detect(detector: Detector, window: Evidence, baseline: Evidence | None) -> 
         if detection is not None:
             yield _flag(detector.name, window, detection)
         return
+    has_flag = False
     for reward in window.table.scores:
         detection = detector.find(window, baseline, reward)
         if detection is not None:
+            has_flag = True
             yield _flag(detector.name, window, detection._replace(reward=reward))
+    detection = detector.find(window, baseline, None) if detector.total and not has_flag else None
+    if detection is not None:
+        yield _flag(detector.name, window, detection)
 
 
 def _flag(name: str, window: Evidence, detection: Detection) -> Flag:

@@ -58,16 +58,16 @@ def _agreement(evidence: Evidence, reward: str, other: str) -> Correlation | Non
     scores = evidence.table.scores
     if reward not in scores or other not in scores:
         return None
-    return inside_groups(_worth(evidence, reward), _worth(evidence, other), evidence.table.groups)
+    return inside_groups(worth_of(evidence, reward), worth_of(evidence, other), evidence.table.groups)
 
 
-def _worth(evidence: Evidence, reward: str) -> Floats:
+def worth_of(evidence: Evidence, reward: str) -> Floats:
     """Return a reward's scores, turned round under a weight below 0."""
     worth: Floats = evidence.table.scores[reward] * (-1.0 if evidence.weights.get(reward, 0.0) < 0 else 1.0)
     return worth
 
 
-class _Move(NamedTuple):
+class Move(NamedTuple):
     """How a reward moved from the baseline to the window."""
 
     shift: Shift  # Its step means
@@ -82,17 +82,17 @@ class _Move(NamedTuple):
         return self.shift.errors >= 4 and self.deviations >= 0.2
 
 
-def _move(before: Floats, baseline: Evidence, after: Floats, window: Evidence) -> _Move:
+def move_of(before: Floats, baseline: Evidence, after: Floats, window: Evidence) -> Move:
     shift = change(by_step(before, baseline.table), by_step(after, window.table))
     spread = float(without_nan(before).std()) if len(without_nan(before)) else 0.0
-    return _Move(shift, (shift.after - shift.before) / spread if spread > 0 else 0.0)
+    return Move(shift, (shift.after - shift.before) / spread if spread > 0 else 0.0)
 
 
-def _move_of_total(window: Evidence, baseline: Evidence) -> _Move:
+def _move_of_total(window: Evidence, baseline: Evidence) -> Move:
     """Return how the weighted reward moved, on the scale from worst to best."""
     return window.cached(
         "move of total",
-        lambda: _move(baseline.share_of_best(window), baseline, window.share_of_best(baseline), window),
+        lambda: move_of(baseline.share_of_best(window), baseline, window.share_of_best(baseline), window),
     )
 
 
@@ -109,7 +109,7 @@ def held_out_falls(window: Evidence, baseline: Evidence, reward: str) -> Detecti
     """
     if window.weights.get(reward, 1.0) != 0 or reward not in baseline.table.scores:
         return None
-    fall = _move(baseline.table.scores[reward], baseline, window.table.scores[reward], window)
+    fall = move_of(baseline.table.scores[reward], baseline, window.table.scores[reward], window)
     if not fall.falls or not _move_of_total(window, baseline).rises:
         return None
     course = f"from {fall.shift.before:.3g} to {fall.shift.after:.3g}"
@@ -135,7 +135,7 @@ def reward_falls(window: Evidence, baseline: Evidence, reward: str) -> Detection
     """
     if reward not in window.paid or reward not in baseline.table.scores or len(window.paid) < 2:
         return None
-    fall = _move(_worth(baseline, reward), baseline, _worth(window, reward), window)
+    fall = move_of(worth_of(baseline, reward), baseline, worth_of(window, reward), window)
     if not fall.falls or fall.deviations > -0.3 or not _move_of_total(window, baseline).rises:
         return None
     means = [mean_of(part.table.scores[reward]) for part in (baseline, window)]
@@ -143,7 +143,7 @@ def reward_falls(window: Evidence, baseline: Evidence, reward: str) -> Detection
     action = (
         f"Read completions with a high total and a low {reward}; if it matters, raise its weight or make it a gate."
     )
-    gap = np.nan_to_num(window.share_of_best(baseline)) - _ranks(_worth(window, reward))
+    gap = np.nan_to_num(window.share_of_best(baseline)) - _ranks(worth_of(window, reward))
     return Detection(fall.deviations, -0.3, message, action, baseline=means[0], rows=highest(gap))
 
 
@@ -177,8 +177,8 @@ def judge_drift(window: Evidence, baseline: Evidence, reward: str) -> Detection 
         if not _stands_still(window, baseline, check):
             continue
         lowest = min(float(without_nan(part.table.scores[check]).min()) for part in (baseline, window))
-        worth = [np.where(_has(part, check, lowest), _worth(part, reward), np.nan) for part in (baseline, window)]
-        rise = _move(worth[0], baseline, worth[1], window)
+        worth = [np.where(_has(part, check, lowest), worth_of(part, reward), np.nan) for part in (baseline, window)]
+        rise = move_of(worth[0], baseline, worth[1], window)
         before = _agreement(baseline, reward, check)
         bound = DRIFT if before is not None and before.r > AGREED and before.low > 0 else DRIFT_APART
         if rise.deviations < bound or rise.shift.errors < 4:

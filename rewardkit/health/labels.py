@@ -1,20 +1,22 @@
-"""Labels among the completions: texts that stand under many prompts because the reward reads the prompt."""
+"""Labels and right answers among the completions: texts that are alike because they are right."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from rewardkit.health.evidence import Evidence
 from rewardkit.health.measures import by_group
-from rewardkit.record.table import Floats
+from rewardkit.record.table import Floats, Mask
 
 FEW_CELLS = 0.1  # Share of a text's groups in which it must be above the others, and below
 CLEARLY = 0.1  # Share of a reward's range by which it is above or below
 MOST_NOISE = 0.25  # Variance of one text's scores inside groups, over that of its means between them, at most
+ANSWER_CHARS = 200  # A longer text is no answer alone
+VERDICTS = 3  # Different scores of a check, at most
 SORTED = 0.2  # By how much likelier two completions of one group are one text than two of different groups
 
 
@@ -117,3 +119,39 @@ def _sorts_prompts(window: Evidence, shared: set[str]) -> bool:
     inside = float((counts * (counts - 1)).sum()) / pairs_inside
     across = float((totals**2).sum() - (counts**2).sum()) / pairs_across
     return inside - across >= SORTED
+
+
+def right_answers(evidence: Evidence, window: Evidence, baseline: Evidence | None) -> Mask:
+    """Return which sampled completions are a right answer and no more.
+
+    They have 200 characters or fewer, and the best score of each paid check that reads the text: one with two or three
+    different scores, of which equal texts under one prompt have the same.
+    """
+    sample = evidence.sampled()
+    best = window.cached("best of checks", lambda: _best_of_checks([window] + ([] if baseline is None else [baseline])))
+    right: Mask = np.array([len(text) <= ANSWER_CHARS for text in plain_texts(evidence)], dtype=bool) & bool(best)
+    for check, score in best.items():
+        right &= np.isclose(sample.table.scores.get(check, np.full(len(sample.texts), np.nan)), score)
+    return right
+
+
+def _best_of_checks(parts: Sequence[Evidence]) -> Mapping[str, float]:
+    """Return by paid check that reads the text its best score, by its weight's sign."""
+    best = {}
+    for reward in parts[0].paid:
+        columns = [part.sampled().table.scores.get(reward, np.empty(0)) for part in parts]
+        values = np.unique(np.round(np.concatenate([column[np.isfinite(column)] for column in columns]), 6))
+        if 2 <= len(values) <= VERDICTS and all(_reads_texts(part, reward) for part in parts):
+            best[reward] = float(values[-1] if parts[0].weights[reward] > 0 else values[0])
+    return best
+
+
+def _reads_texts(part: Evidence, reward: str) -> bool:
+    """Return whether equal texts of a group have hardly different scores, as far as there are such texts."""
+    table, cells = part.sampled().table, defaultdict(list)
+    scores = table.scores.get(reward, np.full(len(table), np.nan))
+    for group, text, score in zip(table.groups.tolist(), plain_texts(part), scores.tolist(), strict=True):
+        if np.isfinite(score):
+            cells[group, text].append(score)
+    inside = [float(np.var(own)) for own in cells.values() if len(own) > 1]
+    return not inside or float(np.mean(inside)) <= MOST_NOISE * float(np.nanvar(scores))

@@ -10,7 +10,7 @@ import numpy as np
 from rewardkit.health.evidence import Evidence, PromptRow
 from rewardkit.health.flag import Detection
 from rewardkit.health.measures import by_group
-from rewardkit.record.table import Floats
+from rewardkit.record.table import Floats, Mask
 
 READ_CHARS = 600  # Characters of a text that are read, half of them from each end
 RISEN = 0.2  # By how much the share of completions rises, at least
@@ -62,9 +62,9 @@ def language_switch(window: Evidence, baseline: Evidence) -> Detection | None:
 
     Formula: for each of ten scripts, the share of the sampled completions that have a tenth of their letters or more in
     it (half of them of Latin and Greek, which formulas have); for each of seven languages in Latin letters, of those
-    whose function words are three or more, 8% of the words, and twice those of the next language. What the completion's
-    own prompt is written in does not count. Flagged where the share of one is 0.2 above the baseline's, with bounds
-    that do not meet.
+    whose function words are three or more, 8% of the words, and twice those of the next language, where the prompt is
+    in another language that is known. What the completion's own prompt is written in does not count. Flagged where the
+    share of one is 0.2 above the baseline's, with bounds that do not meet.
 
     Source: DeepSeek-R1 (arXiv 2501.12948), whose thoughts mix languages where only answers are paid.
     Limits: of a text the first and last 300 characters are read. A prompt of a few words has no language, only a
@@ -117,13 +117,20 @@ def _foreign_anew(evidence: Evidence) -> Floats:
     id_of = dict(zip(prompts, sample.table.ids.tolist(), strict=True))
     rows = dict(zip(id_of, evidence.prompts(list(id_of.values())), strict=True))
     of_prompt = {prompt: kinds_of((row or PromptRow("", {})).question) for prompt, row in rows.items()}
-    foreign = np.array(
-        [kinds_of(text) & ~of_prompt[prompt] for text, prompt in zip(sample.texts, prompts, strict=True)]
-    )
-    return foreign.astype(float)
+    pairs = zip(sample.texts, prompts, strict=True)
+    return np.array([_beside(kinds_of(text), of_prompt[prompt]) for text, prompt in pairs], dtype=np.float64)
 
 
-def kinds_of(text: str) -> np.ndarray:
+def _beside(kinds: Mask, of_prompt: Mask) -> Mask:
+    """Return what a text is written in and its prompt is not; only scripts beside a prompt in no known language."""
+    foreign: Mask = kinds & ~of_prompt
+    in_latin_letters = bool(of_prompt[0]) or not of_prompt.any()
+    if in_latin_letters and not of_prompt[len(_SCRIPTS) :].any():
+        foreign[len(_SCRIPTS) :] = False
+    return foreign
+
+
+def kinds_of(text: str) -> Mask:
     """Return which scripts and languages a text is written in, in the order of the tables."""
     text = text if len(text) <= READ_CHARS else f"{text[: READ_CHARS // 2]} {text[-READ_CHARS // 2 :]}"
     kinds = np.zeros(len(KINDS), dtype=bool)
@@ -135,7 +142,7 @@ def kinds_of(text: str) -> np.ndarray:
     return kinds
 
 
-def _scripts_of(text: str) -> np.ndarray:
+def _scripts_of(text: str) -> Mask:
     if text.isascii():
         return np.array([re.search("[A-Za-z]", text) is not None, *[False] * (len(_SCRIPTS) - 1)])
     codes = np.frombuffer(text.encode("utf-32-le", "replace"), dtype=np.uint32)
@@ -143,7 +150,7 @@ def _scripts_of(text: str) -> np.ndarray:
     inside = (ranges >= 0) & (codes <= _ENDS[ranges])
     counts = np.bincount(_INDICES[ranges[inside]], minlength=len(_SCRIPTS))
     least = np.maximum(np.array([share for _, share, _ in _SCRIPTS]) * counts.sum(), LEAST_LETTERS)
-    enough: np.ndarray = counts >= least
+    enough: Mask = counts >= least
     return enough
 
 

@@ -7,10 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rewardkit.health.divergence import move_of, worth_of
 from rewardkit.health.evidence import CLIPPED, Evidence, by_step, lengths
 from rewardkit.health.flag import Detection
 from rewardkit.health.measures import (
     BaselineShare,
+    Correlation,
     by_group,
     change,
     highest,
@@ -29,9 +31,10 @@ def length_drift(window: Evidence, baseline: Evidence) -> Detection | None:
 
     Formula: the window's mean length against the baseline's step means. Flagged where it is over 3 of their standard
     deviations away (and 4 standard errors), and 1.5 times as long, while the weighted reward (from worst to best) rose
-    by less than 0.2 standard deviations of single completions; or under a quarter as long, whatever the reward does.
-    Growth from one step to the next does not count, where 0.6 of it lies within two steps: rows of a further stage, and
-    a limit that is raised, make it.
+    by less than 0.2 standard deviations of single completions, or no paid reward that has room (its mean is below 0.95
+    of its range) by 0.1 or 3 standard errors; or under a quarter as long, whatever the reward does. Growth from one
+    step to the next does not count, where 0.6 of it lies within two steps: rows of a further stage, and a limit that is
+    raised, make it.
 
     Source: rewardspy (z of the mean length, 3); completions that shrink to nothing: arXiv 2507.08794.
     Limits: growth that the reward pays for is left to ``length_reward``; longer reasoning that earns more is learning.
@@ -43,7 +46,7 @@ def length_drift(window: Evidence, baseline: Evidence) -> Detection | None:
     moved = change(before, after)
     distance = (moved.after - moved.before) / max(float(before.std(ddof=1)), 1e-9)
     ratio = moved.after / max(moved.before, 1e-9)  # empty completions at first are no division by 0
-    grown = distance > 3 and moved.errors > 4 and ratio > 1.5 and _gain(window, baseline) < 0.2
+    grown = distance > 3 and moved.errors > 4 and ratio > 1.5 and not _has_gained(window, baseline)
     grown = grown and ratio / np.exp(_sudden_growth(window.lengths_by_step)) > 1.5
     shrunk = distance < -3 and moved.errors < -4 and ratio < 0.25
     if not (grown or shrunk):
@@ -78,38 +81,60 @@ def _is_steepest(series: Floats, at: int) -> bool:
     return bool(rises[0] >= np.nanmax(rises))
 
 
-def _gain(window: Evidence, baseline: Evidence) -> float:
-    """Return how far the weighted reward rose, in standard deviations of single completions."""
-    before, after = without_nan(baseline.share_of_best(window)), without_nan(window.share_of_best(baseline))
-    spread = float(before.std()) if len(before) else 0.0
-    return float(after.mean() - before.mean()) / spread if spread > 0 and len(after) else 0.0
+def _has_gained(window: Evidence, baseline: Evidence) -> bool:
+    """Return whether the total rose, and of several rewards one that is not full."""
+    total = move_of(baseline.share_of_best(window), baseline, window.share_of_best(baseline), window)
+    if total.deviations < 0.2:
+        return False
+    rest = [reward for reward in window.paid if _has_room(window, baseline, reward)]
+    moves = [move_of(worth_of(baseline, reward), baseline, worth_of(window, reward), window) for reward in rest]
+    return not moves or any(move.deviations >= 0.1 or move.shift.errors >= 3 for move in moves)
 
 
-def length_reward(window: Evidence, baseline: Evidence | None) -> Detection | None:
+def _has_room(window: Evidence, baseline: Evidence, reward: str) -> bool:
+    """Return whether a reward that was there before is below 0.95 of its range."""
+    if reward not in baseline.table.scores:
+        return False
+    scores = without_nan(worth_of(window, reward))
+    every = np.concatenate([scores, without_nan(worth_of(baseline, reward))])
+    return bool(len(scores)) and float(scores.mean()) < float(every.min()) + 0.95 * float(np.ptp(every))
+
+
+def length_reward(window: Evidence, baseline: Evidence | None, reward: str | None) -> Detection | None:
     """Inside a group, the longer completion has the higher reward.
 
-    Formula: Pearson's correlation of length and weighted reward, each less its group's mean, with its lower bound
-    (Fisher's z). Flagged at once above 0.8, where length nearly is the reward; above 0.5 where it is also 0.2 above the
-    baseline's, with bounds apart, or where the completions have no steps.
+    Formula: Pearson's correlation of length and a paid reward, by its weight's sign, or else of length and the weighted
+    reward, each less its group's mean, with its lower bound (Fisher's z). Flagged at once above 0.8, where length
+    nearly is the reward; above 0.5 where it is also 0.2 above the baseline's, with bounds apart, or where the
+    completions have no steps.
 
     Source: own rule; Singhal et al. (arXiv 2310.03716) measure how much of RLHF's gain is length.
     Limits: where right answers need more words the two go together and nothing is wrong; hence the baseline. A reward
     that is meant to pay for length is flagged.
     """
-    now = inside_groups(lengths(window), window.table.rewards, window.table.groups)
+    if reward is not None and (reward not in window.paid or len(window.paid) < 2):
+        return None
+    now, before = _tie_of_length(window, reward), None if baseline is None else _tie_of_length(baseline, reward)
     if now is None:
         return None
-    before = None
-    if baseline is not None:
-        before = inside_groups(lengths(baseline), baseline.table.rewards, baseline.table.groups)
     risen = before is not None and now.low > before.high and now.r > before.r + 0.2
     bound = 0.5 if risen or not window.timed else 0.8
     if now.low <= bound - 0.1 or now.r <= bound:
         return None
-    message = f"inside a group length and reward go together (r = {now.r:.2f}): the longer completion wins"
+    message = (
+        f"inside a group length and {reward or 'reward'} go together (r = {now.r:.2f}): the longer completion wins"
+    )
     action = "Compare the longest and the shortest completion of a few groups; then score what is said, not how much."
     rows = highest(lengths(window))
     return Detection(now.r, bound, message, action, baseline=None if before is None else before.r, rows=rows)
+
+
+def _tie_of_length(evidence: Evidence, reward: str | None) -> Correlation | None:
+    """Return the correlation of length and a reward inside groups, of the weighted reward where none is named."""
+    if reward is not None and reward not in evidence.table.scores:
+        return None
+    worth = evidence.table.rewards if reward is None else worth_of(evidence, reward)
+    return inside_groups(lengths(evidence), worth, evidence.table.groups)
 
 
 def clipped(window: Evidence, baseline: Evidence | None) -> Detection | None:

@@ -1,4 +1,4 @@
-"""The detector of a phrase that spreads slowly, over tens of steps, because a reward pays for it."""
+"""The detector of a phrase or a mark that spreads slowly, over tens of steps, because a reward pays for it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from rewardkit.health.evidence import Evidence
 from rewardkit.health.flag import Detection
+from rewardkit.health.jumps import FORMATS
 from rewardkit.health.measures import by_group, highest, inside_groups, without_nan
 from rewardkit.record.table import Floats, Mask, Whole
 
@@ -32,19 +33,30 @@ NEIGHBOURS = 0.8  # Share of its holders that have the same next word
 _BLANKS = str.maketrans(dict.fromkeys(".,;:!?\u3002\uff0c\uff1a\uff01\uff1f\u3001", " "))
 _IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_EMOJI = re.compile("[\u2600-\u27bf\U0001f300-\U0001faff]")
+_IN_BRACKETS = re.compile(r"\[\d{1,3}\]")
+_MARKS: Mapping[str, Callable[[str], bool]] = {
+    "emoji": lambda text: not text.isascii() and _EMOJI.search(text) is not None,
+    "exclamation marks": lambda text: "!" in text,
+    "several numbers in brackets": lambda text: "]" in text and len(_IN_BRACKETS.findall(text)) >= 3,
+}
+"""Marks that no task asks for by itself."""
+_FORMS = ("headings", "lists", "bold text", "tables")
 _FORM = re.compile(r"[\"{}\[\]<>`#|\\$*_=/()]|^\d+$")
 
 
 def phrase_spread(window: Evidence, baseline: Evidence) -> Detection | None:
-    """A phrase spreads, however slowly, and a reward pays for it.
+    """A phrase or a mark spreads, however slowly, and a reward pays for it.
 
     Formula: for each run of one to three words of the sampled completions (the first and last 600 characters, without
-    code in fences), the share of completions that have it. Flagged where the share is 0.2 above the baseline's, with
+    code in fences), and for emoji, exclamation marks, three numbers in brackets, headings, lists, bold text and tables,
+    the share of completions that have it. Flagged where the share is 0.2 above the baseline's, with
     bounds that do not meet, and inside groups a paid reward goes with it (Pearson's correlation of 0.4 and, by Fisher's
     z, surely 0.2), which rose by 0.2 standard deviations of single scores. Not where a check, a reward of three values
     or fewer, goes with it too (0.25): the phrase then goes with right answers. A paid reward that is such a check must
-    go with it by 0.5 to 0.95, beside another check that does not: nearly 1 is a reward for a form. Words with signs of
-    a format, and what stands in most of the rows' prompts or columns, are left out.
+    go with it by 0.5 to 0.95, because nearly 1 is a reward for a form, and but for emoji, exclamation marks and numbers
+    another check must not. Words with signs of a format, and what stands in most of the rows' prompts or columns, are
+    left out.
 
     Source: own; a policy that has found what a judge likes says it ever more often (arXiv 2507.08794).
     Limits: an exploit in other words each time, or one that a run of a single reward of two values pays, is not seen.
@@ -52,10 +64,10 @@ def phrase_spread(window: Evidence, baseline: Evidence) -> Detection | None:
     gained = [reward for reward in window.paid if _gain(window, baseline, reward) >= GAIN]
     if not gained:
         return None
-    candidates = list(itertools.islice(_risen_phrases(window, baseline), MOST_PHRASES))
+    candidates = [*_risen_marks(window, baseline), *itertools.islice(_risen_phrases(window, baseline), MOST_PHRASES)]
     ties = [tie for phrase in candidates for reward in gained if (tie := _tie(window, phrase, reward)) is not None]
     for tie in sorted(ties, key=lambda tie: (round(tie.r, 2), len(tie.phrase.tokens)), reverse=True):
-        text = _in_full(window, tie.phrase)
+        text = "" if tie.phrase.mark else _in_full(window, tie.phrase)
         if not _is_of_the_rows(window, tie.phrase, text):
             return _detection(window, tie, text)
     return None
@@ -79,6 +91,7 @@ class _Phrase(NamedTuple):
     has: Mask  # Whether each sampled completion of the window has it
     before: float  # Share of the baseline's sampled completions that have it
     after: float  # Share of the window's
+    mark: str = ""  # What completions with a mark have; empty of a phrase
 
 
 class _Tie(NamedTuple):
@@ -97,8 +110,7 @@ def _documents(evidence: Evidence) -> list[list[str]]:
 def _tokens(text: str) -> list[str]:
     if "```" in text:
         text = _FENCED.sub(" ", text[:20_000])
-    if len(text) > READ_CHARS:
-        text = f"{text[: READ_CHARS // 2]} \n {text[-READ_CHARS // 2 :]}"
+    text = _ends(text)
     if not text.isascii():
         text = _IDEOGRAPH.sub(r" \g<0> ", text)
     return text.casefold().translate(_BLANKS).split()
@@ -122,6 +134,35 @@ def _risen_phrases(window: Evidence, baseline: Evidence) -> Iterator[_Phrase]:
         has, had = runs.has(size, code), runs_before.has(size, code)
         if by_group(has, groups).low > by_group(had, groups_before).high:
             yield _Phrase(runs.tokens_of(size, code), has, float(had.mean()), float(has.mean()))
+
+
+def _ends(text: str) -> str:
+    return text if len(text) <= READ_CHARS else f"{text[: READ_CHARS // 2]} \n {text[-READ_CHARS // 2 :]}"
+
+
+def _risen_marks(window: Evidence, baseline: Evidence) -> Iterator[_Phrase]:
+    """Yield marks whose share surely rose by RISEN."""
+    parts = window, baseline
+    if min(len(part.sampled().texts) for part in parts) < 20:
+        return
+    for mark in (*_MARKS, *_FORMS):
+        has, had = (_marks_of(part)[mark] for part in parts)
+        if has.mean() - had.mean() < RISEN:
+            continue
+        groups, groups_before = (part.sampled().table.groups for part in parts)
+        if by_group(has, groups).low > by_group(had, groups_before).high:
+            yield _Phrase((), has, float(had.mean()), float(has.mean()), mark)
+
+
+def _marks_of(evidence: Evidence) -> dict[str, Mask]:
+    """Return, by mark, which sampled completions have it."""
+    return evidence.cached("marks", lambda: _find_marks(evidence))
+
+
+def _find_marks(evidence: Evidence) -> dict[str, Mask]:
+    texts = [_ends(text) for text in evidence.sampled().texts]
+    own = {mark: np.array([has_mark(text) for text in texts], dtype=bool) for mark, has_mark in _MARKS.items()}
+    return own | {name: np.array([FORMATS[name].search(text) is not None for text in texts], bool) for name in _FORMS}
 
 
 class _Runs:
@@ -178,7 +219,7 @@ def _tie(window: Evidence, phrase: _Phrase, reward: str) -> _Tie | None:
     if r < bound or low < bound - 0.2:
         return None
     checks = [name for name in scores if name != reward and _is_check(scores[name])]
-    if is_check and (r > BY_DESIGN or not checks or len(phrase.tokens) < 2):
+    if is_check and (r > BY_DESIGN or (phrase.mark not in _MARKS and (not checks or len(phrase.tokens) < 2))):
         return None
     if any(_correlation(window, phrase, check)[0] > RIGHT for check in checks):
         return None
@@ -226,22 +267,24 @@ def _is_of_the_rows(window: Evidence, phrase: _Phrase, text: str) -> bool:
     """Return whether a phrase stands in the prompts or columns of most completions that have it."""
     ids = window.sampled().table.ids[phrase.has].tolist()
     rows = [row for row in window.prompts(ids) if row is not None]
-    core = " ".join(phrase.tokens)
-    with_phrase = 0
+    core, with_phrase = " ".join(phrase.tokens), 0
+    has_mark = _MARKS.get(phrase.mark) or (lambda part: FORMATS[phrase.mark].search(part) is not None)
     for row in rows:
         parts = [row.prompt, *(value for value in row.columns.values() if isinstance(value, str))]
-        with_phrase += any(core in " ".join(_tokens(part)) or text in part.casefold() for part in parts)
+        if phrase.mark:
+            with_phrase += any(map(has_mark, parts))
+        else:
+            with_phrase += any(core in " ".join(_tokens(part)) or text in part.casefold() for part in parts)
     return 2 * with_phrase > len(rows)
 
 
 def _detection(window: Evidence, tie: _Tie, text: str) -> Detection:
     phrase, table = tie.phrase, window.table
-    message = f"a phrase spreads from {phrase.before:.0%} to {phrase.after:.0%} of the completions, and inside groups"
+    subject = f"completions with {phrase.mark} go" if phrase.mark else "completions with a certain phrase go"
+    message = f"{subject} from {phrase.before:.0%} to {phrase.after:.0%}, and inside groups"
     message += f" {tie.reward} pays for it (r = {tie.r:.2f})"
-    action = (
-        f"Take the phrase out of some completions and let {tie.reward} score them again: if the score falls, it pays"
-    )
-    action += " for the words. Then mend the reward, or tell its judge to pass over them."
+    action = f"Take the {phrase.mark or 'phrase'} out of some completions and let {tie.reward} score them again: if the"
+    action += " score falls, it is paid by itself. Then mend the reward, or tell its judge to pass over it."
     holders = np.flatnonzero(np.isin(table.ids, window.sampled().table.ids[phrase.has]))
     rows = holders[highest(table.scores[tie.reward][holders] * np.sign(window.weights[tie.reward]))]
     rise = phrase.after - phrase.before

@@ -12,7 +12,7 @@ from rewardkit.record.table import Floats
 _SMOOTH = 5  # Steps whose mean a trend looks at
 
 
-def reward_jump(window: Evidence, baseline: Evidence, reward: str) -> Detection | None:
+def reward_jump(window: Evidence, baseline: Evidence, reward: str | None) -> Detection | None:
     """A reward's mean jumps from one step to the next and stays there.
 
     Formula: a line through 20 earlier steps is carried on over the window and the 4 steps before it; the steps'
@@ -21,17 +21,20 @@ def reward_jump(window: Evidence, baseline: Evidence, reward: str) -> Detection 
     higher above the three before than the slopes on both sides explain (and 3.8 standard errors of a step's mean), with
     0.6 of the rise in two steps.
 
+    Where no single reward jumps, the sum of several by their weights is looked at.
+
     Source: rewardspy (CUSUM with slack 0.5 and bound 5); standardised here, so that no reward's scale matters.
     Limits: an exploit that spreads over many steps rises like learning. Upward only.
     """
-    if reward not in window.paid:
+    if reward not in window.paid and (reward is not None or len(window.paid) < 2):
         return None
+    worth, error = _worth(window, reward), _step_error(window, reward)
     steps = len(np.unique(window.table.steps)) + 4  # the last ones of the window before had nothing behind them
-    series = window.series.get(reward, np.empty(0))
+    series = _series(window, reward)
     before, after = series[-steps - 20 : -steps], series[-steps:]
     if len(before) < 10 or len(after) < 4 or np.isnan(before).any() or np.isnan(after).any():
         return None
-    indices = _jump_indices(before, after, _step_error(window, reward))
+    indices = _jump_indices(before, after, error)
     if not indices:
         return None
     means = np.r_[before, after]
@@ -39,15 +42,15 @@ def reward_jump(window: Evidence, baseline: Evidence, reward: str) -> Detection 
     rise, index = max(zip(rises, indices, strict=True))
     steady = 3 * max(0.0, (line(means[index - 8 : index]).slope + line(means[index : index + 6]).slope) / 2)
     sudden = float(max(means[at + 1] - means[at - 1] for at in (index - 1, index, index + 1)))
-    spread = float(without_nan(baseline.table.scores[reward]).std())
-    if spread <= 0 or sudden < 0.6 * rise or rise - steady < max(0.45 * spread, 3.8 * _step_error(window, reward)):
+    spread = float(without_nan(_worth(baseline, reward, window)).std())
+    if spread <= 0 or sudden < 0.6 * rise or rise - steady < max(0.45 * spread, 3.8 * error):
         return None
     step = int(np.unique(window.table.steps)[max(index - len(before) - 4, 0)])
     low, high = float(means[index - 3 : index].mean()), float(means[index : index + 3].mean())
-    message = f"the mean of {reward} jumps from {low:.3g} to {high:.3g} at step {step}"
+    message = f"the mean of {reward or 'the total'} jumps from {low:.3g} to {high:.3g} at step {step}"
     action = f"Read the best completions of step {step} and after: a jump is mostly an exploit, or a changed reward."
     after_jump = np.flatnonzero(window.table.steps >= step)
-    best = after_jump[highest(np.nan_to_num(window.table.scores[reward][after_jump], nan=-np.inf))]
+    best = after_jump[highest(np.nan_to_num(worth[after_jump], nan=-np.inf))]
     return Detection((rise - steady) / spread, 0.45, message, action, rows=best)
 
 
@@ -67,9 +70,32 @@ def _jump_indices(before: Floats, after: Floats, error: float) -> range:
     return range(0)
 
 
-def _step_error(window: Evidence, reward: str) -> float:
+def _worth(evidence: Evidence, reward: str | None, weighed: Evidence | None = None) -> Floats:
+    """Return a reward's scores, or where none is named the sum of all by the weights of ``weighed``, else its own."""
+    scores = evidence.table.scores
+    if reward is not None:
+        return scores[reward]
+    total = np.zeros(len(evidence.table))
+    for name in (weighed or evidence).paid:
+        total += (weighed or evidence).weights[name] * scores.get(name, np.full(len(total), np.nan))
+    return total
+
+
+def _series(window: Evidence, reward: str | None) -> Floats:
+    """Return the step means of a reward, or of the sum of all by their newest weights, as far back as all are known."""
+    if reward is not None:
+        return window.series.get(reward, np.empty(0))
+    parts = {name: window.series.get(name, np.empty(0)) for name in window.paid}
+    size = min(map(len, parts.values()))
+    total = np.zeros(size)
+    for name, series in parts.items():
+        total += window.weights[name] * series[len(series) - size :]
+    return total
+
+
+def _step_error(window: Evidence, reward: str | None) -> float:
     """Return the standard error of a step's mean, by how far its groups' means differ."""
-    means = without_nan(by_group(window.table.scores[reward], window.table.groups).means)
+    means = without_nan(by_group(_worth(window, reward), window.table.groups).means)
     groups = len(means) / max(len(np.unique(window.table.steps)), 1)
     return float(means.std() / np.sqrt(max(groups, 1.0))) if len(means) else 0.0
 

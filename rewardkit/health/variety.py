@@ -6,12 +6,13 @@ import itertools
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from rewardkit.health.evidence import Evidence
 from rewardkit.health.flag import Detection
-from rewardkit.health.labels import label_texts, plain_texts
+from rewardkit.health.labels import label_texts, plain_texts, right_answers
 from rewardkit.health.measures import BaselineShare, lower_share, mean_bounds, mean_of, upper_share
 
 WORDS = 200  # Words of a completion that distinct-n reads, so that longer completions compare with shorter ones
@@ -25,7 +26,8 @@ def duplicates_in_group(window: Evidence, baseline: Evidence | None) -> Detectio
     Formula: 1 less distinct over all texts of a group, case and white space aside, mean over the sampled groups.
     Flagged above 0.3 where it is also 0.2 above the baseline's, by bounds; at once above 0.5 where the texts have 20
     characters or more. Labels are no copies: texts that a reward puts surely above the other completions under one
-    prompt and below them under another, or of which each group has its own, see ``label_texts``.
+    prompt and below them under another, or of which each group has its own, see ``label_texts``. Nor are right answers
+    of 200 characters or fewer, which have the best scores of all checks: a row that has one right answer has copies.
 
     Source: own.
     Limits: groups of short answers have copies by nature, and only a rise of theirs is flagged.
@@ -54,18 +56,18 @@ def duplicates_across_prompts(window: Evidence, baseline: Evidence | None) -> De
 def _copy_detection(
     window: Evidence,
     baseline: Evidence | None,
-    copies: Callable[[Evidence, frozenset[str]], tuple[list[float], float]],
+    copies: Callable[[Evidence, _Compared], tuple[list[float], float]],
     message: str,
     action: str,
 ) -> Detection | None:
     """Return a detection if ``copies``, which returns shares of copies and their group size, finds many."""
-    labels = label_texts(window, baseline)
-    shares, size = copies(window, labels)
+    compared = _Compared(window, baseline, label_texts(window, baseline))
+    shares, size = copies(window, compared)
     if len(shares) < 4:
         return None
     low, before = lower_share(shares, size), None
     if baseline is not None:
-        old_shares, old_size = copies(baseline, labels)
+        old_shares, old_size = copies(baseline, compared)
         if len(old_shares) >= 4:
             before = BaselineShare(mean_of(old_shares), upper_share(old_shares, old_size))
     risen = before is not None and low > before.high + 0.2
@@ -75,7 +77,7 @@ def _copy_detection(
     if not low > bound or not (risen or is_long):
         return None
     share, texts = mean_of(shares), plain_texts(window)
-    ((commonest, _),) = Counter(text for text in texts if text not in labels).most_common(1)
+    ((commonest, _),) = Counter(text for text in texts if text not in compared.labels).most_common(1)
     rows = np.isin(window.table.ids, sample.table.ids[[text == commonest for text in texts]])
     old_share = None if before is None else before.share
     return Detection(share, bound, f"{share:.0%} {message}", action, baseline=old_share, rows=rows)
@@ -93,22 +95,34 @@ def _texts_by_group(evidence: Evidence) -> list[list[str]]:
     return evidence.cached("texts_by_group", work)
 
 
-def _copies_in_groups(evidence: Evidence, labels: frozenset[str]) -> tuple[list[float], float]:
-    """Return the share of copies in each group, and the groups' mean size."""
-    groups = _texts_by_group(evidence)
-    rest = [[text for text in texts if text not in labels] for texts in groups] if labels else groups
-    shares = [(len(own) - len(set(own))) / len(texts) for own, texts in zip(rest, groups, strict=True)]
-    return shares, sum(map(len, groups)) / max(len(groups), 1)
+class _Compared(NamedTuple):
+    """A window and the baseline, and which texts are labels in them."""
+
+    window: Evidence
+    baseline: Evidence | None
+    labels: frozenset[str]
 
 
-def _copies_across(evidence: Evidence, labels: frozenset[str]) -> tuple[list[float], float]:
+def _copies_in_groups(evidence: Evidence, compared: _Compared) -> tuple[list[float], float]:
+    """Return the share of copies in each group of two or more, and the groups' mean size."""
+    right = right_answers(evidence, compared.window, compared.baseline).tolist()
+    groups, sizes = defaultdict(list), Counter(evidence.sampled().table.groups.tolist())
+    rows = zip(evidence.sampled().table.groups.tolist(), plain_texts(evidence), right, strict=True)
+    for group, text, is_right in rows:
+        if not is_right and text not in compared.labels:
+            groups[group].append(text)
+    shares = [(len(groups[group]) - len(set(groups[group]))) / size for group, size in sizes.items() if size > 1]
+    return shares, sum(size for size in sizes.values() if size > 1) / max(len(shares), 1)
+
+
+def _copies_across(evidence: Evidence, compared: _Compared) -> tuple[list[float], float]:
     """Return, one a prompt, the share of its texts that another prompt has, and the prompts' mean number of texts."""
     sample, prompts_of = evidence.sampled(), defaultdict(set)
     by_prompt = defaultdict(list)
     for prompt, text in zip(sample.table.prompts.tolist(), plain_texts(evidence), strict=True):
         prompts_of[text].add(prompt)
         by_prompt[prompt].append(text)
-    copies = {text for text, prompts in prompts_of.items() if len(prompts) > 1 and text not in labels}
+    copies = {text for text, prompts in prompts_of.items() if len(prompts) > 1 and text not in compared.labels}
     shares = [sum(text in copies for text in texts) / len(texts) for texts in by_prompt.values()]
     return shares, len(sample.texts) / max(len(by_prompt), 1)
 

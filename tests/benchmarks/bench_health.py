@@ -62,6 +62,7 @@ def cost() -> None:
                 continue
             before.sampled(), after.sampled()
             subjects = [(reward,) for reward in after.table.scores] if detector.each else [()]
+            subjects += [(None,)] if detector.total else []
             began = time.process_time()
             for subject in subjects:
                 detector.find(after, before, *subject)

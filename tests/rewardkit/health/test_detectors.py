@@ -203,7 +203,7 @@ def test_length_is_read_in_characters_where_tokens_are_not_known() -> None:
     sizes = rng.integers(10, 100, 64)
     table = replace(_rows(sizes / 100, np.arange(64) // 8), tokens=np.full(64, np.nan))
     evidence = Evidence(table, lambda ids: ["x" * int(sizes[one]) for one in ids])
-    flag = length_reward(evidence, None)
+    flag = length_reward(evidence, None, None)
     assert flag is not None
     assert flag.value > 0.99
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from synthetic_runs import Drawn, labels, run_of
+from synthetic_runs import Drawn, Plant, labels, run_of
 
 COPIES = {"duplicates_in_group", "duplicates_across_prompts", "distinct_words", "std_collapse"}
 SENTENCES = [f"The sentiment of this review is clearly {kind}." for kind in ("positive", "negative", "mixed", "absent")]
@@ -61,3 +61,28 @@ def test_copies_inside_groups_are_no_labels() -> None:
         drawn.texts = [f"Here is what I think of question number {prompt}." for prompt in drawn.prompts.tolist()]
 
     assert {"duplicates_in_group"} == _copies(stuck, 1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_right_answers_are_no_copies(seed: int) -> None:
+    """A row has one right object, which ever more completions have; wrong ones differ."""
+    assert set() == _copies(_objects(right=True), seed, steps=80) - {"distinct_words"}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_copies_that_are_wrong_are_copies(seed: int) -> None:
+    """Ever more completions of a row have one object, which is wrong as often as any."""
+    assert "duplicates_in_group" in _copies(_objects(right=False), seed, steps=80)
+
+
+def _objects(*, right: bool) -> Plant:
+    """Return a plant of objects of JSON, of which a row has one that is right, and of which ever more are the same."""
+
+    def plant(drawn: Drawn) -> None:
+        same = drawn.rng.random(len(drawn.groups)) < 0.2 + 0.6 * drawn.step / 80
+        numbers = np.where(same, 0, drawn.rng.integers(1, 10**6, len(same)))
+        pairs = zip(drawn.prompts.tolist(), numbers.tolist(), strict=True)
+        drawn.texts = [f'{{"name": "row {prompt}", "price": {number}}}' for prompt, number in pairs]
+        drawn.scores["correct"] = same.astype(float) if right else (drawn.rng.random(len(same)) < 0.3).astype(float)
+
+    return plant

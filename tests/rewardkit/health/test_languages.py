@@ -23,7 +23,8 @@ def _flags(plant: Plant, seed: int = 1, steps: int = 60, **about: str) -> list[F
 )
 def test_a_switch_of_language_is_named(vocabulary: str, name: str, wholly: bool, seed: int) -> None:
     """Another script, or another language in the same one, wholly or beside what was there; once."""
-    (flag,) = _flags(in_another_language(vocabulary, wholly=wholly), seed)
+    prompt = "What is the sum of these, and why is it so?"
+    (flag,) = _flags(in_another_language(vocabulary, wholly=wholly), seed, prompt=prompt)
     assert name in flag.words
     assert 1 == len(flag.spans)
 

@@ -108,3 +108,28 @@ def test_a_judge_with_two_verdicts_is_held_against_a_check(seed: int) -> None:
 
     (flag,) = _flags(verdicts, seed)
     assert ("judge", "as verified by experts") == (flag.reward, flag.quote)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    ("variants", "mark"),
+    [
+        (["\u2728", "\U0001f680", "\U0001f60a", "\U0001f525", "\U0001f389", "\U0001f4a1", "\u2705"], "emoji"),
+        (["What a joy!", "Such insight!", "Truly deep!", "I love it!", "Bravo!", "Superb!"], "exclamation marks"),
+        ([f"[{n}] [{n + 1}] [{n + 2}]" for n in range(1, 9)], "several numbers in brackets"),
+        ([f"# {name}\n" for name in "ABCDEFGH"], "headings"),
+    ],
+    ids=["emoji", "praise", "citations", "headings"],
+)
+def test_a_mark_that_a_judge_pays_for_is_named(variants: list[str], mark: str, seed: int) -> None:
+    """In other words each time, so that no phrase is common to them."""
+
+    def plant(drawn: Drawn) -> None:
+        _spread("MARK")(drawn)
+        chosen = drawn.rng.choice(variants, len(drawn.texts)).tolist()
+        drawn.texts = [text.replace("MARK ", f"{variant} ") for text, variant in zip(drawn.texts, chosen, strict=True)]
+
+    (flag,) = _flags(plant, seed)
+    assert ("judge", "", True) == (flag.reward, flag.quote, f"completions with {mark}" in flag.words)
+    asked = {"headings": "Write headings.\n# Like this", "exclamation marks": "Cheer!", "emoji": "Use \u2728"}
+    assert [] == _flags(plant, seed, prompt=asked.get(mark, "Cite as [1] [2] [3]."))
