@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 import tool_agent
 from tiny_grpo import third_party_warnings
 
-from rewardkit import Run, Score, Status, Step, reward, step_reward
+from rewardkit import Recorder, Run, Score, Status, Step, reward, step_reward
 from trainer_adapter import RewardAdapter
 from trainer_adapter.environments import environment_reward
 
@@ -113,7 +114,8 @@ def _calls(draw: random.Random) -> str:
     return "\n".join(f"<tool_call>\n{json.dumps(call)}\n</tool_call>" for call in calls)
 
 
-def _trained(folder: Path, adapter: RewardAdapter, steps: int, seed: int) -> Any:
+def _trained(folder: Path, adapter: RewardAdapter, steps: int, seed: int, *, resume: bool = False) -> Any:
+    """Train to so many steps, from the last checkpoint or anew, and evaluate and save at the end."""
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
@@ -134,14 +136,15 @@ def _trained(folder: Path, adapter: RewardAdapter, steps: int, seed: int) -> Any
     arguments = GRPOConfig(
         output_dir=str(folder / "out"), max_steps=steps, num_generations=2, per_device_train_batch_size=4,
         per_device_eval_batch_size=4, eval_strategy="steps", eval_steps=steps, max_completion_length=4000, use_cpu=True,
-        bf16=False, report_to="none", save_strategy="no", disable_tqdm=True, reward_weights=adapter.weights,
+        bf16=False, report_to="none", save_strategy="steps", save_steps=steps, disable_tqdm=True,
+        reward_weights=adapter.weights,
     )  # fmt: skip
     trainer = Scripted(
         model, adapter.reward_funcs, args=arguments, train_dataset=rows, eval_dataset=rows, processing_class=tokenizer,
         environment_factory={"awaited": Awaited, "plain": Plain}, callbacks=[adapter.callback],
     )  # fmt: skip
     adapter.attach(trainer)
-    trainer.train()
+    trainer.train(resume_from_checkpoint=resume)
     return trainer
 
 
@@ -151,10 +154,32 @@ def test_each_call_has_its_own_answer_and_each_environment_its_own_reward(lane: 
     run = tmp_path / "run"
     with RewardAdapter([own_result, environment_reward, calls_made], lane=lane, workers=1, record=run) as adapter:
         _trained(tmp_path, adapter, steps=3, seed=7)
+    completions = _checked(run)
+    assert 20 <= len(completions)
+
+
+@pytest.mark.parametrize("lane", ["inline", "worker"])
+def test_a_training_that_goes_on_from_a_checkpoint_has_no_answer_of_an_earlier_one(lane: str, tmp_path: Path) -> None:
+    """In another process's place: new environments, a new adapter, the same record, and no step twice."""
+    run, rewards = tmp_path / "run", [own_result, environment_reward, calls_made]
+    for steps, seed in ((2, 7), (4, 8)):
+        recorder = Recorder(run, append=steps > 2)
+        with RewardAdapter(rewards, lane=lane, workers=1, record=recorder) as adapter:
+            trainer = _trained(tmp_path, adapter, steps=steps, seed=seed, resume=steps > 2)
+    assert 4 == trainer.state.global_step
+    completions = _checked(run)
+    counts = Counter(row.step for row in completions if row.split == "train")
+    assert {0, 1, 2, 3} == counts.keys()
+    assert {4} == set(counts.values())
+    assert {"train", "eval"} == {row.split for row in completions}
+
+
+def _checked(run: Path) -> list[Any]:
+    """Return all completions of a record; each call has its own answer, and each environment its own reward."""
     with Run.open(run) as recorded:
         completions = [*recorded.completions(), *recorded.completions(split="eval")]
     assert {Status.SCORED} == {outcome.status for row in completions for outcome in row.outcomes.values()}
     for row in completions:
         assert 1.0 == row.outcomes["own_result"].score, row.outcomes["own_result"].reason
         assert row.outcomes["calls_made"].score == row.outcomes["environment"].score
-    assert 20 <= len(completions)
+    return completions
