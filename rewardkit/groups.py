@@ -6,6 +6,7 @@ import io
 import pickle
 from collections.abc import Sequence
 
+from rewardkit.blocks.nested import parts
 from rewardkit.errors import DataError
 from rewardkit.own_columns import is_own
 from rewardkit.types import Rollout
@@ -57,9 +58,18 @@ def group_key(rollout: Rollout, row: int = 0) -> bytes:
 def content_bytes(value: object) -> bytes:
     """Return bytes that are equal for equal values, whichever of their parts are one object.
 
+    A value that is nested deeper than pickle goes has the bytes of its parts.
+
     Raises:
         Exception: The value cannot be pickled, or holds itself; pickling runs its own code, which may raise anything.
     """
+    try:
+        return _pickled(value)
+    except RecursionError:
+        return _pickled(list(parts(value)))
+
+
+def _pickled(value: object) -> bytes:
     buffer = io.BytesIO()
     pickler = pickle.Pickler(buffer, protocol=5)
     pickler.fast = True  # no memo: equal strings are written out alike, be they one object or two

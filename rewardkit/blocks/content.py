@@ -12,7 +12,8 @@ from rewardkit.blocks.block import UNREAD, Block, BlockKind, first_text, first_v
 
 _MEDIA = re.compile(r"(?:\b|_)(?:audio|video|file|media|document|image|inlineData|fileData)", re.IGNORECASE)
 _RESULT_FIELDS = frozenset(["content", "isError", "is_error", "structuredContent", "_meta"])  # of MCP's CallToolResult
-_OUTPUT_TYPES = ("text", "json", "content", "error-text", "error-json")  # of the AI SDK
+_OUTPUT_TYPES = ("text", "content", "error-text")  # of the AI SDK, whose value is what a tool gave back
+_JSON_TYPES = ("json", "error-json")  # of the AI SDK, whose value is data
 
 
 def answer_text(value: object) -> str:
@@ -30,21 +31,25 @@ def answer_parts(value: object) -> list[Block]:
     A list is one of blocks where at least one has a known shape and the others have a type or are text. Another list,
     and an object, is data: one text, its JSON.
     """
+    while isinstance(value, Mapping) and (key := _key_of_result(value)) is not None:
+        value = value[key]  # a loop, for results may stand in each other without end
     if value is None:
         return []
     if isinstance(value, Mapping):
-        kind, inner = value.get("type"), value.get("value")
-        if kind in _OUTPUT_TYPES and "value" in value:
-            is_data = isinstance(kind, str) and kind.endswith("json")
-            return [_text(to_json(inner), value)] if is_data else answer_parts(inner)
-        if "content" in value and value.keys() <= _RESULT_FIELDS:
-            return answer_parts(value["content"])
-        return [_typed_block(value) or _text(to_json(value), value)]
+        is_data = value.get("type") in _JSON_TYPES and "value" in value
+        return [_typed_block(value) or _text(to_json(value["value"] if is_data else value), value)]
     if isinstance(value, list | tuple):
         blocks = [_typed_block(entry) for entry in value]
         if any(blocks) and all(block or _is_typed(entry) for block, entry in zip(blocks, value, strict=True)):
             return [block or _unread(entry) for block, entry in zip(blocks, value, strict=True)]
     return [_text(to_json(value), value)]
+
+
+def _key_of_result(value: Mapping[str, object]) -> str | None:
+    """Return the key of an object that says what it holds, and holds it there; ``None`` for all else."""
+    if value.get("type") in _OUTPUT_TYPES and "value" in value:
+        return "value"
+    return "content" if "content" in value and value.keys() <= _RESULT_FIELDS else None
 
 
 def _typed_block(entry: object) -> Block | None:

@@ -5,7 +5,6 @@ The signature is read once, at decoration. At call time :meth:`RewardSpec.bind` 
 
 from __future__ import annotations
 
-import copy
 import inspect
 import json
 import sys
@@ -16,6 +15,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_type_hints
 
+from rewardkit.blocks.nested import copied
 from rewardkit.coercion.coerce import build_coercer
 from rewardkit.coercion.rule import LISTS, Coercer, ColumnValueError
 from rewardkit.declare.callables import is_async, set_by_partials, written
@@ -461,7 +461,7 @@ def column_text(value: object) -> str:
 
 def _fresh(value: object) -> Any:
     """Return a value that a reward may change without anyone else seeing it."""
-    return value if isinstance(value, str | int | float | bool | None) else copy.deepcopy(value)
+    return value if isinstance(value, str | int | float | bool | None) else copied(value)
 
 
 def hints_of(function: Callable[..., Any], reward: str) -> dict[str, Any]:

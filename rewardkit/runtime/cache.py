@@ -7,8 +7,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from rewardkit.blocks.nested import dumps
 from rewardkit.declare.spec import CallContext, RewardSpec
-from rewardkit.runtime.nested import dumps
 from rewardkit.types import Outcome, Rollout, Status
 
 CACHE_ENTRIES = 100_000  # Calls whose outcomes a runtime keeps

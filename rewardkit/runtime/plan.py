@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from rewardkit.blocks.nested import dumps
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import CallContext, Kind
 from rewardkit.errors import DataError, MissingColumnError
@@ -14,7 +15,6 @@ from rewardkit.groups import group_places
 from rewardkit.own_columns import ENVIRONMENTS_COLUMN, LiveObject
 from rewardkit.runtime.cache import Key, OutcomeCache, cache_key
 from rewardkit.runtime.names import hint_at
-from rewardkit.runtime.nested import dumps
 from rewardkit.shown.text import shorten
 from rewardkit.types import Cause, Outcome, Rollout, Status
 from sandbox.workers import Call, CollectorPaused

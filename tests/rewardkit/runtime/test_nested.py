@@ -10,19 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nested_rollouts import DEPTHS as TABLE_DEPTHS
+from nested_rollouts import between_innocents, harmed, nested, nested_rollouts
 
-from rewardkit import Rollout, Run, Runtime, group_reward, reward
+from rewardkit import Rollout, Run, Runtime, Score, Step, group_reward, reward, step_reward
+from rewardkit.blocks.nested import _Nested, copied, dumps
 from rewardkit.errors import DataError
-from rewardkit.runtime.nested import _Nested, dumps
 
 DEPTHS = [100, 600, 3_000]
-
-
-def nested(depth: int) -> object:
-    value: object = "leaf"
-    for level in range(depth):
-        value = [value] if level % 2 else {"inner": value}
-    return value
 
 
 def depth_of(value: object) -> int:
@@ -104,3 +99,102 @@ def test_a_completion_nested_however_deep_costs_no_other_one(depth: int, tmp_pat
     assert isinstance(deep, list)
     assert ["assistant"] == [message["role"] for message in deep]
     assert "I look." in json.dumps(deep)
+
+
+def test_a_copy_is_as_deep_and_shares_nothing() -> None:
+    """Nor what its leaves hold."""
+    leaf = bytearray(b"leaf")
+    value = [leaf]
+    for _ in range(10_000):
+        value = [value]
+    twin = copied(value)
+    for _ in range(10_001):
+        assert twin is not value
+        twin, value = twin[0], value[0]
+    assert twin == value == leaf
+    assert twin is not leaf
+
+
+@reward
+def any_value(completion: Any, data: Any = None) -> float:
+    """Takes whatever there is."""
+    return 1.0
+
+
+@reward
+def of_an_object(completion: str, data: dict[str, Any] | None = None) -> float:
+    """Takes an object."""
+    return 1.0
+
+
+@reward
+def of_a_list(completion: str, data: list[Any] | None = None) -> float:
+    """Takes a list."""
+    return 1.0
+
+
+@reward
+def of_text(completion: str, data: str = "", **columns: Any) -> float:
+    """Takes text, and all other columns."""
+    return 1.0
+
+
+@reward(cache=True)
+def of_the_talk(messages: list[dict[str, Any]], example: dict[str, Any]) -> float:
+    """Takes all messages and the raw row."""
+    return 1.0
+
+
+@group_reward
+def of_values(completions: list[Any], data: Any = None) -> list[float]:
+    """Takes whatever a group has."""
+    return [1.0] * len(completions)
+
+
+@step_reward(each="tool_call")
+def each_call(part: Step) -> Score:
+    """Each call with its answer."""
+    return Score(1.0, str(part.result)[:20])
+
+
+@step_reward(each="turn")
+def each_turn(part: Step) -> float:
+    """Each turn."""
+    return float(len(part.text) >= 0)
+
+
+@step_reward(each="span", label="a")
+def each_span(part: Step) -> float:
+    """Each span."""
+    return float(len(part.text) >= 0)
+
+
+TAKERS = [
+    any_value,
+    of_an_object,
+    of_a_list,
+    of_text,
+    of_the_talk,
+    of_values,
+    of_a_group,
+    each_call,
+    each_turn,
+    each_span,
+]
+
+
+@pytest.mark.parametrize(
+    ("lane", "depth"),
+    [*[("inline", depth) for depth in TABLE_DEPTHS], (None, 1_000), pytest.param(None, 10_000, marks=pytest.mark.full)],
+)
+def test_what_is_nested_anywhere_costs_no_other_row(lane: str | None, depth: int, tmp_path: Path) -> None:
+    """In a completion, its calls, their answers, the prompt or a column: it is scored or fails alone, and recorded."""
+    rows = nested_rollouts(depth)
+    options: dict[str, Any] = {} if lane is None else {"lane": lane}
+    with Runtime(TAKERS, workers=1, max_infrastructure_rate=1.0, record=tmp_path / "run", **options) as runtime:
+        outcomes = runtime.score(between_innocents(rows), step=0).outcomes
+    assert {} == harmed(outcomes)
+    taken = dict(zip(rows, outcomes["any_value"][1::2], strict=True))
+    assert dict.fromkeys(rows, 1.0) == {name: outcome.score for name, outcome in taken.items()}
+    with Run.open(tmp_path / "run") as run:
+        assert 2 * len(rows) + 1 == len(list(run.completions(step=0)))

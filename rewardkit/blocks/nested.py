@@ -5,8 +5,10 @@ A model writes such values: the arguments of a tool call are JSON as deep as it 
 
 from __future__ import annotations
 
+import copy
 import pickle
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from rewardkit.errors import DataError
 
@@ -17,12 +19,20 @@ _BUILDERS: dict[type, Callable[[list[object]], object]] = {list: list, tuple: tu
 def dumps(value: object) -> bytes:
     """Return the pickled bytes of a value of lists, tuples and dicts, however deep it is nested.
 
-    Raises DataError as :func:`_parts`, and what pickle raises of a part.
+    Raises DataError as :func:`parts`, and what pickle raises of a part.
     """
     try:
         return pickle.dumps(value, 5)
     except RecursionError:
         return pickle.dumps(_Nested(value), 5)
+
+
+def copied(value: object) -> Any:
+    """Return a copy of a value and of all in it, however deep it is nested; raise as :func:`parts`."""
+    try:
+        return copy.deepcopy(value)
+    except RecursionError:
+        return _joined((kind, copy.deepcopy(part) if kind is None else part) for kind, part in parts(value))
 
 
 class _Nested:
@@ -32,10 +42,10 @@ class _Nested:
         self.value = value
 
     def __reduce__(self) -> tuple[Callable[[list[tuple[type | None, object]]], object], tuple[object]]:
-        return _joined, (list(_parts(self.value)),)
+        return _joined, (list(parts(self.value)),)
 
 
-def _parts(value: object) -> Iterator[tuple[type | None, object]]:
+def parts(value: object) -> Iterator[tuple[type | None, object]]:
     """Yield the parts of a value, those of a container before it: its type with its size or keys, or None and a leaf.
 
     Raises DataError where there are more than 1,000,000.
