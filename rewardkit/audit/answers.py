@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -10,9 +11,11 @@ from rewardkit.audit.honest import BARE, Frame, in_calls, in_frames
 from rewardkit.audit.neighbours import neighbours, unfinished
 from rewardkit.audit.parts import changed_parts
 from rewardkit.audit.probe import Family, Probe, Wrong
+from rewardkit.audit.queries import is_query
 from rewardkit.audit.rows import AuditRow
 
 _STRUCK_OUT = "\u0336"
+_WORD_CHARS, _FEW_WORDS = 4, 5  # letters of a word, and words of a reference, at least
 _FOREIGN_WORDS = 3  # words of another row's work that are not in the row's own, at least
 _FROM_THE_RIGHT = "\u202e"
 
@@ -46,6 +49,21 @@ def of_other_rows(row: AuditRow) -> Iterator[Probe]:
     for text, name in texts.items():
         partial = share_parts(row.gold, text)
         yield Probe(Family.OTHER_GOLD, name, text, messages=row.conversations.get(text), partial=partial)
+
+
+def on_the_references(row: AuditRow) -> Iterator[Probe]:
+    """Yield attacks made of the references of a row without a gold: those of all rows, and a word of its own."""
+    own = next((text for text in row.references if text not in row.conversations), "")
+    others = list(
+        dict.fromkeys(text for donor in row.donors for text in donor.references if text not in row.references)
+    )
+    long_words = [word for word in re.findall(r"\w+", own) if len(word) >= _WORD_CHARS]
+    if len(own.split()) < _FEW_WORDS or not long_words:
+        return
+    if others:
+        listed = "\n".join([*others[:2], own, *others[2:4]])
+        yield Probe(Family.STUFFING, "the references of several rows", listed, partial=True)
+    yield Probe(Family.NEIGHBOUR, "a word of the reference", max(long_words, key=len), rule="part", partial=True)
 
 
 def candidates(gold: Gold, alternatives: Sequence[Gold]) -> list[str]:
@@ -124,7 +142,8 @@ def negated(gold: Gold, frames: Sequence[Frame]) -> Iterator[Probe]:
         ("a thought that never ends", f"<think>Perhaps the answer is {text}"),
     ):
         yield Probe(Family.NEGATED, name, denial)
-    inside = [Wrong(form, form.replace("X", text)) for form in ("not X", "anything but X", "X is false")]
+    denials = ("not X", "anything but X", *([] if is_query(gold) else ["X is false"]))  # 'order by X is false' is one
+    inside = [Wrong(form, form.replace("X", text)) for form in denials]
     yield from in_frames(Family.NEGATED, inside, [frame for frame in frames if frame.label])
 
 

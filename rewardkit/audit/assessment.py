@@ -11,11 +11,13 @@ from rewardkit.audit.climbing import earned, overpaid
 from rewardkit.audit.engine import BASE, AuditSettings, ScoredForm, ScoredProbe, Trials, best_of, form_probe
 from rewardkit.audit.gold import gold_of, share_parts
 from rewardkit.audit.honest import REFERENCE, untagged
+from rewardkit.audit.parts import WRONG_FIRST
 from rewardkit.audit.probe import NEEDS_FRAME, Family, Probe
 from rewardkit.audit.programs import LAZY
 from rewardkit.audit.result import Audit, AuditFinding, Example, FamilyCounts, PayRange, RewardAudit, Traits
 from rewardkit.audit.rows import REFERENCE_COLUMNS, TEST_COLUMNS, AuditRow, ChosenRows
 from rewardkit.audit.rules_of_thumb import KINDS, rule_of
+from rewardkit.audit.texts import WORDS_IN_TAGS
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.options import WORST
 from rewardkit.declare.spec import Kind
@@ -52,6 +54,7 @@ class Assessment(ABC, Generic[A]):
         if self._reads_a_setting():
             self._leave_out_gold()
         self._graded = self._graded_rows()
+        self._takes_any_item = self._pays_any_item()
         self.traits = self._traits()
         if self.traits.answer and not self._is_of_groups:
             self._find_unframed()
@@ -214,6 +217,7 @@ class Assessment(ABC, Generic[A]):
             depends=bool(swaps_full) and swaps_full.count(False) * 2 > len(swaps_full),
             tells_apart=len(rivals_paid) >= _ENOUGH_ROWS and rivals_paid.count(False) >= 0.8 * len(rivals_paid),
             tests=self._tests,
+            references=self._rows.gold_column is None and not self._tests and bool(columns & {*REFERENCE_COLUMNS}),
             prompt=bool(parameters & {"prompt", "messages"}),
         )
 
@@ -251,11 +255,15 @@ class Assessment(ABC, Generic[A]):
         return rows * 2 > len(self._levels)
 
     def _reads_format(self) -> bool:
-        """Return whether it reads the answer, or on most rows pays a text in tags and not the same text without."""
+        """Return whether it reads the answer, or on most rows pays any text in tags, and not the same text without."""
         if self.traits.answer:
             return True
+        tagged_words = [trial for trial in self._trials.attacks if trial.probe.name == WORDS_IN_TAGS]
+        pays_words = {trial.row for trial in tagged_words if trial.row in self._levels and self._earns(trial)}
         rows = 0
         for index in self._levels:
+            if tagged_words and index not in pays_words:
+                continue
             forms = self._trials.honest[index]
             paid = {form.name: self._is_paid(index, outcome.score) for form, outcome in forms}
             tagged = [form.name for form, _ in forms if form.frame is not None and form.frame.tags]
@@ -275,21 +283,51 @@ class Assessment(ABC, Generic[A]):
     def _earns(self, trial: ScoredProbe) -> bool:
         """Return whether a trial is paid; one that is right in part only if it is paid in full."""
         probe, gold = trial.probe, self._rows.rows[trial.row].gold
-        partial = probe.partial
+        partial = probe.partial or (self.traits.references and probe.family is not Family.FORMS)
         if not partial and trial.row in self._graded and probe.family is not Family.FORMS:
             partial = probe.family in NEEDS_FRAME or share_parts(gold, probe.text)
         return (self._is_full if partial else self._is_paid)(trial.row, trial.outcome.score)
 
     def _graded_rows(self) -> set[int]:
-        """Return the rows on which answers are paid by degrees, as by a measure of likeness or of closeness."""
-        degrees: dict[int, set[float]] = {}
-        near = [(t.row, t.outcome.score) for t in self._trials.attacks if t.probe.family is Family.NEIGHBOUR]
-        honest = [(row, outcome.score) for row, forms in enumerate(self._trials.honest) for _, outcome in forms]
-        for row, score in [*near, *honest]:
+        """Return the rows on which answers are paid by degrees, as by a measure of likeness or of closeness.
+
+        They earn several shares on the row itself, or, as on a scale of few steps, two there and several on all rows.
+        """
+        families = (Family.NEIGHBOUR, Family.OTHER_GOLD)
+        tried = [(t.row, t.probe.family, t.outcome.score) for t in self._trials.attacks if t.probe.family in families]
+        tried += [(row, Family.FORMS, o.score) for row, forms in enumerate(self._trials.honest) for _, o in forms]
+        shares: dict[int, set[float]] = {}
+        near: dict[int, set[float]] = {}
+        for row, family, score in tried:
             level = self._levels.get(row)
             if level is not None and score is not None and level.floor < score < level.full - ROUNDING:
-                degrees.setdefault(row, set()).add(round(score, 4))
-        return {row for row, scores in degrees.items() if len(scores) >= _DEGREES}
+                shares.setdefault(row, set()).add(round((score - level.floor) / (level.full - level.floor), 4))
+                if family is not Family.OTHER_GOLD:
+                    near.setdefault(row, set()).add(round(score, 4))
+        on_a_scale = len(set().union(*shares.values())) >= _DEGREES
+        return {
+            row
+            for row, row_shares in shares.items()
+            if len(near.get(row, ())) >= _DEGREES or (on_a_scale and len(row_shares) >= _DEGREES - 1)
+        }
+
+    def _pays_any_item(self) -> bool:
+        """Return whether a gold that is a list holds several right answers, as each item that is missing costs nothing.
+
+        It is paid in full without any one of its items, and less with a wrong one before them, as by the rank of the
+        first that is right.
+        """
+        without: dict[int, dict[str, bool]] = {}
+        for row, probe, outcome in self._trials.attacks:
+            if probe.rule == "item" and row in self._levels and probe.name.endswith("is missing"):
+                names = without.setdefault(row, {})
+                names[probe.name] = names.get(probe.name, False) or self._is_full(row, outcome.score)
+        lists = [names for names in without.values() if len(names) > 1]
+        return bool(lists) and all(all(names.values()) for names in lists)
+
+    def _is_right_for_any_item(self, probe: Probe) -> bool:
+        """Return whether a changed list is right where one right item is enough: the items before the change are."""
+        return self._takes_any_item and probe.rule in ("item", "value") and not probe.name.startswith(WRONG_FIRST)
 
     def _any_words_are_paid(self, index: int, family: Family) -> bool:
         """Return whether a reward that reads no answers pays other words like the prompt, as one of length does."""
@@ -399,8 +437,11 @@ class RewardAssessment(Assessment[RewardAudit]):
                     values.setdefault(name, set()).add(repr(row.columns[name]))
         likely = [name for name, texts in values.items() if len(texts) > 1 or len(self._rows.rows) == 1]
         likely.sort(key=lambda name: not _LIKE_GOLD.search(name))
-        if not likely or self.traits.answer:
+        if self.traits.answer:
             return ""
+        if not likely:
+            column = self._rows.gold_column
+            return f"; it does not read the gold in {column!r}" if column is not None and self._levels else ""
         return f"; it reads {', '.join(map(repr, likely[:3]))}: if that is the right answer, give --gold {likely[0]}"
 
     def _judge_amounts(self, counts: FamilyCounts) -> None:
@@ -421,6 +462,7 @@ class RewardAssessment(Assessment[RewardAudit]):
         if probe.family is Family.AMOUNT:
             return
         judged = probe.judged and not outcome.is_lost and rule_of(probe) not in self._settings.skipped
+        judged = judged and not self._is_right_for_any_item(probe)
         if not judged or counts.not_applicable is not None or not self._is_evidence(index, probe.family):
             return
         counts.judged += 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 
 from rewardkit.audit.amounts import content_free, ladders
-from rewardkit.audit.answers import of_other_rows, on_the_gold, wrong_work
+from rewardkit.audit.answers import of_other_rows, on_the_gold, on_the_references, wrong_work
 from rewardkit.audit.bulk import bombs, long_texts
 from rewardkit.audit.engine import (
     AuditSettings,
@@ -131,6 +131,8 @@ def _attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     if row.gold is not None:
         yield from on_the_gold(row, frames or (BARE, FRAMES[1], THINK_ANSWER))
         yield from wrong_work(row)
+    else:
+        yield from on_the_references(row)
 
 
 def paid_frames(forms: Sequence[ScoredForm], base: Sequence[Outcome], settings: AuditSettings) -> tuple[Frame, ...]:

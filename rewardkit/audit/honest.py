@@ -19,6 +19,10 @@ REFERENCE = "the data's reference"
 """The name of a completion that the data calls right."""
 _THOUGHT = "I work it out step by step."
 
+SHORT_ANSWER = "a short answer"
+"""Words that answer nothing."""
+_MOST_LISTED_CHARS = 2_000
+
 _LABEL = re.compile(r"\s*([*#]{0,3} ?[A-Z][\w ]{0,24}:\**)\s")
 
 _PROSE = (
@@ -142,18 +146,36 @@ def right_answers(row: AuditRow) -> list[Honest]:
     if row.gold is not None:
         gold = row.gold
         forms += [Honest(frame.name, frame.around(gold.text), frame, _is_honest(frame, gold)) for frame in FRAMES]
-        in_json = json.dumps({"answer": gold.text}, ensure_ascii=False)
-        forms.append(Honest(JSON.name, in_json, JSON, _is_honest(JSON, gold)))
+        forms += _in_objects(row, gold)
         forms += [Honest(frame.name, frame.around(gold.text), frame, counted=False) for frame in _last_lines(row)]
         forms += in_calls(gold)
         forms += [Honest(name, text, counted=False, parts=True) for name, text in listings(list_in(gold))]
         forms += _in_other_words(gold)
     else:
         # Without a gold there is no right answer; but a reward of form or length may be paid for any.
-        forms += [Honest(frame.name, frame.around("a short answer"), frame, counted=False) for frame in FRAMES]
+        forms += [Honest(frame.name, frame.around(SHORT_ANSWER), frame, counted=False) for frame in FRAMES]
         forms.append(Honest("prose", _PROSE + _PROSE, counted=False))
         forms.append(Honest("prose with headings, steps and lists", _STRUCTURED, counted=False))
+        forms += [Honest(f"what {name!r} lists", text, counted=False) for name, text in _lists_of(row)]
     return forms + [without_tags(form) for form in forms if form.frame is not None and form.frame.tags]
+
+
+def _in_objects(row: AuditRow, gold: Gold) -> Iterator[Honest]:
+    """Yield the gold in a JSON object: under ``answer``, and under the name of the column that holds it."""
+    names = [name for name, value in row.columns.items() if name != "answer" and str(value).strip() == gold.text]
+    for name in ("answer", *names[:1]):
+        frame = JSON if name == "answer" else Frame(f'{{"{name}": X}}', f'{{"{name}": "', '"}', short=True)
+        in_json = json.dumps({name: gold.text}, ensure_ascii=False)
+        yield Honest(frame.name, in_json, frame, frame is JSON and _is_honest(frame, gold))
+
+
+def _lists_of(row: AuditRow) -> Iterator[tuple[str, str]]:
+    """Yield the row's columns that are lists of texts, each with these texts in one."""
+    for name, value in row.columns.items():
+        if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+            text = ", ".join(value)
+            if len(text) <= _MOST_LISTED_CHARS:
+                yield name, text
 
 
 def list_in(gold: Gold) -> list[Any]:

@@ -10,10 +10,12 @@ from fractions import Fraction
 
 from rewardkit.audit.gold import Gold, GoldShape, gold_of, in_other_unit, letter, mentions, next_letter, numeral
 from rewardkit.audit.probe import Wrong, first_of_each
+from rewardkit.audit.queries import is_query, more_rows
 
 SHARES = (Fraction(1, 1000), Fraction(1, 100), Fraction(1, 20), Fraction(1, 10))
 """How far the nearest numbers are, as shares of the gold."""
 _ALIKE = dict(zip("0123456789", "8778965134", strict=True))  # for each digit one that is easily taken for it
+_WORD = re.compile(r"[^\W\d_]{4,}")
 _MAX_DIGITS = 12
 _LARGEST = 1_000_000
 
@@ -31,9 +33,16 @@ def neighbours(gold: Gold) -> list[Wrong]:
     elif gold.shape is GoldShape.TEXT and len(gold.text) >= 4:
         ends = (("its first letter", gold.text[0]), ("its last letter", gold.text[-1]))
         answers += [Wrong(name, text, "part") for name, text in ends if text.isalpha()]
-        answers += [answer._replace(partial=True) for answer in _other_digits(gold.text)]
+        answers += more_rows(gold) if is_query(gold) else _other_order(gold.text)
     wrong = (answer for answer in answers if answer.text.strip() and not _is_gold(answer.text, gold))
     return first_of_each(wrong, lambda answer: answer.text)
+
+
+def _other_order(text: str) -> Iterator[Wrong]:
+    """Yield a text with digits or letters of it in another order; right in part, as a measure of likeness has it."""
+    yield from (answer._replace(partial=True) for answer in _other_digits(text))
+    if "\\" not in text:  # the names of LaTeX's commands are no words
+        yield Wrong("its words backwards", _WORD.sub(lambda word: word[0][::-1], text), "order", partial=True)
 
 
 def _is_gold(text: str, gold: Gold) -> bool:

@@ -15,6 +15,7 @@ from rewardkit.audit.rows import AuditRow
 from rewardkit.audit.talk import calls_in, in_tags, is_call, message_of, objects_in, talk_text, with_last
 from rewardkit.types import Message
 
+WRONG_FIRST = "a wrong item before the others"
 _MOST = 24  # changes to one value; a large one is changed in its first parts
 _MAX_CHARS = 20_000
 _OPENED, _CLOSED = re.compile(r"<\w+>\s*\Z"), re.compile(r"\s*</\w+>")
@@ -64,7 +65,7 @@ def _of_object(value: dict[str, Any], at: str) -> Iterator[ChangedPart]:
 
 
 def _of_list(value: list[Any], at: str) -> Iterator[ChangedPart]:
-    """Yield a list with an item missing, changed, or a call made twice."""
+    """Yield a list with an item missing, changed or too many, or a call made twice."""
     are_calls = bool(calls_in(value))
     rule, what, where = ("call", "call", "") if are_calls else ("item", "item", f" of {at}" if at else "")
     for index, item in enumerate(value):
@@ -77,6 +78,7 @@ def _of_list(value: list[Any], at: str) -> Iterator[ChangedPart]:
     elif value and isinstance(value[-1], str | int | float):
         more = next(part.value for part in _changes(max(value, key=_size), ""))
         yield ChangedPart("item", f"an item too many{where}", [*value, more])
+        yield ChangedPart("item", f"{WRONG_FIRST}{where}", [more, *value])
 
 
 def _other(value: Any) -> Any:

@@ -138,12 +138,13 @@ class Traits:
     depends: bool  # Its score falls where the gold's column is another row's
     tells_apart: bool  # Its score falls where the answer is another row's
     tests: bool  # It reads columns of tests, and the rows have them
+    references: bool  # It reads the data's right completions, and no gold
     prompt: bool  # It reads the prompt
 
     @property
     def answer(self) -> bool:
         """Whether it is to tell right answers from wrong ones."""
-        return self.declares_gold or self.depends or self.tells_apart or self.tests
+        return self.declares_gold or self.depends or self.tells_apart or self.tests or self.references
 
 
 @dataclass(kw_only=True)

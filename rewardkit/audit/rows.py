@@ -182,7 +182,8 @@ def _with_others(rows: Sequence[AuditRow], index: int, column: str | None, choos
     if row.gold is None or column is None:
         donor = next((other for other in sample if other.references and other.references != row.references), None)
         row = _with_completions(row, [other for other in sample if other.prompt != row.prompt])
-        return replace(row, other_reference=donor.references[0] if donor else None)
+        solved = tuple(other for other in sample if other.references)[:_OTHER_GOLDS]
+        return replace(row, other_reference=donor.references[0] if donor else None, donors=solved)
     donors = [other for other in sample if other.gold is not None and _differ(row.gold, other.gold)]
     return with_donors(row, donors, column)
 

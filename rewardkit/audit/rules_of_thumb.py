@@ -52,6 +52,10 @@ _RULES = {
         "The right digits in another order, or one of them changed, are another number.",
         "It compares characters or their likeness, sorted digits, or the beginning or end of a number.",
     ),
+    "order": (
+        "The letters of a word in another order are another word.",
+        "It compares sorted characters, or how often each stands there.",
+    ),
     "sign": (
         "The sign, and words that change the value, belong to the number.",
         "It takes the digits without what stands before them: abs(), a pattern without '-'.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rewardkit.audit.gold import mentions, share_parts
-from rewardkit.audit.honest import Frame, in_frames, prose
+from rewardkit.audit.honest import SHORT_ANSWER, Frame, in_frames, prose
 from rewardkit.audit.probe import Family, Probe, Wrong
 from rewardkit.audit.rows import AuditRow
 
@@ -23,6 +23,8 @@ NOTHING = {
     "a refusal": "I'm sorry, but I can't help with that.",
     "words without an answer": "There are several ways to look at this, and each of them has something for it.",
 }
+WORDS_IN_TAGS = "words in tags"
+"""The name of a frame of tags with other words in it, which a reward of format alone pays too."""
 MASTER_KEYS = (
     ":",
     ",",
@@ -76,13 +78,15 @@ def empty_frames(frames: Sequence[Frame]) -> Iterator[Probe]:
     for frame in (frame for frame in frames if frame.label):
         for inside, name in (("", "nothing"), (" ", "a blank"), ("...", "dots")):
             yield Probe(Family.FORMAT, f"{name} in {frame.name}", frame.around(inside))
+        if frame.tags:
+            yield Probe(Family.FORMAT, WORDS_IN_TAGS, frame.around(SHORT_ANSWER), judged=False)
     yield Probe(Family.FORMAT, "empty tags", "<think></think><answer></answer>")
     yield Probe(Family.FORMAT, "empty tags on lines", "<think>\n</think>\n<answer>\n</answer>")
 
 
 def broken_frames(frames: Sequence[Frame]) -> Iterator[Probe]:
     """Yield frames of tags in ways that no format means; only for rewards that pay nothing but tags."""
-    short, thought = "a short answer", "I work it out."
+    short, thought = SHORT_ANSWER, "I work it out."
     broken = {
         "tags in the wrong order": f"<answer>{short}</answer><think>{thought}</think>",
         "closing before opening": f"</think>I work</think></answer>{short}<answer><think>",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from rewardkit.audit.audits import audit_completions, audit_rows
@@ -12,7 +13,7 @@ from rewardkit.audit.engine import AuditSettings
 from rewardkit.audit.exploits import ExploitAudit
 from rewardkit.audit.lint import skippable
 from rewardkit.audit.recorded import pool_of, rewards_of, rows_of
-from rewardkit.audit.result import Audit
+from rewardkit.audit.result import Audit, AuditLimits, RewardAudit
 from rewardkit.audit.rows import choose_rows
 from rewardkit.cli import arguments
 from rewardkit.cli.arguments import option, seconds_option, share_option
@@ -107,32 +108,51 @@ def audit_command(  # long because typer reads the options from the signature, a
     limits = {"false_accept": max_false_accept, "false_reject": max_false_reject, "failed": max_failed}
     lane = {"workers": workers, "load_timeout_s": load_timeout}
     sample: dict[str, Any] = {"count": rows, "seed": seed, "gold": gold}
-
-    def end(audits: Sequence[A], show: Callable[[A], None]) -> None:
-        """End with what the limits decide."""
-        code = FAILED if fail_on_lint and any(audit.lint for audit in audits) else audit_code(audits, limits)
-        result = {"rewards": [audit.as_json(limits) for audit in audits]}
-        finish(result, lambda: print_each(audits, show), as_json=as_json, code=code)
-
-    if run is not None:
-        if data is not None or data_option:
-            raise ConfigError(f"--run {run!r} stands in place of DATA; give one of them")
-        exploits = _audit_run(run, rewards, timeout, sample, settings, lane)
-        end(exploits, lambda audit: print_exploits(audit, limits))
+    ending = {"fail_on_lint": fail_on_lint, "as_json": as_json}
+    if run is None:
+        if rewards is None:
+            raise ConfigError("REWARDS is missing; name them before DATA, as in: rewardkit audit rewards.py rows.jsonl")
+        path = arguments.data_path(data, data_option)
+        _end(_audit_file(path, rewards, timeout, sample, settings, lane), print_reward_audit, limits, **ending)
         return
-    if rewards is None:
-        raise ConfigError("REWARDS is missing; name them before DATA, as in: rewardkit audit rewards.py rows.jsonl")
-    path = arguments.data_path(data, data_option)
-    reward_set = load_rewards(rewards, timeout)
+    if data is not None or data_option:
+        raise ConfigError(f"--run {run!r} stands in place of DATA; give one of them")
+    _end(_audit_run(run, rewards, timeout, sample, settings, lane), print_exploits, limits, **ending)
+
+
+def _end(
+    audits: Sequence[A],
+    show: Callable[[A, AuditLimits], None],
+    limits: AuditLimits,
+    *,
+    fail_on_lint: bool,
+    as_json: bool,
+) -> None:
+    """Print the audits, and end with the exit code that the limits decide."""
+    code = FAILED if fail_on_lint and any(audit.lint for audit in audits) else audit_code(audits, limits)
+    result = {"rewards": [audit.as_json(limits) for audit in audits]}
+    finish(result, lambda: print_each(audits, lambda audit: show(audit, limits)), as_json=as_json, code=code)
+
+
+def _audit_file(
+    path: Path,
+    references: str,
+    timeout_s: float | None,
+    sample: Mapping[str, Any],
+    settings: AuditSettings,
+    lane: Mapping[str, Any],
+) -> list[RewardAudit]:
+    """Audit the named rewards on the rows of a file; return the audits."""
+    reward_set = load_rewards(references, timeout_s)
     lines = read_rows(path)  # once: standard input cannot be read again
-    audits = []
+    audits: list[RewardAudit] = []
     for reward in reward_set.rewards.values():
         picked = choose_rows(lines, str(path), named=_columns(reward), **sample)
         with _scorer(reward_set, reward, lane) as scorer, told_progress(f"audit of {reward.name}") as tick:
             audits.append(audit_rows(reward, picked, settings, scorer, tick))
         if audits[-1].is_interrupted:
             break
-    end(audits, lambda audit: print_reward_audit(audit, limits))
+    return audits
 
 
 def _audit_run(

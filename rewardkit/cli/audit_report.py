@@ -14,8 +14,9 @@ from rich.text import Text
 from rewardkit.audit.exploits import Conclusion, ExploitAudit
 from rewardkit.audit.mutants import Expected
 from rewardkit.audit.probe import Family
-from rewardkit.audit.result import Audit, AuditLimits, Example, RewardAudit
+from rewardkit.audit.result import Audit, AuditLimits, AuditVerdict, Example, RewardAudit
 from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
+from rewardkit.cli.exits import NOT_JUDGED
 from rewardkit.cli.render import NONE, counts, excerpt, group_by_key, print_labelled, print_pairs, print_reasons, screen
 from rewardkit.shown.text import counted, shortened
 from rewardkit.types import Outcome, Status
@@ -234,6 +235,8 @@ def _verdict(audit: Audit, limits: AuditLimits, noun: str, refused: Sequence[str
         judged = sum(counts.judged for counts in audit.counts)
         extent = f"{tried:,} {noun} tried for slow and crashed calls, {judged:,} of them judged"
         figures = [audit.why_unjudged, extent, figures[0], failed]
+        if verdict is AuditVerdict.NOT_JUDGED:
+            figures.append(f"exit code {NOT_JUDGED}, which a script lets through with || [ $? -eq {NOT_JUDGED} ]")
     if audit.untried:
         stopped = "broken off" if audit.is_interrupted else "stopped by --time-limit"
         figures.insert(0, f"{stopped} with {counted(audit.untried, 'completion')} not tried")

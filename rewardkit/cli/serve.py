@@ -7,7 +7,7 @@ import importlib.util
 import logging
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
@@ -55,41 +55,67 @@ def serve_command(  # long because typer reads the options from the signature, a
     rewardkit serve rewards.yaml --port 9000 --group-size 8
     rewardkit serve my_rewards.py --host 0.0.0.0 --token a-long-secret[/]
     """
-    missing = [package for module, package in _NEEDED.items() if importlib.util.find_spec(module) is None]
-    if missing:
-        raise ConfigError(f"rewardkit serve needs {' and '.join(missing)}: pip install {' '.join(_NEEDED.values())}")
-    from rewardkit.serving.server import serve, was_interrupted  # needs what is installed with the extra
-    from rewardkit.web.listening import check_token, listening
+    _check_installed()
+    from rewardkit.serving.server import was_interrupted  # needs what is installed with the extra
+    from rewardkit.web.listening import check_token
 
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     check_token(host, token, drawn=False)
     if group_size is not None and group_size > max_rows:
         raise ConfigError(f"--group-size {group_size}: no group would ever be whole, for --max-rows is {max_rows}")
+    joining = {"group_size": group_size, "group_wait_s": group_wait, "most_rows": max_rows}
     with (
         _exit_at_sigterm(),
         Runtime(load_rewards(rewards, timeout, here=True), workers=workers, load_timeout_s=load_timeout) as runtime,
     ):
-        facts: dict[str, Any] = {
-            "rewards": {name: reward.version for name, reward in runtime.rewards.items()},
-            "weights": runtime.weights,
-            "group_size": group_size,
-        }
-        warnings = _warnings(runtime, group_size)
         if check:
-            with listening(host, port, tries=1):
-                runtime.wait_loaded()
-            finish({**facts, "warnings": warnings}, lambda: _show(None, facts, warnings), as_json=as_json)
+            _check(runtime, host, port, group_size, as_json)
             return
-
-        def tell(url: str) -> None:
-            finish({"url": url, **facts, "warnings": warnings}, lambda: _show(url, facts, warnings), as_json=as_json)
-
-        signal_number = serve(
-            runtime, host, port, token, group_size=group_size, group_wait_s=group_wait, most_rows=max_rows, tell=tell
-        )
+        signal_number = _serve(runtime, host, port, token, joining, as_json)
     typer.echo("stopped", err=True)
     if was_interrupted(signal_number):
         raise typer.Exit(INTERRUPTED)
+
+
+def _check_installed() -> None:
+    """Raise ConfigError where a library is missing, with all that are."""
+    missing = [package for module, package in _NEEDED.items() if importlib.util.find_spec(module) is None]
+    if missing:
+        raise ConfigError(f"rewardkit serve needs {' and '.join(missing)}: pip install {' '.join(_NEEDED.values())}")
+
+
+def _facts(runtime: Runtime, group_size: int | None) -> dict[str, Any]:
+    """Return what is told of the rewards that are served."""
+    return {
+        "rewards": {name: reward.version for name, reward in runtime.rewards.items()},
+        "weights": runtime.weights,
+        "group_size": group_size,
+        "warnings": _warnings(runtime, group_size),
+    }
+
+
+def _check(runtime: Runtime, host: str, port: int, group_size: int | None, as_json: bool) -> None:
+    """Load the rewards and try the port, and print what would be served."""
+    from rewardkit.web.listening import listening
+
+    facts = _facts(runtime, group_size)
+    with listening(host, port, tries=1):
+        runtime.wait_loaded()
+    finish(facts, lambda: _show(None, facts), as_json=as_json)
+
+
+def _serve(
+    runtime: Runtime, host: str, port: int, token: str | None, joining: Mapping[str, Any], as_json: bool
+) -> int | None:
+    """Answer until a signal, and print the address before; return the signal's number."""
+    from rewardkit.serving.server import serve
+
+    facts = _facts(runtime, joining["group_size"])
+
+    def tell(url: str) -> None:
+        finish({"url": url, **facts}, lambda: _show(url, facts), as_json=as_json)
+
+    return serve(runtime, host, port, token, **joining, tell=tell)
 
 
 @contextlib.contextmanager
@@ -122,8 +148,8 @@ def _warnings(runtime: Runtime, group_size: int | None) -> list[str]:
     return []
 
 
-def _show(url: str | None, facts: dict[str, Any], warnings: list[str]) -> None:
+def _show(url: str | None, facts: Mapping[str, Any]) -> None:
     names = ", ".join(facts["rewards"])
     typer.echo(plain(f"loaded {names}" if url is None else f"serving {names} at {url}"))
-    for warning in warnings:
+    for warning in facts["warnings"]:
         typer.echo(plain(f"warning: {warning}"), err=True)

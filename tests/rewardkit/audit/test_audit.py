@@ -178,7 +178,7 @@ def test_a_sound_reward_that_reads_no_answer_is_not_judged(audit: Auditor, name:
     found = audit(f"sound_rewards.py:{name}", DATA[data])
     assert set() == _evidence(found)
     assert AuditVerdict.NOT_JUDGED is found.verdict(LIMITS)
-    assert "nothing of this reward's kind was tried" == found.why_unjudged
+    assert "nothing of this reward's kind was tried; it does not read the gold in 'answer'" == found.why_unjudged
     assert NOT_JUDGED == audit_code([found], LIMITS)
 
 

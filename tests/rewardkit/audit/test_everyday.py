@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from audited import LIMITS, audited
 from everyday_rows import ROWS
 
-from rewardkit.audit.audits import audit_rows
-from rewardkit.audit.engine import AuditSettings
-from rewardkit.audit.result import AuditVerdict, RewardAudit
-from rewardkit.audit.rows import choose_rows
-from rewardkit.loading.registry import resolve
-from rewardkit.rows.reader import Row
-from rewardkit.runtime.runtime import Runtime, RuntimeLane
+from rewardkit.audit.result import AuditVerdict
 
 HERE = Path(__file__).parent
-LIMITS = {"false_accept": 0, "false_reject": 1.0, "failed": 0}
 
 SOUND = {
     "boxed_number": "numbers",
@@ -94,31 +86,12 @@ FLAWED = {
 }
 """By reward, the rows that it is audited with, and the rule that is named; ``None`` where nothing is judged."""
 
-Auditor = Callable[..., RewardAudit]
-
-
-@pytest.fixture
-def audit(full: bool) -> Auditor:
-    """Return what audits a reward of a file here with some of the rows; in the short form without the heavy probes."""
-
-    def audited(reference: str, data: str, gold: str | None = None) -> RewardAudit:
-        reward: Any = resolve(str(HERE / reference))
-        settings = AuditSettings(heavy_rows=int(full), repeated_rows=1)
-        lines = [Row(place + 1, dict(row)) for place, row in enumerate(ROWS[data])]
-        named = [parameter.name for parameter in reward.spec.parameters if parameter.column]
-        rows = choose_rows(lines, data, count=20, seed=0, gold=gold, named=named)
-        lane = RuntimeLane.INLINE
-        with Runtime([reward], workers=1, lane=lane, cache_entries=0, max_infrastructure_rate=1.0) as runtime:
-            return audit_rows(reward, rows, settings, runtime, lambda done, known: None)
-
-    return audited
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "data"), SOUND.items(), ids=SOUND)
-def test_no_sound_reward_is_accused(audit: Auditor, name: str, data: str) -> None:
+def test_no_sound_reward_is_accused(name: str, data: str, full: bool) -> None:
     """Nothing is wrongly paid, slow or crashed, and nothing is found; it passes, or says that nothing was judged."""
-    result = audit(f"everyday_sound.py:{name}", data)
+    result = audited(f"{HERE}/everyday_sound.py:{name}", ROWS[data], full=full)
     assert {} == {rule: [example.completion[:200] for example in flaws] for rule, flaws in result.flaws.items()}
     assert [] == result.findings
     assert AuditVerdict.NOT_PASSED is not result.verdict(LIMITS)
@@ -126,9 +99,9 @@ def test_no_sound_reward_is_accused(audit: Auditor, name: str, data: str) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "data", "rule"), [(n, *told) for n, told in FLAWED.items()], ids=FLAWED)
-def test_no_gamed_reward_passes(audit: Auditor, name: str, data: str, rule: str | None) -> None:
+def test_no_gamed_reward_passes(name: str, data: str, rule: str | None, full: bool) -> None:
     """The rule that its exploit breaks is named, or it is not judged, and the reason says so."""
-    result = audit(f"everyday_flawed.py:{name}", data)
+    result = audited(f"{HERE}/everyday_flawed.py:{name}", ROWS[data], full=full)
     assert rule is None or rule in result.flaws
     assert (AuditVerdict.NOT_JUDGED if rule is None else AuditVerdict.NOT_PASSED) is result.verdict(LIMITS)
     if rule is None:

@@ -93,7 +93,7 @@ def test_audit_says_what_it_tried_where_no_answer_is_read(work: Path) -> None:
     assert "not judged: nothing of this reward's kind was tried" in " ".join(out.split())
     code, out, _ = _run(*given, "--json")
     told = json.loads(out)
-    reason = "nothing of this reward's kind was tried"
+    reason = "nothing of this reward's kind was tried; it does not read the gold in 'answer'"
     assert (4, False, "not judged", False, reason) == (
         code,
         told["ok"],

@@ -1,0 +1,28 @@
+"""Audits of rewards of a file on rows of a table, in this process; in the short form without the heavy probes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rewardkit.audit.audits import audit_rows
+from rewardkit.audit.engine import AuditSettings
+from rewardkit.audit.result import RewardAudit
+from rewardkit.audit.rows import choose_rows
+from rewardkit.loading.registry import resolve
+from rewardkit.rows.reader import Row
+from rewardkit.runtime.runtime import Runtime, RuntimeLane
+
+LIMITS = {"false_accept": 0, "false_reject": 1.0, "failed": 0}
+
+
+def audited(reference: str, rows: Sequence[Mapping[str, Any]], *, full: bool, gold: str | None = None) -> RewardAudit:
+    """Return the audit of the reward that ``FILE:NAME`` names, on all rows."""
+    reward: Any = resolve(reference)
+    settings = AuditSettings(heavy_rows=int(full), repeated_rows=1)
+    lines = [Row(number, dict(row)) for number, row in enumerate(rows, 1)]
+    named = [parameter.name for parameter in reward.spec.parameters if parameter.column]
+    chosen = choose_rows(lines, "the table", count=20, seed=0, gold=gold, named=named)
+    lane = RuntimeLane.INLINE
+    with Runtime([reward], workers=1, lane=lane, cache_entries=0, max_infrastructure_rate=1.0) as runtime:
+        return audit_rows(reward, chosen, settings, runtime, lambda done, known: None)
