@@ -33,8 +33,8 @@ class GoDriver:
         package = _PACKAGE.search(blank(source))
         rest = source[package.end() :] if package else source
         call = f"new({owner}).{name}" if owner else name
-        inferred = "" if _IMPORT.search(rest) else _inferred(rest)
-        text = f"package main; {_IMPORTS}; {inferred}{rest}\n{runtime_text('rk.go')}"
+        body = _without_imports(rest)
+        text = f"package main; {_IMPORTS}; {_used(_imports_of(rest), body)}{body}\n{runtime_text('rk.go')}"
         return Program({"main.go": f"{text}\nfunc main() {{ rkServe({call}) }}\n"})
 
     def function_name(self, suite: Suite) -> str:
@@ -47,7 +47,7 @@ class GoDriver:
         start, _ = _declared(declaration, suite.entry_point)
         parts = [clean(suite.setup), declaration[:start], _stub(declaration[start:]), clean(suite.tests)]
         specs = [spec for part in parts for spec in _imports_of(part)]
-        body = "\n".join(_IMPORT.sub("", _PACKAGE.sub("", part)) for part in parts)
+        body = "\n".join(_without_imports(_PACKAGE.sub("", part)) for part in parts)
         body = re.sub(r"\*\s*testing\.T\b", "*rkT", body)
         tests = ", ".join(dict.fromkeys(_TEST.findall(blank(body))))
         main = f"func main() {{ rkOpen(4, 3); rkTest({tests}) }}" if tests else _own_main(body)
@@ -107,17 +107,20 @@ def _imports_of(text: str) -> list[tuple[str, str]]:
     return specs
 
 
+def _without_imports(text: str) -> str:
+    return _IMPORT.sub(lambda match: "\n" * match[0].count("\n"), text)
+
+
 def _used(specs: list[tuple[str, str]], body: str) -> str:
-    """Return imports of what a body uses, since Go refuses others, and of usual packages that it lacks."""
+    """Return imports of what a body uses, and of usual packages that it lacks.
+
+    Go refuses other imports, and public sets' prompts have those of their tests.
+    """
     imports = {(name or path.rpartition("/")[2]): f'import {name} "{path}"; ' for name, path in specs}
-    lacking = {path.rpartition("/")[2]: f'import "{path}"; ' for path in _USUAL}
+    every = {path.rpartition("/")[2]: f'import "{path}"; ' for path in _USUAL} | imports
     bare = blank(body)
-    every = {**lacking, **imports}
-    return "".join(text for name, text in every.items() if "testify" not in text and re.search(rf"\b{name}\.", bare))
-
-
-def _inferred(body: str) -> str:
-    return _used([], body)
+    used = [name for name in every if name in "._" or re.search(rf"\b{re.escape(name)}\.", bare)]
+    return "".join(every[name] for name in used if "testify" not in every[name])
 
 
 def _own_main(body: str) -> str:

@@ -123,6 +123,6 @@ def test_the_reader_reads_what_python_reads(reader: Path):
         b"[1]2",
         b'"\\x"',
         b'"\\u12"',
-        b"[" + deep + b"]",
+        b"[[" + deep + b"]]",
     ]
     assert [b"value"] * len(lines) + [b"none"] * len(bad) == _verdicts(reader, lines + bad)
