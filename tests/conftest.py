@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import shutil
@@ -36,6 +37,18 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.draw_seed = random.randrange(10**6)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect without the garbage collector, and let it look at no test later: 20,000 of them are no garbage.
+
+    It takes a fifth of the collection's time, and each full run of it half a second.
+    """
+    gc.disable()
+    yield
+    gc.enable()
+    gc.freeze()
 
 
 SLOW = ("browser", "slow", "fuzz", "postgres", "ray", "real_model", "servers", "soak", "trainers")
