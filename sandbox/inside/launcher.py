@@ -49,6 +49,7 @@ PROGRAM = "/program/artefact"
 _ASIDE = 100  # descriptors from which a child's are put in their places; all others are below
 _LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")
 _MAX_RULES = 32  # sets of Landlock rules that are kept
+_MOST_TIMERS = 64  # and signals that wait, of all of a program's processes
 _STACK_BYTES = 64 << 20  # of a program of one thread; others take the same from their memory for each thread
 _NICE = 1
 _MAX_DEPTH = 8  # folders in each other in which files are found that are taken
@@ -321,6 +322,7 @@ def _restrict(order: dict[str, Any]) -> None:
         resource.RLIMIT_CPU: (cpu_s, cpu_s + 1),
         resource.RLIMIT_FSIZE: (order["file_bytes"],) * 2,
         resource.RLIMIT_NOFILE: (order["open_files"],) * 2,
+        resource.RLIMIT_SIGPENDING: (_MOST_TIMERS,) * 2,
     }
     if order["data_bytes"]:
         limits[resource.RLIMIT_DATA] = (order["data_bytes"],) * 2

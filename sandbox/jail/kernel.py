@@ -45,7 +45,7 @@ X86_64 = _table("""
     eventfd2 290 epoll_create1 291 dup3 292 pipe2 293 preadv 295 pwritev 296 perf_event_open 298 prlimit64 302
     setns 308 getcpu 309 process_vm_readv 310 renameat2 316 seccomp 317 getrandom 318 memfd_create 319 bpf 321
     execveat 322 userfaultfd 323 membarrier 324 copy_file_range 326 preadv2 327 pwritev2 328 statx 332 rseq 334
-    capget 125 mlock 149 get_mempolicy 239
+    capget 125 mlock 149 get_mempolicy 239 timer_create 222 timer_settime 223 timer_gettime 224 timer_delete 226
 """)
 AARCH64 = _table("""
     getcwd 17 eventfd2 19 epoll_create1 20 epoll_ctl 21 epoll_pwait 22 dup 23 dup3 24 fcntl 25 ioctl 29 flock 32
@@ -68,7 +68,7 @@ AARCH64 = _table("""
     mincore 232 madvise 233 perf_event_open 241 wait4 260 prlimit64 261 setns 268 process_vm_readv 270
     renameat2 276 seccomp 277 getrandom 278 memfd_create 279 bpf 280 execveat 281 userfaultfd 282 membarrier 283
     copy_file_range 285 preadv2 286 pwritev2 287 statx 291 rseq 293 capget 90 mlock 228
-    get_mempolicy 236
+    get_mempolicy 236 timer_create 107 timer_gettime 108 timer_settime 110 timer_delete 111
 """)
 TABLES = {"x86_64": X86_64, "aarch64": AARCH64}
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # seccomp_data.arch (AUDIT_ARCH_* of linux/audit.h)

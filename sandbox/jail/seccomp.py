@@ -46,10 +46,12 @@ ZYGOTE_ONLY = (
 OF_PROGRAMS = (
     *("execve", "uname", "sysinfo", "sched_setaffinity", "capget", "fallocate", "truncate", "mlock", "get_mempolicy"),
     *("chmod", "fchmod", "fchmodat", "utimensat", "setrlimit"),
+    *("timer_create", "timer_settime", "timer_gettime", "timer_delete"),
 )
 """Calls that programs other than Python make besides the free ones. Landlock says what may be executed.
 
-Modes and times can be changed of the scratch directory's files alone: those are all that such a program owns."""
+Ruby switches its threads by a timer; ``RLIMIT_SIGPENDING`` counts those. Modes and times can be changed of the scratch
+directory's files alone: those are all that such a program owns."""
 PRCTL_OPTIONS = (3, 15, 16, 38, 39, 0x53564D41)
 """Of ``prctl``: whether memory may be dumped, a thread's name, no new privileges, and names of memory (PR_SET_VMA)."""
 

@@ -70,6 +70,7 @@ LANGUAGE = Language(
                 executable=("{go}", "{go_home}/pkg/tool"),
                 readable=("{go_home}",),
                 environment=(
+                    ("GOROOT", "{go_home}"),  # it would read /proc for it
                     ("GODEBUG", "installgoroot=all"),  # else the go command keeps no archives of its own packages
                     ("GOCACHE", "{scratch}/cache"),
                     ("GOPATH", "{scratch}/path"),

@@ -21,7 +21,7 @@ from sandbox.programs.launcher import Ending, LauncherProcess, LaunchOrder
 from sandbox.results import ExecutionResult, ExecutionStatus
 from sandbox.workers.clock import stopped
 
-_COMPILE_S, _KIT_S = 60.0, 300.0  # seconds that a compiler may take, and the making of a kit
+_COMPILE_S, _KIT_S = 60.0, 1200.0  # seconds of a compiler, and of making a kit: Go's takes 70 of processor time
 _COMPILE_BYTES = 256 * MIB  # of a compile's directory
 _KIT_BYTES = 1024 * MIB
 _COMPILE_OUTPUT_BYTES = 1 * MIB
@@ -372,7 +372,7 @@ def _order(
         forks=walls.forks,
         proc=walls.proc,
         tasks=walls.tasks + limits.processes - 1,
-        data_bytes=int(walls.data_share * memory_bytes),
+        data_bytes=int(walls.data_share * memory_bytes) + walls.data_extra,
         memory_bytes=memory_bytes,
         timeout_s=limits.timeout_s + start_s,
         cpu_s=limits.whole_cpu_s + int(-(-start_s // 1)),

@@ -1,4 +1,4 @@
-"""Every language that this machine has: one table of programs, one row a language.
+"""Every language that runs here, in the jail: one table of programs, one row a language.
 
 A language whose tools are missing is skipped with the finder's reason.
 """
@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import pytest
-from bare_programs import run_program
 
-from sandbox.languages.catalogue import LANGUAGES
+from sandbox import LANGUAGES, ExecutionStatus, Limits, Sandbox
+from sandbox.errors import LanguageUnavailableError
 from sandbox.languages.language import Language
-from sandbox.languages.toolchains import MissingToolchain, find_toolchain
 
 
 class Sample(NamedTuple):
@@ -24,7 +23,6 @@ class Sample(NamedTuple):
         wrong: Does not compile, or is no program.
         message: What is said of it.
         lines: Prints ``a`` and ``b``; several lines, which are also written with CRLF.
-        hoards: Takes memory without end.
     """
 
     adds: str
@@ -32,7 +30,6 @@ class Sample(NamedTuple):
     wrong: str
     message: str
     lines: str
-    hoards: str
 
 
 SAMPLES = {
@@ -42,7 +39,6 @@ SAMPLES = {
         "if then\n",
         "syntax error",
         "echo a\nif true; then\n  echo b\nfi\n",
-        'x=0123456789\nwhile :; do x="$x$x"; done\n',
     ),
     "c": Sample(
         '#include <stdio.h>\nint main(void) { long n, t = 0; while (scanf("%ld", &n) == 1) t += n;'
@@ -51,9 +47,6 @@ SAMPLES = {
         "int main(void) { return x; }",
         "undeclared",
         '#include <stdio.h>\nint main(void)\n{\n  puts("a");\n  puts("b");\n}\n',
-        "#include <stdlib.h>\n"
-        "#include <string.h>\n"
-        "int main(void) { for (;;) { char *p = malloc(1 << 20); if (!p) abort(); memset(p, 1, 1 << 20); } }\n",
     ),
     "cpp": Sample(
         "#include <bits/stdc++.h>\nusing namespace std;\n"
@@ -62,7 +55,6 @@ SAMPLES = {
         "int main() { std::vector<int> x; }",
         "std",
         '#include <iostream>\nint main()\n{\n  std::cout << R"(a\nb\n)";\n}\n',
-        "#include <vector>\nint main() { std::vector<std::vector<char>> v; for (;;) v.emplace_back(1 << 20, 1); }\n",
     ),
     "go": Sample(
         'package main\nimport "fmt"\nfunc main() {\n\tvar n, t int\n'
@@ -72,9 +64,6 @@ SAMPLES = {
         "package main\nfunc main() { x }",
         "undefined: x",
         'package main\nimport "fmt"\nfunc main() {\n\tfmt.Print(`a\nb\n`)\n}\n',
-        "package main\n"
-        "var kept [][]byte\n"
-        "func main() { for { b := make([]byte, 1<<20); for i := range b { b[i] = 1 }; kept = append(kept, b) } }\n",
     ),
     "java": Sample(
         "package contest;\nimport java.util.*;\npublic class Solution { public static void main(String[] args) {\n"
@@ -86,9 +75,6 @@ SAMPLES = {
         "not a statement",
         'public class Main {\n  public static void main(String[] a) {\n    System.out.print("""\n      a\n      b\n'
         '      """);\n  }\n}\n',
-        "import java.util.*;\n"
-        "class Main { public static void main(String[] a) {\n"
-        "  List<byte[]> l = new ArrayList<>(); while (true) l.add(new byte[1 << 20]); } }\n",
     ),
     "javascript": Sample(
         'const t = require("fs").readFileSync(0, "utf8").trim().split("\\n").map(Number).reduce((a, b) => a + b, 0)\n'
@@ -97,7 +83,6 @@ SAMPLES = {
         "const = 1",
         "SyntaxError",
         'console.log("a")\nconsole.log("b")\n',
-        "const a = []\nfor (;;) a.push(new Array(100000).fill(1.5))\n",
     ),
     "lua": Sample(
         "local t = 0\nfor line in io.lines() do t = t + math.tointeger(tonumber(line)) end\nprint(t)\n",
@@ -105,7 +90,6 @@ SAMPLES = {
         "local = 1",
         "<name> expected",
         'print("a")\nprint("b")\n',
-        'local t = {}\nwhile true do t[#t + 1] = string.rep("x" .. #t, 100000) end\n',
     ),
     "perl": Sample(
         'my $t = 0;\n$t += $_ while <STDIN>;\nprint "$t\\n";\n',
@@ -113,7 +97,6 @@ SAMPLES = {
         "my = 1;",
         "syntax error",
         "print <<X;\na\nb\nX\n",
-        'my @a;\npush @a, "x" x 1000000 while 1;\n',
     ),
     "php": Sample(
         '<?php $t = 0; while (($line = fgets(STDIN)) !== false) $t += (int) $line; echo $t, "\\n";',
@@ -121,7 +104,6 @@ SAMPLES = {
         "<?php $ = 1;",
         "Parse error",
         '<?php\necho "a\\n";\necho "b\\n";\n',
-        '<?php $a = []; while (true) $a[] = str_repeat("x", 1000000);\n',
     ),
     "ruby": Sample(
         "puts $stdin.each_line.sum(&:to_i)\n",
@@ -129,7 +111,6 @@ SAMPLES = {
         "def = 1",
         "syntax error",
         "puts <<~X\n  a\n  b\nX\n",
-        'a = []\nloop { a << "x" * 1000000 }\n',
     ),
     "rust": Sample(
         "use std::io::*;\nfn main() { let mut s = String::new(); stdin().read_to_string(&mut s).unwrap();\n"
@@ -138,7 +119,6 @@ SAMPLES = {
         "fn main() { x }",
         "cannot find value",
         'fn main() {\n    print!(\n        "a\nb\n"\n    );\n}\n',
-        "fn main() { let mut v: Vec<Vec<u8>> = vec![]; loop { v.push(vec![1u8; 1 << 20]); } }\n",
     ),
     "typescript": Sample(
         'import { readFileSync } from "node:fs"\nenum Start { Zero = 0 }\n'
@@ -148,18 +128,19 @@ SAMPLES = {
         "const x: = 1",
         "Syntax",
         'console.log("a")\nconsole.log("b")\n',
-        "const a: number[][] = []\nfor (;;) a.push(new Array(100000).fill(1.5))\n",
     ),
 }
 
 
 @pytest.fixture(params=SAMPLES)
-def language(request: pytest.FixtureRequest) -> Language:
-    """Each language of the table whose tools are here."""
+def language(request: pytest.FixtureRequest, sandbox: Sandbox) -> Language:
+    """Each language of the table that runs here, which its first program shows."""
     chosen = LANGUAGES[request.param]
-    toolchain = find_toolchain(chosen)
-    if isinstance(toolchain, MissingToolchain):
-        pytest.skip(str(toolchain))
+    try:
+        result = sandbox.run(chosen.hello, language=chosen.name)
+    except LanguageUnavailableError as missing:
+        pytest.skip(str(missing))
+    assert (ExecutionStatus.OK, "hello\n", "") == (result.status, result.stdout, result.stderr)
     return chosen
 
 
@@ -167,40 +148,36 @@ def test_every_language_has_a_row() -> None:
     assert set(LANGUAGES) == set(SAMPLES)
 
 
-def test_the_first_program_says_hello(language: Language) -> None:
-    run = run_program(language, language.hello)
-    assert (0, "hello\n", "") == (run.exit_code, run.stdout, run.stderr)
+def test_a_program_reads_its_input(language: Language, sandbox: Sandbox) -> None:
+    result = sandbox.run(SAMPLES[language.name].adds, stdin="20\n-3\n25\n", language=language.name)
+    assert (ExecutionStatus.OK, "42\n", "") == (result.status, result.stdout, result.stderr)
 
 
-def test_a_program_reads_its_input(language: Language) -> None:
-    run = run_program(language, SAMPLES[language.name].adds, "20\n-3\n25\n")
-    assert (0, "42\n", "") == (run.exit_code, run.stdout, run.stderr)
+def test_a_program_ends_with_its_code_and_has_two_outputs(language: Language, sandbox: Sandbox) -> None:
+    result = sandbox.run(SAMPLES[language.name].leaves, language=language.name)
+    assert (ExecutionStatus.NONZERO, 3, "out\n", "err\n") == (
+        result.status, result.exit_code, result.stdout, result.stderr
+    )  # fmt: skip
 
 
-def test_a_program_ends_with_its_code_and_has_two_outputs(language: Language) -> None:
-    run = run_program(language, SAMPLES[language.name].leaves)
-    assert (3, "out\n", "err\n") == (run.exit_code, run.stdout, run.stderr)
-
-
-def test_a_wrong_program_fails_with_its_compilers_message(language: Language) -> None:
+def test_a_wrong_program_fails_with_its_compilers_message(language: Language, sandbox: Sandbox) -> None:
+    """The result says that it was not the program which failed, where there is a compiler."""
     sample = SAMPLES[language.name]
-    run = run_program(language, sample.wrong)
-    assert run.exit_code != 0
-    assert sample.message in run.stdout + run.stderr  # the go compiler writes to its standard output
-    assert run.compiles == (language.compile is None)
+    result = sandbox.run(sample.wrong, language=language.name)
+    assert ExecutionStatus.NONZERO == result.status
+    assert sample.message in result.stderr
+    assert (language.compile is not None) == str(result.error).startswith("it does not compile: ")
 
 
-def test_a_runtime_starts_in_little_memory_and_says_when_it_is_used_up(language: Language) -> None:
-    """64 MiB are enough for the first program, with the bound that the walls set."""
-    assert "hello\n" == run_program(language, language.hello, memory_mb=64).stdout
-    run = run_program(language, SAMPLES[language.name].hoards, memory_mb=64)
-    assert run.exit_code != 0
-    assert language.name == "c" or any(text in run.stderr for text in language.memory_texts), run.stderr
+def test_a_runtime_needs_little_memory(language: Language, sandbox: Sandbox) -> None:
+    """64 MiB are enough for the first program."""
+    limits = Limits(timeout_s=60.0, memory_bytes=64 << 20)
+    result = sandbox.run(language.hello, language=language.name, limits=limits)
+    assert (ExecutionStatus.OK, "hello\n") == (result.status, result.stdout)
 
 
-@pytest.mark.parametrize("form", ["{0}", "\ufeff{0}"], ids=["plain", "mark"])
-def test_lines_may_end_as_on_windows(language: Language, form: str) -> None:
-    """An editor's mark before the source and its ends of lines are no part of the program."""
-    source = form.format(SAMPLES[language.name].lines.replace("\n", "\r\n"))
-    run = run_program(language, source)
-    assert (0, "a\nb\n") == (run.exit_code, run.stdout)
+def test_lines_may_end_as_on_windows(language: Language, sandbox: Sandbox) -> None:
+    """Neither the ends of lines nor an editor's mark before the source are part of the program."""
+    source = "\ufeff" + SAMPLES[language.name].lines.replace("\n", "\r\n")
+    result = sandbox.run(source, language=language.name)
+    assert (ExecutionStatus.OK, "a\nb\n") == (result.status, result.stdout)

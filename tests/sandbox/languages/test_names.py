@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sandbox import JAIL_LANGUAGES, language_name
+from sandbox import JAIL_LANGUAGES, LANGUAGES, language_name
 
 NAMES = {
     "python": ["python", "Python", "py", "PY3", "python3", "Python 3", "PYTHON3", "python3.11", "PyPy 3-64", "cpython"],
@@ -25,5 +25,5 @@ def test_a_language_has_one_name(name: str, text: str) -> None:
     assert name == language_name(text)
 
 
-def test_the_jail_runs_python_alone() -> None:
-    assert {"python"} == JAIL_LANGUAGES
+def test_the_jail_knows_python_and_the_languages_of_the_catalogue() -> None:
+    assert {"python", *LANGUAGES} == JAIL_LANGUAGES
