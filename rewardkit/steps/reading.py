@@ -71,11 +71,22 @@ def steps_of(prompt: Text, completion: Text, each: str, labels: Sequence[str] = 
 
 def why_no_calls(completion: Text) -> str:
     """Return words on a completion without tool calls: answers without a call, or where calls may stand; ``""``."""
-    messages = () if isinstance(completion, str) else completion
-    count = sum(1 for message in messages for _ in message_answers(message))
+    count = _count_answers(completion)
     if count:
         return f", and {counted(count, 'answer')} of tools without a call"
     return " in its messages; each='span' reads those that are written in the text, by their tags"
+
+
+def count_surplus(steps: Sequence[Step], completion: Text) -> int:
+    """Return how many answers of tools belong to no call, where each of these calls has its own; else 0."""
+    if len(steps) == MOST_STEPS or any(step.no_result for step in steps):
+        return 0
+    return max(0, _count_answers(completion) - sum(step.result is not None for step in steps))
+
+
+def _count_answers(completion: Text) -> int:
+    messages = () if isinstance(completion, str) else completion
+    return sum(1 for message in messages for _ in message_answers(message))
 
 
 def _refuse_unknown_roles(of: str, text: Text) -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewardkit.errors import RewardDefinitionError
-from rewardkit.shown.text import shortened
-from rewardkit.steps.reading import why_no_calls
+from rewardkit.shown.text import counted, shortened
+from rewardkit.steps.reading import count_surplus, why_no_calls
 from rewardkit.types import COST_METRICS, STEP_KINDS, Score, Step, Text
 
 MOST_SHOWN = 64  # Steps that have a metric and a line in the reason; the score counts all
@@ -83,6 +83,8 @@ class StepPlan:
             line = f"{head_of(step)}: {number}{no_result}{reason}"
             lines.append(line[: _REASON_CHARS // len(listed)])
         lines += [f"and {len(pairs) - len(listed):,} more"] if len(pairs) > len(listed) else []
+        surplus = count_surplus([step for step, _ in pairs], completion) if self.each == "tool_call" else 0
+        lines += [f"{counted(surplus, 'answer')} of tools without a call"] if surplus else []
         step_scores = {f"step/{step.index}": score.value for step, score in listed if score.value is not None}
         metrics = {**_merge_metrics([score.metrics for _, score in pairs]), "steps": len(pairs), **step_scores}
         unanswered = [record for _, score in pairs for record in score.unanswered]

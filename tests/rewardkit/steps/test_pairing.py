@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rewardkit import Step, step_reward
 from rewardkit.steps.reading import steps_of
 
 ALONE = "no answer"
@@ -98,6 +99,26 @@ def test_a_prompt_that_ends_with_the_assistant_begins_no_round() -> None:
     prompt = [{"role": "assistant", "content": "Let me see."}]
     (step,) = steps_of(prompt, _round([A], _answer("A", id="1")), "tool_call")
     assert "A" == step.result
+
+
+@step_reward(each="tool_call")
+def answered(part: Step) -> float:
+    """Whether a call has an answer."""
+    return float(part.result is not None)
+
+
+@pytest.mark.parametrize(
+    ("extra", "last_line"),
+    [
+        ([], "step/0 a: 1"),
+        ([_answer("B", "b", "2")], "1 answer of tools without a call"),
+        ([_answer("B", "a"), _answer("C", "a")], "2 answers of tools without a call"),
+    ],
+)
+def test_answers_that_are_no_calls_own_are_told(extra: list[dict[str, Any]], last_line: str) -> None:
+    """Also where each call has its own."""
+    score = answered(completion=_round([A], _answer("A", "a", "1"), *extra))
+    assert (1.0, last_line) == (score.value, (score.reason or "").splitlines()[-1])
 
 
 # As TRL makes them
