@@ -176,18 +176,26 @@ def dominance(window: Evidence, baseline: Evidence | None, reward: str) -> Detec
 def prompt_scale(window: Evidence, baseline: Evidence | None) -> Detection | None:
     """The scores of some prompts are on a scale that drowns all others.
 
-    Formula: of each prompt the second largest distance of a weighted reward from the median of its group, which a
-    single outlier does not move. Flagged at once where it is 10 times its median over the prompts whose rewards differ,
-    of fewer than half of the prompts, and these have 4 of 5 completions that are as far away, over 8 such prompts or
-    more.
+    Formula: of each paid reward by itself, and of each prompt, the second largest distance of a weighted score from the
+    median of its group, which a single outlier does not move. Flagged at once where it is 10 times its median over the
+    prompts whose scores differ, of fewer than half of the prompts, and these have 4 of 5 completions that are as far
+    away, over 8 such prompts or more.
 
     Source: own; Dr. GRPO (arXiv 2503.20783) on how prompts of unlike scales share a gradient.
     Limits: a trainer that divides by each group's standard deviation (GRPO) does not drown the others, but one that
     divides by the batch's, or not at all, does. A penalty that hits single completions is no scale.
     """
+    return next(
+        (detection for reward in window.paid if (detection := _prompt_scale_of(window, reward)) is not None), None
+    )
+
+
+def _prompt_scale_of(window: Evidence, reward: str) -> Detection | None:
     table = window.table
-    scored = np.flatnonzero(np.isfinite(table.rewards))
-    distances = _from_median(table.rewards[scored], table.groups[scored])
+    with np.errstate(over="ignore"):
+        scores = table.scores[reward] * window.weights[reward]
+    scored = np.flatnonzero(np.isfinite(scores))
+    distances = _from_median(scores[scored], table.groups[scored])
     prompts, places = np.unique(table.prompts[scored], return_inverse=True)
     order = np.lexsort((-distances, places))
     starts = np.flatnonzero(np.r_[True, np.diff(places[order]) > 0]) if len(order) else order
@@ -203,11 +211,11 @@ def prompt_scale(window: Evidence, baseline: Evidence | None) -> Detection | Non
     if not len(large) or np.isin(far, large).mean() < 0.8:
         return None
     most = float(seconds.max()) / usual
-    message = f"the rewards of {counted(len(large), 'prompt')} of {len(prompts):,} differ {most:,.0f} times as much as"
+    message = f"the scores of {counted(len(large), 'prompt')} of {len(prompts):,} differ {most:,.0f} times as much as"
     message += " those of the others, and drown them"
     action = "Bring the scores of all prompts to one scale, such as the share of a row's tests that pass; or let the"
     action += ' trainer scale by group (scale_rewards: "group").'
-    return Detection(most, 10.0, message, action, rows=np.isin(table.prompts, large))
+    return Detection(most, 10.0, message, action, rows=np.isin(table.prompts, large), reward=reward)
 
 
 def _from_median(rewards: Floats, groups: Whole) -> Floats:

@@ -24,6 +24,7 @@ from rewardkit.record.table import Floats
 
 _SIDE = 5  # Steps on either side of a place that are compared
 _LEAST_SHARES = 5  # Groups, or entries of TRL's log
+CHECK_SCORES = 3  # Different scores of a check, at most
 
 
 def length_drift(window: Evidence, baseline: Evidence) -> Detection | None:
@@ -106,13 +107,14 @@ def length_reward(window: Evidence, baseline: Evidence | None, reward: str | Non
     Formula: Pearson's correlation of length and a paid reward, by its weight's sign, or else of length and the weighted
     reward, each less its group's mean, with its lower bound (Fisher's z). Flagged at once above 0.8, where length
     nearly is the reward; above 0.5 where it is also 0.2 above the baseline's, with bounds apart, or where the
-    completions have no steps.
+    completions have no steps. Beside others, a reward of up to three different scores is not looked at by itself: what
+    a check of a form asks for makes completions longer.
 
     Source: own rule; Singhal et al. (arXiv 2310.03716) measure how much of RLHF's gain is length.
     Limits: where right answers need more words the two go together and nothing is wrong; hence the baseline. A reward
     that is meant to pay for length is flagged.
     """
-    if reward is not None and (reward not in window.paid or len(window.paid) < 2):
+    if reward is not None and (reward not in window.paid or len(window.paid) < 2 or _has_few_scores(window, reward)):
         return None
     now, before = _tie_of_length(window, reward), None if baseline is None else _tie_of_length(baseline, reward)
     if now is None:
@@ -127,6 +129,10 @@ def length_reward(window: Evidence, baseline: Evidence | None, reward: str | Non
     action = "Compare the longest and the shortest completion of a few groups; then score what is said, not how much."
     rows = highest(lengths(window))
     return Detection(now.r, bound, message, action, baseline=None if before is None else before.r, rows=rows)
+
+
+def _has_few_scores(window: Evidence, reward: str) -> bool:
+    return len(np.unique(np.round(without_nan(window.table.scores[reward]), 6))) <= CHECK_SCORES
 
 
 def _tie_of_length(evidence: Evidence, reward: str | None) -> Correlation | None:

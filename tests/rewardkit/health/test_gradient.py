@@ -42,3 +42,18 @@ def test_a_single_prompt_is_enough(seed: int) -> None:
 def test_what_hits_single_completions_is_no_scale(plant: Plant, seed: int) -> None:
     """A large penalty comes to all prompts, and a prompt that is seldom solved is only hard."""
     assert [] == _flags(plant, seed)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_prompts_that_are_solved_and_differ_in_a_small_reward_are_no_scale(seed: int) -> None:
+    """Of most groups all are right, and only a price on tokens tells them apart."""
+
+    def priced(drawn: Drawn) -> None:
+        count = len(drawn.groups)
+        drawn.scores = {
+            "correct": np.where(drawn.groups % 3 == 0, (drawn.rng.random(count) < 0.5).astype(float), 1.0),
+            "tokens": -drawn.tokens / 10_000,
+        }
+        drawn.weights = {"correct": 1.0, "tokens": 1.0}
+
+    assert [] == _flags(priced, seed)
