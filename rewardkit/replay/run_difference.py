@@ -245,7 +245,7 @@ class _Comparison(NamedTuple):
     ids: Whole  # The numbers of those that are compared
     both: Both  # What both versions said of each
     left_out: Counter[str]  # Completions that cannot be compared, by the reason
-    count: Count  # Learns of each new outcome
+    new_outcomes: Count  # Learns of each one
 
     def add_outcomes(self) -> None:
         """Add both versions' outcomes, recorded or scored now."""
@@ -254,7 +254,7 @@ class _Comparison(NamedTuple):
         to_read = with_their_groups(stored, ids) if needs.groups else stored.of(ids)
         ahead = Ahead(portions(run, to_read, needs, self.left_out))
         for read in ahead:
-            old, new = (side.part(run, stored, read.portion, self.count, ahead.fetch) for side in self.sides)
+            old, new = (side.part(run, stored, read.portion, self.new_outcomes, ahead.fetch) for side in self.sides)
             is_compared = np.isin(read.portion.ids, ids) & (old.column.status != "") & (new.column.status != "")
             chosen = np.flatnonzero(is_compared)
             if len(chosen):
