@@ -16,7 +16,7 @@ from rewardkit.cli.progress import collect
 from rewardkit.cli.render import NONE, Cells, Screen, fold, screen, table
 from rewardkit.cli.rewards import load_rewards
 from rewardkit.errors import ConfigError
-from rewardkit.health.alerts import alert_of, tell
+from rewardkit.health.alerts import Alert, Told, alert_of, tell
 from rewardkit.health.examine import MOST_COMPLETIONS, Diagnosis, diagnose_rows, diagnose_run
 from rewardkit.health.flag import Flag
 from rewardkit.health.noise import Noise
@@ -85,15 +85,18 @@ def diagnose_command(
             alerts = None if alert is None else tell(alert, run, diagnosis.flags)
 
     def show() -> None:
-        console = screen()
-        print_diagnosis(diagnosis, target, console)
+        print_diagnosis(diagnosis, target, screen())
         if alert is not None and alerts is not None:
-            console.say(f"told {alert.label} of {counted(alerts.sent, 'flag')}; {alerts.before} were told before")
-            if alerts.reason is not None:
-                console.say((f"{alert.label}: {alerts.reason}", "yellow"))
+            _print_alerts(alert, alerts, screen())
 
     row = diagnosis.as_row() | ({} if alerts is None else {"alerts": alerts._asdict()})
     finish(row, show, as_json=as_json)
+
+
+def _print_alerts(alert: Alert, alerts: Told, console: Screen) -> None:
+    console.say(f"told {alert.label} of {counted(alerts.sent, 'flag')}; {alerts.before} were told before")
+    if alerts.reason is not None:
+        console.say((f"{alert.label}: {alerts.reason}", "yellow"))
 
 
 def _diagnose_file(

@@ -22,6 +22,9 @@ from rewardkit.health.measures import (
 )
 from rewardkit.record.table import Floats
 
+PAID_GROWTH = 3.0  # A growth for which a reward may not be what pays
+PAID_LENGTH = 0.4  # Correlation inside groups from which it pays
+VERDICTS = 3  # Different scores of a check, at most
 _SIDE = 5  # Steps on either side of a place that are compared
 _LEAST_SHARES = 5  # Groups, or entries of TRL's log
 CHECK_SCORES = 3  # Different scores of a check, at most
@@ -33,9 +36,10 @@ def length_drift(window: Evidence, baseline: Evidence) -> Detection | None:
     Formula: the window's mean length against the baseline's step means. Flagged where it is over 3 of their standard
     deviations away (and 4 standard errors), and 1.5 times as long, while the weighted reward (from worst to best) rose
     by less than 0.2 standard deviations of single completions, or no paid reward that has room (its mean is below 0.95
-    of its range) by 0.1 or 3 standard errors; or under a quarter as long, whatever the reward does. Growth from one
-    step to the next does not count, where 0.6 of it lies within two steps: rows of a further stage, and a limit that is
-    raised, make it.
+    of its range) by 0.1 or 3 standard errors; 3 times as long, whatever is gained, while inside groups a paid reward of
+    more than three different scores goes with length (r of 0.4, surely 0.25); or under a quarter as long, whatever the
+    reward does. Growth from one step to the next does not count, where 0.6 of it lies within two steps: rows of a
+    further stage, and a limit that is raised, make it.
 
     Source: rewardspy (z of the mean length, 3); completions that shrink to nothing: arXiv 2507.08794.
     Limits: growth that the reward pays for is left to ``length_reward``; longer reasoning that earns more is learning.
@@ -47,13 +51,16 @@ def length_drift(window: Evidence, baseline: Evidence) -> Detection | None:
     moved = change(before, after)
     distance = (moved.after - moved.before) / max(float(before.std(ddof=1)), 1e-9)
     ratio = moved.after / max(moved.before, 1e-9)  # empty completions at first are no division by 0
-    grown = distance > 3 and moved.errors > 4 and ratio > 1.5 and not _has_gained(window, baseline)
+    longer = distance > 3 and moved.errors > 4
+    payer = _payer_of_length(window) if longer and ratio > PAID_GROWTH else None
+    grown = longer and ratio > 1.5 and (payer is not None or not _has_gained(window, baseline))
     grown = grown and ratio / np.exp(_sudden_growth(window.lengths_by_step)) > 1.5
     shrunk = distance < -3 and moved.errors < -4 and ratio < 0.25
     if not (grown or shrunk):
         return None
     message = f"completions are {ratio:.2g} times as long as at first ({moved.before:,.0f}, now {moved.after:,.0f})"
-    message += ", and the reward did not rise" if grown else ""
+    if grown:
+        message += ", and the reward did not rise" if payer is None else f", and inside groups {payer} pays for length"
     action = (
         "Read the longest completions for padding and repetition; a soft punishment of length keeps them short."
         if grown
@@ -80,6 +87,16 @@ def _is_steepest(series: Floats, at: int) -> bool:
     """Return whether a series rises more at a place than at the places behind it."""
     rises = np.diff(series[at - 1 : at + 3])
     return bool(rises[0] >= np.nanmax(rises))
+
+
+def _payer_of_length(window: Evidence) -> str | None:
+    """Return a paid reward of more than three different scores that goes with length inside groups."""
+    for reward in window.paid:
+        tie = _tie_of_length(window, reward)
+        values = np.unique(np.round(without_nan(window.table.scores[reward]), 6))
+        if tie is not None and tie.r >= PAID_LENGTH and tie.low >= PAID_LENGTH - 0.15 and len(values) > VERDICTS:
+            return reward
+    return None
 
 
 def _has_gained(window: Evidence, baseline: Evidence) -> bool:
