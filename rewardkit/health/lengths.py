@@ -27,7 +27,6 @@ PAID_LENGTH = 0.4  # Correlation inside groups from which it pays
 VERDICTS = 3  # Different scores of a check, at most
 _SIDE = 5  # Steps on either side of a place that are compared
 _LEAST_SHARES = 5  # Groups, or entries of TRL's log
-CHECK_SCORES = 3  # Different scores of a check, at most
 
 
 def length_drift(window: Evidence, baseline: Evidence) -> Detection | None:
@@ -93,8 +92,12 @@ def _payer_of_length(window: Evidence) -> str | None:
     """Return a paid reward of more than three different scores that goes with length inside groups."""
     for reward in window.paid:
         tie = _tie_of_length(window, reward)
-        values = np.unique(np.round(without_nan(window.table.scores[reward]), 6))
-        if tie is not None and tie.r >= PAID_LENGTH and tie.low >= PAID_LENGTH - 0.15 and len(values) > VERDICTS:
+        if (
+            tie is not None
+            and tie.r >= PAID_LENGTH
+            and tie.low >= PAID_LENGTH - 0.15
+            and not _has_few_scores(window, reward)
+        ):
             return reward
     return None
 
@@ -149,7 +152,7 @@ def length_reward(window: Evidence, baseline: Evidence | None, reward: str | Non
 
 
 def _has_few_scores(window: Evidence, reward: str) -> bool:
-    return len(np.unique(np.round(without_nan(window.table.scores[reward]), 6))) <= CHECK_SCORES
+    return len(np.unique(np.round(without_nan(window.table.scores[reward]), 6))) <= VERDICTS
 
 
 def _tie_of_length(evidence: Evidence, reward: str | None) -> Correlation | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 MISSES: Mapping[str, str] = {
-    "padding": "growth that is paid is left to `length_reward`, and where the judge pays for other things too, length"
-    " and score go together by about 0.5, hardly more than at first.",
+    "padding": "the judge's cap on length and what else it pays for keep the correlation below that of `length_reward`,"
+    " and a growth that did not yet reach three times is no `length_drift`.",
     "only the format": "in runs of 100 steps the line of the answers is uncertain, and then nothing is flagged.",
     "too hard": "small groups are of one score by chance, and the share of them is too near to that.",
 }
