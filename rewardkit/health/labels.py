@@ -128,8 +128,11 @@ def right_answers(evidence: Evidence, window: Evidence, baseline: Evidence | Non
     different scores, of which equal texts under one prompt have the same.
     """
     sample = evidence.sampled()
+    short: Mask = np.array([len(text) <= ANSWER_CHARS for text in plain_texts(evidence)], dtype=bool)
+    if not short.any():
+        return short
     best = window.cached("best of checks", lambda: _best_of_checks([window] + ([] if baseline is None else [baseline])))
-    right: Mask = np.array([len(text) <= ANSWER_CHARS for text in plain_texts(evidence)], dtype=bool) & bool(best)
+    right: Mask = short & bool(best)
     for check, score in best.items():
         right &= np.isclose(sample.table.scores.get(check, np.full(len(sample.texts), np.nan)), score)
     return right
