@@ -12,10 +12,10 @@ ROWS = 164
 NOT_JUDGED = {
     ("cpp", 22): "boost/any.hpp is not on the machine",
     ("cpp", 137): "boost/any.hpp is not on the machine",
-    ("cpp", 162): "openssl/md5.h is not on the machine",
+    ("cpp", 162): "programs are not linked with libcrypto",
     ("javascript", 162): "the module js-md5 is not on the machine",
 }
-"""Rows whose solutions do not run on the bare machine either."""
+"""Rows whose solutions do not run on the bare machine either, by its compiler without further options."""
 _FILES = {"cpp": "humanevalpack_cpp.jsonl", "javascript": "humanevalpack_js.jsonl"}
 
 
