@@ -104,9 +104,8 @@ def test_a_run_without_flags_says_so(work: Path) -> None:
     """And says what it looked at, and what it could not look at."""
     code, out, _ = _run("runs/half")
     assert 0 == code
-    assert "steps 0 to 11 (12 steps in under 1 s), 384 completions; rewards: correct" in out
-    found = "No flag in steps 0 to 11 (12 steps in under 1 s), 384 completions: "
-    assert found in out
+    assert re.search(r"steps 0 to 11 \(12 steps in [^()]+\), 384 completions; rewards: correct", out)
+    assert re.search(r"No flag in steps 0 to 11 \(12 steps in [^()]+\), 384 completions: ", out)
     assert re.search(r"\d+ detectors looked in 2 windows and read the texts of 3\d\d, and found nothing\.", out)
     assert "cannot be seen" in out
     assert "whether completions were truncated is not recorded: clipped" in out

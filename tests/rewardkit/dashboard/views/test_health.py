@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ def test_a_run_without_flags_says_what_was_and_was_not_looked_at(tmp_path: Path)
     with Run.open(_record(tmp_path, 0.0)) as run:
         found = _told(OpenRun(run, RunCache()))["diagnosis"]
     assert found["flags"] == []
-    assert found["summary"].startswith("No flag in steps 0 to 29 (30 steps in under 1 s), 960 completions: ")
+    assert re.match(r"No flag in steps 0 to 29 \(30 steps in [^()]+\), 960 completions: ", found["summary"])
     assert {*found["not_looked"], *found["looked"]} == set(DETECTORS)
     assert all(found["not_looked"].values())
     assert "looked in 3 windows and read the texts of 768, and found nothing." in found["summary"]
@@ -156,7 +157,7 @@ def test_of_a_long_run_the_newest_steps_are_looked_at(tmp_path: Path) -> None:
             recorder.record(_batch(rng, 0.5 if step >= 60 or step == 30 else 0.0), step=step)
     few = diagnosis_of(str(tmp_path / "one"), most=100)["diagnosis"]
     assert (few["steps"], few["coverage"]["baseline"], few["completions"]) == ([40, 69], (0, 19), 30 * 32)
-    assert few["summary"].startswith("1 flag in steps 40 to 69 (30 steps in under 1 s), 960 completions")
+    assert re.match(r"1 flag in steps 40 to 69 \(30 steps in [^()]+\), 960 completions", few["summary"])
     (flag,) = few["flags"]
     with Run.open(tmp_path / "one") as run:
         whole = [one for one in diagnose_run(run).flags if one.first_step >= 40]
