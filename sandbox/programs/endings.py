@@ -28,6 +28,8 @@ def result_of(
     is_full = ending.peak_bytes >= _NEARLY * memory_bytes or any(text in stderr for text in memory_texts)
     if ending.reason == "timeout" or ended_by == signal.SIGXCPU:
         status, error = ExecutionStatus.TIMEOUT, f"not done within {timeout_s:.3g} s"
+    elif ending.reason == "files":
+        status, error = ExecutionStatus.OUTPUT_LIMIT, "more files in its directory than it may have"
     elif ending.reason == "stopped":
         status, error = ExecutionStatus.OK, ""  # its tester was done
     elif ending.reason == "tasks":

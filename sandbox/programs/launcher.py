@@ -15,6 +15,7 @@ from typing import Any
 from sandbox.errors import SandboxUnavailableError
 from sandbox.inside.launcher import END, FILES, MAX_ORDER, PROGRAM, STARTED, TAKEN, WORK
 from sandbox.inside.workfolder import FOLDER
+from sandbox.jail import scratch
 from sandbox.jail.levels import Level
 from sandbox.jail_process import JailProcess
 from sandbox.programs.tree import ProcessTree
@@ -22,6 +23,7 @@ from sandbox.workers.wire import anonymous_file
 
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/"}
 _FIRST_LOOK_S, _LAST_LOOK_S = 0.004, 0.02  # between two looks at what a program uses, first and later
+_FILES_S = 0.05  # between two looks at what its directory holds
 _BEGIN_S = 10.0  # seconds until a program's first command must have started
 _REPORT_S = 3.0  # seconds after its end by which it must be reported
 _MOST_LAG = 2.0  # a program's time is lengthened at most by so many times itself where the machine lags
@@ -78,7 +80,8 @@ class Ending:
 
     Attributes:
         status: Wait status of the last command that ran.
-        reason: Why its client ended it: ``timeout``, ``memory``, ``output``, ``tasks`` or ``stopped``; ``""`` for none.
+        reason: Why its client ended it: ``timeout``, ``memory``, ``output``, ``files``, ``tasks`` or ``stopped``, or
+            ``""``.
         command: Index of the last command that ran.
         duration_s: Seconds from the first command's start to the end.
         cpu_s: Seconds of processor time.
@@ -144,8 +147,9 @@ class LauncherProcess(JailProcess):
         if len(message) > MAX_ORDER:
             raise SandboxUnavailableError(f"an order of {len(message):,} bytes; at most {MAX_ORDER:,}")
         socket.send_fds(self._control, [message], [*files.values(), *order.streams])
-        watch = _Watch(order, self._tree, (files["stdout"], files["stderr"]))
-        report = self._await_report(watch, stop)
+        with self._directory() as directory:
+            watch = _Watch(order, self._tree, (files["stdout"], files["stderr"]), directory)
+            report = self._await_report(watch, stop)
         if "fault" in report:
             raise OSError(report["fault"])
         outputs = {name: os.pread(files[name], order.output_bytes + 1, 0) for name in ("stdout", "stderr")}
@@ -159,6 +163,18 @@ class LauncherProcess(JailProcess):
             taken=_read_taken(files["taken"]) if report.get("taken", True) else None,
             **outputs,
         )
+
+    @contextmanager
+    def _directory(self) -> Iterator[int | None]:
+        """Return the programs' directory where nothing but looks at it bounds what it holds; else ``None``."""
+        if self._level is Level.STRICT:
+            yield None
+            return
+        directory = os.open(self.scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            yield directory
+        finally:
+            os.close(directory)
 
     def _message(self, order: LaunchOrder) -> dict[str, Any]:
         plain = ("commands", "environment", "executable", "readable", "takes", "artefact", "proc", "forks", "tasks")
@@ -202,7 +218,9 @@ class LauncherProcess(JailProcess):
 class _Watch:
     """A look from time to time at what a program uses, and the reason for which it must end."""
 
-    def __init__(self, order: LaunchOrder, tree: ProcessTree, outputs: tuple[int, int]) -> None:
+    def __init__(
+        self, order: LaunchOrder, tree: ProcessTree, outputs: tuple[int, int], directory: int | None = None
+    ) -> None:
         self.reason = ""
         self.peak_bytes = 0
         self.patience_s = _FIRST_LOOK_S
@@ -210,6 +228,8 @@ class _Watch:
         self._order = order
         self._tree = tree
         self._outputs = outputs
+        self._directory = directory
+        self._files_at = 0.0
         self._last_bytes = 0
         self._started_at: float | None = None
         self._until = time.monotonic() + _BEGIN_S
@@ -249,11 +269,24 @@ class _Watch:
             self.reason = "tasks"
         elif any(os.fstat(output).st_size > order.output_bytes for output in self._outputs):
             self.reason = "output"
+        elif not self._is_directory_within(now):
+            self.reason = "files"
         elif now >= self._until and not self._is_lengthened(now):
             self.reason = "timeout"
         if self.reason:
             self._until = now + _REPORT_S
         return bool(self.reason)
+
+    def _is_directory_within(self, now: float) -> bool:
+        """Return whether the directory holds no more than it may, as far as that is looked at now."""
+        if self._directory is None or now < self._files_at + _FILES_S:
+            return True
+        self._files_at = now
+        try:
+            scratch.check_used(self._directory, self._order.file_bytes)
+        except OSError:  # also for a folder that may not be looked into
+            return False
+        return True
 
     def _is_lengthened(self, now: float) -> bool:
         """Return whether there is time left because the program had to wait for a processor."""

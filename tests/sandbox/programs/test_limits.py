@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 from limit_programs import FILLS_MEMORY, PRINTS, SHARES_MEMORY, SPINS, STARTS_THREADS, WAITS
 
-from sandbox import LANGUAGES, ExecutionStatus, Limits, Sandbox
+from sandbox import LANGUAGES, ExecutionStatus, Limits, Sandbox, why_not_run
 from sandbox.errors import LanguageUnavailableError
 
 LIMITS = Limits(timeout_s=1.0, memory_bytes=256 << 20, output_bytes=1 << 16)
@@ -77,3 +77,22 @@ def test_a_program_that_prints_without_end_is_ended(jail: Sandbox, language: str
 def test_no_program_has_threads_or_processes_without_end(jail: Sandbox, language: str) -> None:
     """It fails, and in time."""
     assert ExecutionStatus.OK != run(jail, STARTS_THREADS[language], language)
+
+
+@pytest.mark.parametrize("level", ["strict", "standard"])
+@pytest.mark.parametrize("count", [64, 40_000], ids=["large", "many"])
+def test_no_program_fills_the_disk(level: str, count: int) -> None:
+    """Neither with large files nor with many, also where no file system of its own bounds its directory."""
+    if reason := why_not_run("perl"):
+        pytest.skip(reason)
+    size = (64 << 20) // count
+    source = f"""my $made = 0;
+    for (1 .. {count}) {{ if (open(my $f, '>', "f$_")) {{ $made++ if print $f 'x' x {size} and close $f }} }}
+    select undef, undef, undef, 1; print $made;"""
+    with Sandbox(workers=1, level=level) as jail:
+        result = jail.run(source, language="perl")
+        if level == "strict":
+            assert int(result.stdout) < count / 2
+        else:
+            assert (ExecutionStatus.OUTPUT_LIMIT, "") == (result.status, result.stdout)
+        assert ExecutionStatus.OK == jail.run('open my $f, ">", "f"; print "x" if -e "f1";', language="perl").status
