@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -68,9 +69,9 @@ def length_jump(window: Evidence, baseline: Evidence | None) -> Detection | None
 
     Formula: means of the groups' logarithmic lengths, of up to 5 steps before a place and behind it. Flagged where the
     length changes by half (or to two thirds) there, by 6 standard errors (Welch), with 0.6 of the change within two
-    steps, and the weighted reward (from worst to best) rises by 0.25 standard deviations of single completions and 3.2
-    standard errors more than its slopes on both sides surely explain. Not where the rows change there too: another
-    value in most of a column, or prompts of another length.
+    steps, and the weighted reward (from worst to best) or a paid reward rises by 0.25 standard deviations of single
+    completions and 3.2 standard errors more than its slopes on both sides surely explain. Not where the rows change
+    there too: another value in most of a column, or prompts of another length.
 
     Source: own; a policy that learns changes slowly, and an exploit spreads within a few steps (arXiv 2503.11926).
     Limits: a limit of tokens that is raised in one step is flagged where the reward rises with it.
@@ -239,16 +240,27 @@ def _error(sides: Sequence[Floats]) -> Floats:
 
 
 def _rising(recent: _Recent) -> list[int]:
-    """Return the places at which the reward rises; of most windows none, and then no text is read."""
-    evidence = recent.evidence
-    return evidence.cached("rising", lambda: [split for split in recent.places if _rises(recent, split)])
+    """Return the places at which the total or a paid reward rises; of most windows none, and then no text is read."""
+
+    def work() -> list[int]:
+        pays = _pays(recent.evidence)
+        means = [_group_means(recent, recent.evidence.table, pay[:, None]) for pay in pays]
+        return [split for split in recent.places if any(map(_rises, repeat(recent), pays, means, repeat(split)))]
+
+    return recent.evidence.cached("rising", work)
 
 
-def _rises(recent: _Recent, split: int) -> bool:
-    """Return whether the weighted reward rises at a place, more than it does on either side of it."""
+def _pays(evidence: Evidence) -> list[Floats]:
+    """Return the weighted reward of completions, and each paid reward's scores with the sign of its weight."""
+    if len(evidence.paid) < 2:
+        return [evidence.share_of_best()]
+    scores = [np.sign(evidence.weights[name]) * evidence.table.scores[name] for name in evidence.paid]
+    return [evidence.share_of_best(), *scores]
+
+
+def _rises(recent: _Recent, pay: Floats, groups: _Groups, split: int) -> bool:
+    """Return whether what is paid rises at a place, more than it does on either side of it."""
     evidence = recent.evidence
-    pay = evidence.cached("pay", evidence.share_of_best)
-    groups = evidence.cached("pay of groups", lambda: _group_means(recent, evidence.table, pay[:, None]))
     sides = [groups.values[(groups.places >= side.start) & (groups.places < side.stop)] for side in recent.side(split)]
     single = without_nan(pay[evidence.table.steps < recent.steps[split]])
     if min(map(len, sides)) < LEAST_GROUPS or not len(single) or single.std() <= 0:

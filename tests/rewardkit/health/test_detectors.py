@@ -338,6 +338,20 @@ def test_a_jump_that_the_rows_explain_is_no_flag() -> None:
     assert not {"length_jump", "format_jump", "token_jump"} & names
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("name", ["length_jump", "format_jump", "token_jump"])
+def test_a_jump_that_one_reward_pays_and_another_takes_back_is_flagged(name: str, seed: int) -> None:
+    """The total stands still, and the reward that is gamed rises."""
+
+    def traded(drawn: Drawn) -> None:
+        PLANTED[name][0](drawn)
+        noise = drawn.rng.normal(0, 0.05, len(drawn.groups))
+        drawn.scores["brief"] = 1 - drawn.scores["correct"] + noise
+        drawn.weights["brief"] = 1.0
+
+    assert name in {flag.detector for flag in run_of(traded, seed=seed, words=8).watched().flags}
+
+
 def test_a_word_of_the_prompt_may_spread() -> None:
     """It is the data's; and the word that spreads is the flag's quote, not in its sentence."""
     run = run_of(PLANTED["token_jump"][0], seed=1, words=8)
