@@ -222,7 +222,7 @@ class _Row:
     language: str
     is_named: bool  # whether the row or a setting names it, and not only the completion's fence
     entry_point: str | None
-    tests: str
+    tests: str | None
     setup: str
     context: str  # what the completion continues: code before it, or the declaration that tests are compiled against
     inputs: list[Any] | None
@@ -235,7 +235,7 @@ class _Row:
             code = code_in_language(completion, self.language, self.entry_point, self.context)
             return Score(0.0, reason=no_code_reason(completion, self.language)) if code is None else code
         blocks = _blocks(completion, prompt, "" if self.entry_point else self.context)
-        code = _program(blocks, sandbox, self.entry_point, f"{self.setup}\n{self.tests}", self.context)
+        code = _program(blocks, sandbox, self.entry_point, f"{self.setup}\n{self.tests or ''}", self.context)
         if code is None:
             return Score(0.0, reason=no_code_reason(completion))
         reason = _other_language(code, sandbox)
@@ -245,8 +245,8 @@ class _Row:
         """Return the reports of all tests; ``None`` as the score where the row is at fault."""
         reports = []
         try:
-            if self.tests:
-                reports.append(self._run_tests(code, sandbox, limits))
+            if self.tests is not None:
+                reports.append(self._run_tests(self.tests, code, sandbox, limits))
             if self.inputs is not None:
                 reports.append(self._check_pairs(code, self.inputs, sandbox, limits))
         except (CheckError, NotPlainError) as error:
@@ -255,12 +255,12 @@ class _Row:
             return Score(None if self.is_named else 0.0, reason=str(error))
         return reports
 
-    def _run_tests(self, code: str, sandbox: Sandbox, limits: Limits) -> CheckReport:
+    def _run_tests(self, tests: str, code: str, sandbox: Sandbox, limits: Limits) -> CheckReport:
         if self.language == PYTHON:
             return check_asserts(
                 sandbox,
                 code,
-                self.tests,
+                tests,
                 entry_point=self.entry_point,
                 setup=self.setup,
                 helpers=self.context,
@@ -268,7 +268,7 @@ class _Row:
             )
         if self.entry_point is None:
             raise CheckError(f"tests in {self.language} need an entry_point, the function that they call")
-        suite = Suite(self.tests, self.entry_point, self.context, self.setup)
+        suite = Suite(tests, self.entry_point, self.context, self.setup)
         return check_suite(sandbox, code, suite, self.language, limits=limits)
 
     def _check_pairs(self, code: str, inputs: list[Any], sandbox: Sandbox, limits: Limits) -> CheckReport:
@@ -407,7 +407,7 @@ def code_tests(
             language=chosen,
             is_named=named is not None,
             entry_point=entry_point.replace("()", "") if entry_point else None,
-            tests=_join_asserts(tests or "") if chosen == PYTHON else tests or "",
+            tests=_join_asserts(tests) if tests and chosen == PYTHON else tests or None,
             setup=setup or "",
             context=declaration or (_prefix(prompt, chosen) if prefix is None else prefix),
             inputs=inputs,
@@ -423,7 +423,11 @@ def code_tests(
 
 @adjustable
 def code_runs(*, language: str | None = None) -> Reward[..., Score]:
-    """Return ``code_runs`` for code in one language; ``None`` where the rows name it, or the completions' fences do."""
+    """Return ``code_runs`` with this setting.
+
+    Args:
+        language: The language of all rows; ``None`` where the rows name it, or the completions' fences do.
+    """
     language_of_all = language
 
     @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
@@ -444,7 +448,11 @@ def code_runs(*, language: str | None = None) -> Reward[..., Score]:
 
 @adjustable
 def code_compiles(*, language: str | None = None) -> Reward[..., Score]:
-    """Return ``code_compiles`` for code in one language; ``None`` where rows name it, or the completions' fences do."""
+    """Return ``code_compiles`` with this setting.
+
+    Args:
+        language: The language of all rows; ``None`` where the rows name it, or the completions' fences do.
+    """
     language_of_all = language
 
     @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
