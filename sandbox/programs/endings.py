@@ -45,7 +45,7 @@ def result_of(
     elif ended_by is not None:
         status, error = ExecutionStatus.KILLED, f"ended by {_name_of(ended_by)}"
     elif code:
-        status, error = ExecutionStatus.NONZERO, _last_line(stderr) or f"exit code {code}"
+        status, error = ExecutionStatus.NONZERO, _last_words(stderr) or f"exit code {code}"
     else:
         status, error = ExecutionStatus.OK, ""
     return ExecutionResult(
@@ -69,7 +69,8 @@ def _name_of(number: int) -> str:
     return signal.Signals(number).name if number in list(signal.Signals) else f"signal {number}"
 
 
-def _last_line(text: str) -> str:
-    """Return the last line that says something, at most 300 characters of it."""
+def _last_words(text: str) -> str:
+    """Return the last line that speaks of an error, or else the last that says something; 300 characters of it."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else ""
+    errors = [line for line in lines if "error" in line.casefold() or "exception" in line.casefold()]
+    return next(reversed(errors or lines), "")[:300]
