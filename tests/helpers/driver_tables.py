@@ -309,10 +309,17 @@ GO = [
             *same([[*_GO_VALUES[:3], text, *_GO_VALUES[4:]] for text in TEXTS]),
             ([0, 256, *_GO_VALUES[2:]], RAISES),
             ([0.5, *_GO_VALUES[1:]], RAISES),
+            (["5", *_GO_VALUES[1:]], RAISES),
             ([2**63, *_GO_VALUES[1:]], RAISES),
             ([0], RAISES),
         ],
         id="every type",
+    ),
+    Calls(
+        "go",
+        "package main\nfunc f(x map[int]string, y map[rune]int) (string, int) { return x[10], y['1'] + y['a'] }",
+        [([{"10": "ten"}, {"1": 1, "a": 2}], ["ten", 3]), ([{10: "ten"}, {}], ["ten", 0]), ([{"x": ""}, {}], RAISES)],
+        id="texts as the keys of JSON's objects",
     ),
     Calls("go", _GO_ALL, [([[3, 1, 2]], [1, 2, 3])], entry_point="s", id="what is changed in place"),
     Calls(

@@ -104,6 +104,9 @@ func rkReadInteger(rkTree any, rkInto rkreflect.Value) {
 }
 
 func rkInteger(rkTree any, rkType rkreflect.Type) *rkbig.Int {
+	if _, rkIs := rkTree.(string); rkIs {
+		rkRefuse(rkType)
+	}
 	rkContent, _ := rkTagged(rkTree, "$i")
 	rkDigits := rkfmt.Sprint(rkContent)
 	if rkWhole, rkIs := new(rkbig.Int).SetString(rkDigits, 10); rkIs {
@@ -164,6 +167,16 @@ func rkReadList(rkTree any, rkInto rkreflect.Value) {
 	}
 }
 
+// rkKeyOf returns a key, and a number for its text, since the keys of JSON's objects are texts.
+func rkKeyOf(rkTree any, rkInto rkreflect.Value) any {
+	rkText, rkIs := rkTree.(string)
+	rkIsRune := rkInto.Kind() == rkreflect.Int32 && len([]rune(rkText)) == 1
+	if rkIs && !rkIsRune && (rkInto.CanInt() || rkInto.CanUint() || rkInto.CanFloat()) {
+		return rkjson.Number(rkText)
+	}
+	return rkTree
+}
+
 // rkReadMap reads a mapping, and a set into a map to bool or to struct{}.
 func rkReadMap(rkTree any, rkInto rkreflect.Value) {
 	rkType := rkInto.Type()
@@ -184,7 +197,7 @@ func rkReadMap(rkTree any, rkInto rkreflect.Value) {
 			if len(rkBoth) != 2 {
 				rkRefuse(rkType)
 			}
-			rkRead(rkBoth[0], rkKey)
+			rkRead(rkKeyOf(rkBoth[0], rkKey), rkKey)
 			rkRead(rkBoth[1], rkValue)
 		}
 		rkInto.SetMapIndex(rkKey, rkValue)

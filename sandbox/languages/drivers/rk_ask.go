@@ -24,6 +24,9 @@ func rkAsk(rkValues []any, rkResults ...any) {
 		}
 	}()
 	rkAll := rkReply["v"].([]any)
+	if len(rkAll) != len(rkResults) {
+		rkos.Exit(rkWrongType)
+	}
 	for rkIndex, rkResult := range rkResults {
 		rkRead(rkAll[rkIndex], rkreflect.ValueOf(rkResult).Elem())
 	}
