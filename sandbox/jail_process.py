@@ -135,7 +135,7 @@ class JailProcess:
             os.waitpid(process, os.WNOHANG)
 
     def __del__(self) -> None:
-        if self.process or self._files:
+        if getattr(self, "process", 0) or getattr(self, "_files", {}):  # it may not have come as far as to have them
             self.close()
 
 
