@@ -159,7 +159,7 @@ class LauncherProcess(JailProcess):
             command=report["command"],
             duration_s=watch.duration_s,
             cpu_s=report["user_s"] + report["system_s"],
-            peak_bytes=watch.peak_bytes or report["peak_kib"] << 10,
+            peak_bytes=max(watch.peak_bytes, report["peak_kib"] << 10),  # it may have grown since the last look
             taken=_read_taken(files["taken"]) if report.get("taken", True) else None,
             **outputs,
         )
