@@ -71,7 +71,7 @@ def test_a_program_that_prints_without_end_is_ended(jail: Sandbox, language: str
 
 @cases(STARTS_THREADS)
 def test_no_program_has_threads_or_processes_without_end(jail: Sandbox, language: str) -> None:
-    """It fails, and in time."""
+    """It fails."""
     assert ExecutionStatus.OK != run(jail, STARTS_THREADS[language], language)
 
 
