@@ -6,9 +6,6 @@ it, so a completion cannot forge a pass. A jail that fails is the cause ``infras
 
 from __future__ import annotations
 
-import ast
-import contextlib
-import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +16,7 @@ from builtin_rewards.adjustable import adjustable
 from builtin_rewards.inside import program
 from builtin_rewards.polyglot import Marks, code_in_language, language_of_row, language_that_counts, skip_reason
 from builtin_rewards.reading.answer import AnswerRule, final_answer
+from builtin_rewards.reading.code_columns import join_asserts, join_lines
 from builtin_rewards.reading.code_language import no_code_reason
 from builtin_rewards.reading.markdown import begins_in_block, code_blocks, last_code, open_mark
 from rewardkit import InfrastructureError, Reward, Score, reward
@@ -44,7 +42,6 @@ from sandbox import (
     language_name,
     output_matcher,
     parse,
-    parse_expression,
     signs_of,
 )
 from sandbox.errors import CheckError, LanguageUnavailableError, NotPlainError
@@ -110,22 +107,6 @@ def _other_language(code: str, sandbox: Sandbox) -> str | None:
         return None
     is_python = _read_in_jail(sandbox, "is_python", [code, sorted(FOREIGN_NAMES)])
     return None if is_python else f"the code is in {language}, not in Python"
-
-
-def _join_asserts(tests: str) -> str:
-    """Return test text; a list of lines in it, as JSON or as Python writes it, becomes their text."""
-    if not tests.lstrip().startswith("["):
-        return tests
-    for read in (json.loads, _read_literal):
-        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-            lines = read(tests)
-            if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
-                return "\n".join(lines)
-    return tests
-
-
-def _read_literal(text: str) -> Any:
-    return ast.literal_eval(parse_expression(text.strip()))
 
 
 def _score(reports: Sequence[CheckReport], *, all_or_nothing: bool) -> Score:
@@ -202,12 +183,6 @@ class _Matching:
         return check_dialogs(sandbox, code, checks, self.interactor, limits=limits)
 
 
-def _join_lines(text: Any) -> Any:
-    """Return the text of a program's input or output, which some data sets give as a list of its lines."""
-    is_lines = isinstance(text, list | tuple) and all(isinstance(line, str) for line in text)
-    return "\n".join(line.rstrip("\n") for line in text) if is_lines else text
-
-
 def _require_python(checker: str) -> None:
     try:
         parse(checker)
@@ -231,15 +206,15 @@ class _Row:
 
     def code_of(self, completion: str, prompt: str, sandbox: Sandbox) -> str | Score:
         """Return the code that counts; 0.0 with the reason where the completion has no code."""
-        if self.language != PYTHON:
-            code = code_in_language(completion, self.language, self.entry_point, self.context)
-            return Score(0.0, reason=no_code_reason(completion, self.language)) if code is None else code
-        blocks = _blocks(completion, prompt, "" if self.entry_point else self.context)
-        code = _program(blocks, sandbox, self.entry_point, f"{self.setup}\n{self.tests or ''}", self.context)
-        if code is None:
-            return Score(0.0, reason=no_code_reason(completion))
-        reason = _other_language(code, sandbox)
-        return Score(0.0, reason=reason) if reason else code
+        return _code_of(
+            completion,
+            prompt,
+            sandbox,
+            self.language,
+            self.entry_point,
+            f"{self.setup}\n{self.tests or ''}",
+            self.context,
+        )
 
     def reports(self, code: str, sandbox: Sandbox, limits: Limits) -> list[CheckReport] | Score:
         """Return the reports of all tests; ``None`` as the score where the row is at fault."""
@@ -276,7 +251,7 @@ class _Row:
         if len(outputs) != len(inputs):
             raise CheckError(f"{len(inputs)} inputs and {len(outputs)} outputs")
         if self.entry_point is None:
-            checks = list(map(ProgramCheck, map(_join_lines, inputs), map(_join_lines, outputs)))
+            checks = list(map(ProgramCheck, map(join_lines, inputs), map(join_lines, outputs)))
             return matching.check(sandbox, code, checks, limits, language)
         if matching.checker or matching.interactor:
             raise CheckError("a checker and an interactor judge programs, and the row has an entry_point")
@@ -407,7 +382,7 @@ def code_tests(
             language=chosen,
             is_named=named is not None,
             entry_point=entry_point.replace("()", "") if entry_point else None,
-            tests=_join_asserts(tests) if tests and chosen == PYTHON else tests or None,
+            tests=join_asserts(tests) if tests and chosen == PYTHON else tests or None,
             setup=setup or "",
             context=declaration or (_prefix(prompt, chosen) if prefix is None else prefix),
             inputs=inputs,
@@ -478,20 +453,33 @@ def _score_code(
     if reason := skip_reason(named):
         return Score(None, reason=reason)
     language = language_that_counts(named, completion)
+    code = _code_of(completion, prompt, sandbox, language)
+    if isinstance(code, Score):
+        return code
+    try:
+        return score(code, language)
+    except LanguageUnavailableError as error:
+        return Score(0.0 if named is None else None, reason=str(error))
+
+
+def _code_of(
+    completion: str,
+    prompt: str,
+    sandbox: Sandbox,
+    language: str,
+    entry_point: str | None = None,
+    tests: str = "",
+    context: str = "",
+) -> str | Score:
+    """Return the code of a completion that counts; 0.0 with the reason where it has none in the language."""
     if language != PYTHON:
-        foreign = code_in_language(completion, language, None, "")
-        if foreign is None:
-            return Score(0.0, reason=no_code_reason(completion, language))
-        try:
-            return score(foreign, language)
-        except LanguageUnavailableError as error:
-            return Score(0.0 if named is None else None, reason=str(error))
-    code = _program(_blocks(completion, prompt), sandbox)
+        code = code_in_language(completion, language, entry_point, context)
+        return Score(0.0, reason=no_code_reason(completion, language)) if code is None else code
+    code = _program(_blocks(completion, prompt, "" if entry_point else context), sandbox, entry_point, tests, context)
     if code is None:
         return Score(0.0, reason=no_code_reason(completion))
-    if reason := _other_language(code, sandbox):
-        return Score(0.0, reason=reason)
-    return score(code, PYTHON)
+    reason = _other_language(code, sandbox)
+    return Score(0.0, reason=reason) if reason else code
 
 
 def _compile_in_jail(code: str, sandbox: Sandbox, language: str) -> Score:

@@ -61,9 +61,7 @@ def _copies(evidence: Evidence) -> Floats:
 def _copies_anew(evidence: Evidence) -> Floats:
     sample = evidence.sampled()
     prompts = sample.table.prompts.tolist()
-    id_of = dict(zip(prompts, sample.table.ids.tolist(), strict=True))
-    rows = dict(zip(id_of, evidence.prompts(list(id_of.values())), strict=True))
-    originals = {prompt: _Original(row) for prompt, row in rows.items() if row is not None}
+    originals = {prompt: _Original(row) for prompt, row in evidence.prompts_of_sample().items() if row is not None}
     pairs = zip(sample.texts, prompts, strict=True)
     return np.array([originals[prompt].copied(text) if prompt in originals else 0.0 for text, prompt in pairs])
 

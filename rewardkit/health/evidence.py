@@ -131,6 +131,12 @@ class Evidence:
         has_text = np.array([text is not None for text in texts], dtype=bool)
         return Sampled(table.where(has_text), [text for text in texts if text is not None], table)
 
+    def prompts_of_sample(self) -> dict[int, PromptRow | None]:
+        """Return the row of each prompt of the sampled completions; ``None`` where it is not recorded."""
+        table = self.sampled().table
+        id_of = dict(zip(table.prompts.tolist(), table.ids.tolist(), strict=True))
+        return dict(zip(id_of, self.prompts(list(id_of.values())), strict=True))
+
     def share_of_best(self, reference: Evidence | None = None) -> Floats:
         """Return how good each completion is: 0 where every reward is at its lowest, 1 where at its highest.
 

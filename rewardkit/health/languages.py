@@ -114,9 +114,9 @@ def _foreign(evidence: Evidence) -> Floats:
 def _foreign_anew(evidence: Evidence) -> Floats:
     sample = evidence.sampled()
     prompts = sample.table.prompts.tolist()
-    id_of = dict(zip(prompts, sample.table.ids.tolist(), strict=True))
-    rows = dict(zip(id_of, evidence.prompts(list(id_of.values())), strict=True))
-    of_prompt = {prompt: kinds_of((row or PromptRow("", {})).question) for prompt, row in rows.items()}
+    of_prompt = {
+        prompt: kinds_of((row or PromptRow("", {})).question) for prompt, row in evidence.prompts_of_sample().items()
+    }
     pairs = zip(sample.texts, prompts, strict=True)
     return np.array([_beside(kinds_of(text), of_prompt[prompt]) for text, prompt in pairs], dtype=np.float64)
 

@@ -166,10 +166,10 @@ class Launcher:
             until = time.monotonic() + order["most_s"]
             report: dict[str, Any] = {}
             user_s = system_s = 0.0
-            for number, command in enumerate(order["commands"]):
+            for command in order["commands"]:
                 status, usage = self._launch(command, order, descriptors, rules, until)
                 user_s, system_s = user_s + usage.ru_utime, system_s + usage.ru_stime
-                report = {"status": status, "command": number, "peak_kib": usage.ru_maxrss}
+                report = {"status": status, "peak_kib": usage.ru_maxrss}
                 if status:
                     break
             report |= {"user_s": user_s, "system_s": system_s}

@@ -25,11 +25,9 @@ from sandbox.languages.catalogue import SourceError, prepared_source
 from sandbox.languages.language import CannotDriveError, Driver, Language, Program, Suite
 from sandbox.languages.wire import decode_answer, encode_call
 from sandbox.limits import Limits
-from sandbox.programs.engine import Artefact, Programs
+from sandbox.programs.engine import MAX_ATTEMPTS, Artefact, Programs
 from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, SuiteRun
 from sandbox.workers.wire import anonymous_file
-
-_MAX_ATTEMPTS = 3
 
 
 def build_source(programs: Programs, language: Language, source: str, limits: Limits) -> Artefact | ExecutionResult:
@@ -175,7 +173,7 @@ def run_suite(programs: Programs, language: Language, source: str, suite: Suite,
     answerer = _build_answerer(programs, language, source, function, limits)
     if isinstance(answerer, ExecutionResult):
         return SuiteRun(answerer, None)
-    for _ in range(_MAX_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         run = _run_pair(programs, language, answerer, tester, limits)
         if not run.is_lost:
             break

@@ -25,7 +25,7 @@ _COMPILE_S, _KIT_S = 60.0, 1200.0  # seconds of a compiler, and of making a kit:
 _COMPILE_BYTES = 256 * MIB  # of a compile's directory
 _KIT_BYTES = 1024 * MIB
 _COMPILE_OUTPUT_BYTES = 1 * MIB
-_MAX_ATTEMPTS = 3
+MAX_ATTEMPTS = 3  # how often a program is started whose launcher dies; then nobody is to blame
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 
 
@@ -132,9 +132,9 @@ class Programs:
         stage = language.compile
         order = _order(stage.walls, files=files, takes=stage.takes, timeout_s=_COMPILE_S, file_bytes=_COMPILE_BYTES)
         ending = self._run_stage(toolchain, stage, order, kit=kit)
+        result = self._result(ending, order, _COMPILE_S)
         if isinstance(ending, str):
-            return unrun(ExecutionStatus.INFRASTRUCTURE, ending, self.level)
-        result = result_of(ending, order.memory_bytes, _COMPILE_OUTPUT_BYTES, _COMPILE_S, (), str(self.level))
+            return result
         if result.status is ExecutionStatus.OK and ending.taken:
             self._store.put(key, ending.taken)
             return None
@@ -176,7 +176,7 @@ class Programs:
         files: Mapping[str, bytes] | None = None,
         arguments: Sequence[str] = (),
         streams: Sequence[int] = (),
-        attempts: int = _MAX_ATTEMPTS,
+        attempts: int = MAX_ATTEMPTS,
         stop: int | None = None,
         is_second: bool = False,
     ) -> ExecutionResult:
@@ -208,26 +208,23 @@ class Programs:
             start_s=language.start_s,
         )
         ending = self._run_stage(toolchain, stage, order, attempts=attempts, stop=stop, is_second=is_second)
-        if isinstance(ending, str):
-            return unrun(ExecutionStatus.INFRASTRUCTURE, ending, self.level)
-        return result_of(
-            ending,
-            order.memory_bytes,
-            limits.output_bytes,
-            limits.timeout_s,
-            language.memory_texts,
-            str(self.level),
-        )
+        return self._result(ending, order, limits.timeout_s, language.memory_texts)
 
     def check(self, language: Language, artefact: Artefact, limits: Limits) -> ExecutionResult | None:
         """Return why a source is not well formed, as its language says it without running it; ``None`` if it is."""
         assert language.check is not None
         order = _order(language.check.walls, files=_contents(artefact.program), limits=limits, start_s=language.start_s)
         ending = self._run_stage(self.toolchain(language), language.check, order)
+        result = self._result(ending, order, limits.timeout_s)
+        return None if result.status is ExecutionStatus.OK else result
+
+    def _result(
+        self, ending: Ending | str, order: LaunchOrder, timeout_s: float, memory_texts: Sequence[str] = ()
+    ) -> ExecutionResult:
+        """Return a stage's ending as a result; ``timeout_s`` is the caller's limit, without the runtime's start."""
         if isinstance(ending, str):
             return unrun(ExecutionStatus.INFRASTRUCTURE, ending, self.level)
-        result = result_of(ending, order.memory_bytes, limits.output_bytes, limits.timeout_s, (), str(self.level))
-        return None if result.status is ExecutionStatus.OK else result
+        return result_of(ending, order.memory_bytes, order.output_bytes, timeout_s, memory_texts, str(self.level))
 
     def _run_stage(
         self,
@@ -236,7 +233,7 @@ class Programs:
         order: LaunchOrder,
         *,
         kit: str = "",
-        attempts: int = _MAX_ATTEMPTS,
+        attempts: int = MAX_ATTEMPTS,
         stop: int | None = None,
         is_second: bool = False,
     ) -> Ending | str:

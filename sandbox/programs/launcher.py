@@ -82,7 +82,6 @@ class Ending:
         status: Wait status of the last command that ran.
         reason: Why its client ended it: ``timeout``, ``memory``, ``output``, ``files``, ``tasks`` or ``stopped``, or
             ``""``.
-        command: Index of the last command that ran.
         duration_s: Seconds from the first command's start to the end.
         cpu_s: Seconds of processor time.
         peak_bytes: The most memory seen.
@@ -92,7 +91,6 @@ class Ending:
 
     status: int
     reason: str
-    command: int
     duration_s: float
     cpu_s: float
     peak_bytes: int
@@ -156,7 +154,6 @@ class LauncherProcess(JailProcess):
         return Ending(
             status=report["status"],
             reason=watch.reason,
-            command=report["command"],
             duration_s=watch.duration_s,
             cpu_s=report["user_s"] + report["system_s"],
             peak_bytes=max(watch.peak_bytes, report["peak_kib"] << 10),  # it may have grown since the last look

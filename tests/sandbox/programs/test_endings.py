@@ -17,7 +17,7 @@ EXITS = {code: code << 8 for code in (0, 1, 7)}
 def ending(
     status: int, reason: str = "", stderr: bytes = b"", peak_bytes: int = 10, stdout: bytes = b"", *, taken: None = None
 ) -> Ending:
-    return Ending(status, reason, 0, 0.5, 0.25, peak_bytes, stdout, stderr, taken)
+    return Ending(status, reason, 0.5, 0.25, peak_bytes, stdout, stderr, taken)
 
 
 @pytest.mark.parametrize(

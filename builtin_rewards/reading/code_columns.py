@@ -1,0 +1,32 @@
+"""Columns of rows of code that hold a text or a list of its parts: tests, and the inputs and outputs of programs."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+from typing import Any
+
+from sandbox import parse_expression
+
+
+def join_asserts(tests: str) -> str:
+    """Return test text; a list of lines in it, as JSON or as Python writes it, becomes their text."""
+    if not tests.lstrip().startswith("["):
+        return tests
+    for read in (json.loads, _read_literal):
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            lines = read(tests)
+            if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
+                return "\n".join(lines)
+    return tests
+
+
+def join_lines(text: Any) -> Any:
+    """Return the text of a program's input or output, which some data sets give as a list of its lines."""
+    is_lines = isinstance(text, list | tuple) and all(isinstance(line, str) for line in text)
+    return "\n".join(line.rstrip("\n") for line in text) if is_lines else text
+
+
+def _read_literal(text: str) -> Any:
+    return ast.literal_eval(parse_expression(text.strip()))
