@@ -145,7 +145,7 @@ class Launcher:
                 finally:
                     for descriptor in descriptors:
                         os.close(descriptor)
-                control.send(json.dumps(report).encode())
+                control.send(json.dumps(report | {"last": self._children.worn}).encode())
                 if self._children.worn:
                     os._exit(3)
 
@@ -187,16 +187,16 @@ class Launcher:
             namespaces.mount_again(f"{namespaces.ARTEFACTS}/{order['artefact']}", PROGRAM)
 
     def _unmount(self, order: dict[str, Any]) -> None:
-        """Take the directory away with all that is in it; end where something stays, which the next would see."""
+        """Take the directory away with all that is in it; be worn where something stays, which the next would see."""
         if self._folder is not None:
             if not self._folder.is_as_made() and not self._folder.clean():
-                os._exit(3)
+                self._children.worn = True
             return
         for folder in (WORK, *[PROGRAM] * bool(order["artefact"])):
             with contextlib.suppress(OSError):  # it was not mounted, because of what is being reported
                 namespaces.unmount(folder)
         if os.path.ismount(WORK):
-            os._exit(3)
+            self._children.worn = True
 
     def _rules_for(self, order: dict[str, Any]) -> int:
         """Return the Landlock rules of a stage, which hold for every directory that is mounted for it."""

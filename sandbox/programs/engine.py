@@ -152,7 +152,7 @@ class Programs:
         if language.kit is None:
             return ""
         files = {name: text.encode() for name, text in language.kit.files.items()}
-        key = key_of("kit", toolchain.stamp, str(self.level), files=files)
+        key = key_of("kit", toolchain.stamp, files=files)
         if not self._store.has(key):
             with stopped(), self._store.lock(key):
                 if not self._store.has(key):

@@ -150,6 +150,8 @@ class LauncherProcess(JailProcess):
             report = self._await_report(watch, stop)
         if "fault" in report:
             raise OSError(report["fault"])
+        if report["last"]:  # it ends, because it could not take away all that the program left
+            self.close()
         outputs = {name: os.pread(files[name], order.output_bytes + 1, 0) for name in ("stdout", "stderr")}
         return Ending(
             status=report["status"],

@@ -138,12 +138,12 @@ def test_a_call_that_its_own_garbage_blocks_times_out(lane: str) -> None:
 
 
 class _Noting(_Blocking):
-    def __init__(self, contexts: list[dict[Any, Any]]) -> None:
+    def __init__(self, notes: list[tuple[int, dict[Any, Any]]]) -> None:
         super().__init__()
-        self.contexts = contexts
+        self.notes = notes
 
     def __del__(self) -> None:
-        self.contexts.append(_variables())
+        self.notes.append((threading.get_ident(), _variables()))
 
 
 def _variables() -> dict[Any, Any]:
@@ -151,10 +151,15 @@ def _variables() -> dict[Any, Any]:
 
 
 def _collects_a_note(completion: str) -> float:
-    contexts: list[dict[Any, Any]] = []
-    _Noting(contexts)
-    gc.collect()
-    return float(completion) if contexts == [_variables()] else -0.5
+    for _ in range(1000):  # a process has one collector: a call beside this may have it, or collect this one's note
+        notes: list[tuple[int, dict[Any, Any]]] = []
+        _Noting(notes)
+        gc.collect()
+        for thread, variables in notes:
+            if thread == threading.get_ident():
+                return float(completion) if variables == _variables() else -0.5
+        time.sleep(0.001)
+    return -0.25
 
 
 @pytest.mark.parametrize("lane", LANES)

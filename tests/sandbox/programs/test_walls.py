@@ -8,7 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sandbox import ExecutionStatus, Limits, Sandbox, why_not_run
+from sandbox import ExecutionResult, ExecutionStatus, Limits, Sandbox, jail_process, why_not_run
+from sandbox.programs.engine import MAX_ATTEMPTS
 
 PROBE = Path(__file__).parents[2] / "helpers" / "wall_probe.c"
 
@@ -73,3 +74,22 @@ def test_equal_sources_are_compiled_once(jail: Sandbox, monkeypatch: pytest.Monk
         built = other.build(source, "c")
         monkeypatch.setattr("sandbox.programs.engine.Programs._compile", None)
         assert built == other.build(source, "c")
+
+
+def test_a_launcher_that_cannot_clean_up_after_a_program_reports_its_end_and_is_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At the level where the directory lies on the disk, to empty it may take longer than the launcher waits."""
+    if reason := why_not_run("perl"):
+        pytest.skip(reason)
+    late = "from sandbox.inside import workfolder; workfolder.WorkFolder.clean = lambda self: False; del sys.path[0]; "
+    monkeypatch.setattr(jail_process, "_BOOT", jail_process._BOOT.replace("del sys.path[0]; ", late))
+    leaves = 'open(F, ">", "left") and print "left"'
+    with Sandbox(level="standard") as jail:
+        for _ in range(2 * MAX_ATTEMPTS):
+            assert (ExecutionStatus.OK, "left") == _end_of(jail.run(leaves, language="perl"))
+        assert (ExecutionStatus.OK, "0") == _end_of(jail.run('print -e "left" ? 1 : 0', language="perl"))
+
+
+def _end_of(result: ExecutionResult) -> tuple[ExecutionStatus, str]:
+    return result.status, result.stdout
