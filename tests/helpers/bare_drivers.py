@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sysconfig
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -160,19 +160,31 @@ def driver_of(language: str) -> Driver:
     return driver
 
 
-def judge(language: str, completion: str, suite: Suite) -> bool | None:
-    """Return whether a completion passes a suite whose tests run in another process; ``None`` for tests at fault."""
+@contextlib.contextmanager
+def judging(language: str, suite: Suite) -> Iterator[Callable[[str], bool | None]]:
+    """Build a suite's tests once; gives a function that judges completions by them, each built once.
+
+    It returns whether a completion passes tests that run in another process, and ``None`` for tests at fault.
+    """
     driver = driver_of(language)
     tester = driver.tester(suite)
     with contextlib.ExitStack() as stack:
         tests = stack.enter_context(built(language, tester))
-        answerer = answering(language, completion, driver.function_name(suite))
-        try:
-            function = stack.enter_context(built(language, answerer))
-        except DoesNotCompileError:
-            return False
-        status = _run_pair(language, (function, answerer), (tests, tester))
-        return None if status == TESTS_AT_FAULT else status == 0
+
+        @cache
+        def build(completion: str) -> tuple[Path, Program]:
+            answerer = answering(language, completion, driver.function_name(suite))
+            return stack.enter_context(built(language, answerer)), answerer
+
+        def judge(completion: str) -> bool | None:
+            try:
+                function = build(completion)
+            except DoesNotCompileError:
+                return False
+            status = _run_pair(language, function, (tests, tester))
+            return None if status == TESTS_AT_FAULT else status == 0
+
+        yield judge
 
 
 def _run_pair(language: str, answerer: tuple[Path, Program], tester: tuple[Path, Program]) -> int | None:

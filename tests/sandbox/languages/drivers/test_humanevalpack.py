@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from bare_drivers import TOOLCHAINS, DoesNotCompileError, judge
+from bare_drivers import TOOLCHAINS, DoesNotCompileError, judging
 
 from sandbox.languages.language import Suite
 
@@ -27,8 +27,8 @@ def _judged(data: Path, language: str, number: int) -> tuple[bool | None, bool |
     # A declaration may go on into the function's body, which a solution has whole: then the prompt is its beginning.
     goes_on = row["declaration"].rstrip().splitlines()[-1].startswith(" ")
     head = row["prompt"] if goes_on else row["declaration"]
-    canonical, buggy = (judge(language, head + row[f"{kind}_solution"], suite) for kind in ("canonical", "buggy"))
-    return canonical, buggy
+    with judging(language, suite) as judge:
+        return judge(head + row["canonical_solution"]), judge(head + row["buggy_solution"])
 
 
 @pytest.mark.slow

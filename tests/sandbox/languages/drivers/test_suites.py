@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from bare_drivers import TOOLCHAINS, DoesNotCompileError, built, driver_of, judge
+from bare_drivers import TOOLCHAINS, DoesNotCompileError, built, driver_of, judging
 from driver_suites import SUITES, JudgedSuite
 
 from sandbox.languages.language import CannotDriveError, Suite
@@ -16,13 +16,13 @@ def _needs(language: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("judged", SUITES, ids=lambda judged: f"{judged.language}: {judged.id}")
 def test_a_suite_accepts_the_right_completion_and_no_other(judged: JudgedSuite):
     """The right one passes; a wrong one, one that ends at once and one that does not compile fail."""
     _needs(judged.language)
-    judgments = [
-        judge(judged.language, judged.completion(rest), judged.suite) for rest in (judged.right, judged.wrong, "(")
-    ]
+    with judging(judged.language, judged.suite) as judge:
+        judgments = [judge(judged.completion(rest)) for rest in (judged.right, judged.wrong, "(")]
     assert [True, False, False] == judgments
 
 
@@ -33,9 +33,11 @@ _ENDS = {
     "rust": "fn f(x: i32) -> i32 { std::process::exit(0) }",
 }
 _LIARS = {
-    "cpp": '#include <cstdio>\nextern "C" long write(int, const void*, unsigned long);\nint f(int x) { return 0; }\n'
-    'struct A { A() { for (int i = 0; i < 9; i++) write(4, "%s", sizeof "%s" - 1); } } a;',
-    "javascript": "require('fs').writeSync(4, `%s`.repeat(9)); function f(x) { return 0 }",
+    "cpp": "#include <cstdlib>\n#include <cstring>\n"
+    'extern "C" long write(int, const void*, unsigned long);\nint f(int x) { return 0; }\n'
+    'const char* line = std::getenv("LINE");\n'
+    "struct A { A() { for (int i = 0; i < 9; i++) write(4, line, std::strlen(line)); } } a;",
+    "javascript": "require('fs').writeSync(4, process.env.LINE.repeat(9)); function f(x) { return 0 }",
 }
 _SUITES = {
     "cpp": Suite("#include <cassert>\nint main() { assert(f(2) == 3); }", "f", "int f(int x) {"),
@@ -54,19 +56,24 @@ _SUITES = {
 def test_a_completion_that_ends_itself_fails(language: str):
     """The tester ends with the completion, and not well."""
     _needs(language)
-    assert False is judge(language, _ENDS[language], _SUITES[language])
+    with judging(language, _SUITES[language]) as judge:
+        assert False is judge(_ENDS[language])
+
+
+_LINES = ["", "{", "null", "[]", '{"v"', '{"w":3}', '{"v":[3]}', '{"v":{"$m":3}}', '{"v":2}', "[" * 5000]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "line", ["", "{", "null", "[]", '{"v"', '{"w":3}', '{"v":[3]}', '{"v":{"$m":3}}', '{"v":2}', "[" * 5000]
-)
 @pytest.mark.parametrize("language", sorted(_LIARS))
-def test_lines_that_are_no_answers_fail(language: str, line: str):
-    """What a completion writes besides answers ends the tester."""
+def test_lines_that_are_no_answers_fail(language: str, monkeypatch: pytest.MonkeyPatch):
+    """What a completion writes besides answers ends the tester; the right answer as often does not."""
     _needs(language)
-    text = (line + "\n").replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    assert False is judge(language, _LIARS[language].replace("%s", text), _SUITES[language])
+    judgments = {}
+    with judging(language, _SUITES[language]) as judge:
+        for line in [*_LINES, '{"v":3}']:
+            monkeypatch.setenv("LINE", f"{line}\n")
+            judgments[line] = judge(_LIARS[language])
+    assert {**dict.fromkeys(_LINES, False), '{"v":3}': True} == judgments
 
 
 @pytest.mark.slow
@@ -79,7 +86,8 @@ def test_tests_without_a_call_are_at_fault(language: str):
     for call in sorted(calls, key=len, reverse=True):
         tests = tests.replace(call, calls[call])
     suite = dataclasses.replace(_SUITES[language], tests=tests)
-    assert None is judge(language, suite.declaration + _rest(language), suite)
+    with judging(language, suite) as judge:
+        assert None is judge(suite.declaration + _rest(language))
 
 
 def _rest(language: str) -> str:

@@ -21,6 +21,7 @@ def _shown(answer: DriverAnswer) -> Any:
 
 
 @pytest.mark.slow
+@pytest.mark.cases(16)
 @pytest.mark.parametrize("table", CALLS, ids=lambda table: f"{table.language}: {table.id}")
 def test_calls_are_answered_by_the_functions_own_types(table: Calls):
     """Each call's answer is what the function gives, or that it raised."""
