@@ -77,6 +77,20 @@ def _sources() -> dict[str, tuple[Path, ast.Module]]:
     return found
 
 
+@cache
+def _nodes(module: str) -> list[ast.AST]:
+    """Return all nodes of a module's tree, of which there are millions: they are walked through once."""
+    return list(ast.walk(_sources()[module][1]))
+
+
+@cache
+def _bound_names(module: str) -> frozenset[str]:
+    """Return the names of a module's classes, functions and arguments, and those that it assigns to."""
+    defined = {str(getattr(node, "name", "")) for node in _nodes(module)}
+    stored = {node.id for node in _nodes(module) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return frozenset(defined | stored)
+
+
 def _listed(module: str) -> list[str]:
     return list(importlib.import_module(module).__all__)
 
@@ -134,11 +148,11 @@ def test_every_public_name_is_documented(module: str) -> None:
 
 def _imports_of_lower_floors() -> Iterator[tuple[str, str]]:
     """Where a module imports from a floor below its own, and what; recipes are files of the user's, and no modules."""
-    for module, (path, tree) in _sources().items():
+    for module, (path, _) in _sources().items():
         if module.startswith("rewardkit.recipes."):
             continue
         own = module.partition(".")[0]
-        for node in ast.walk(tree):
+        for node in _nodes(module):
             names = []
             if isinstance(node, ast.ImportFrom) and node.module:
                 names = [f"{node.module}:{one.name}" for one in node.names]
@@ -187,8 +201,8 @@ def test_the_typed_example_uses_every_public_name() -> None:
 def test_no_two_classes_share_a_name() -> None:
     """One word has one meaning: a class's name is given once in the four packages, ``_Private`` ones aside."""
     places = defaultdict(list)
-    for path, tree in _sources().values():
-        for node in ast.walk(tree):
+    for module, (path, _) in _sources().items():
+        for node in _nodes(module):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert {} == {name: found for name, found in places.items() if len(found) > 1 and name not in SAME_NAME}
@@ -200,7 +214,7 @@ def test_possessive_groups_are_atomic() -> None:
     https://github.com/python/cpython/issues/106052
     """
     repeated = re.compile(r"\)(?:[*+?]|\{[\d,]+\})\+")
-    texts = [text for _, tree in _sources().values() for text in _texts(tree) if repeated.search(text)]
+    texts = [text for module in _sources() for text in _texts(module) if repeated.search(text)]
     patterns = [text for text in texts if _is_pattern(text)]
     assert len(patterns) > 10
     assert [] == [text for text in patterns if any(_repeats(re._parser.parse(text)))]  # type: ignore[attr-defined]
@@ -221,9 +235,9 @@ def test_sentences_say_what_is_missing() -> None:
     assert [] == found
 
 
-def _texts(tree: ast.Module) -> Iterator[str]:
+def _texts(module: str) -> Iterator[str]:
     """Yield a module's texts; what is put into one stands in it as ``x``."""
-    for node in ast.walk(tree):
+    for node in _nodes(module):
         if isinstance(node, ast.JoinedStr):
             yield "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -321,10 +335,8 @@ def test_the_way_to_a_change_leads_there() -> None:
         assert path.exists(), place
         words = re.findall("`([^`]+)`", look_for)
         paths = [path, *(ROOT / word for word in words if "/" in word)]
-        modules = [(file, tree) for file, tree in _sources().values() if any(map(file.is_relative_to, paths))]
-        nodes = [node for _, tree in modules for node in ast.walk(tree)]
-        names = {file.name for file, _ in modules} | {str(getattr(node, "name", "")) for node in nodes}
-        names |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        modules = {name: file for name, (file, _) in _sources().items() if any(map(file.is_relative_to, paths))}
+        names = {file.name for file in modules.values()}.union(*map(_bound_names, modules))
         assert [] == [word for word in words if word not in names and not (ROOT / word).exists()], question
 
 
