@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 from sandbox import plain
 from sandbox.equality import same
 from sandbox.errors import CheckError, NotPlainError
-from sandbox.languages.names import PYTHON
+from sandbox.languages.names import PYTHON, language_name
+from sandbox.languages.readings import as_returned
 from sandbox.reports import CheckReport, CheckResult, CheckStatus, preview, refuse_empty, shorten, unfinished_status
 from sandbox.results import NO_ANSWER_CODES, TESTS_AT_FAULT, CallValue, ExecutionResult, ExecutionStatus, SuiteRun
 from sandbox.tester_reports import read_reports
@@ -83,6 +84,9 @@ def check_functions(
 
     Each call gets copies of its arguments, so no other call and no comparison sees what it changes in them.
 
+    In other languages than Python a whole number is the same as a float of its size, a tuple as a list, a set as a list
+    of its members, and a text as the number that it writes where it is a key.
+
     Args:
         sandbox: Where the code runs.
         source: Source that defines the function.
@@ -102,7 +106,10 @@ def check_functions(
     execution = sandbox.call(source, entry_point, arguments, limits=limits, language=language)
     results: list[CheckResult] = []
     ended = False
+    is_python = language_name(language) == PYTHON
     for check, expected, value in zip(checks, expected_values, execution.value or (), strict=True):
+        if not is_python:
+            expected = as_returned(expected, value.value)
         status, reason = _judge_call(check, expected, value, execution, ended)
         ended = ended or (not value.ok and value.error == execution.error)
         results.append(CheckResult(status, reason, _describe_call(entry_point, check.arguments)))

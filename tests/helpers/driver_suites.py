@@ -113,6 +113,31 @@ SUITES = [
         "        return x.length; } }\n",
     ),
     JudgedSuite(
+        "java",
+        "MultiPL-E, whose prompts all import org.javatuples",
+        Suite(
+            "    }\n    public static void main(String[] args) {\n"
+            "    assert(both((new ArrayList<Long>(Arrays.asList((long)2l, (long)3l)))).equals((Pair.with(5l, 6l))));\n"
+            "    }\n\n}\n",
+            "both",
+            "import java.util.*;\nimport org.javatuples.*;\nimport java.util.stream.*;\nclass Problem {\n"
+            "    public static Pair<Long, Long> both(ArrayList<Long> numbers) {\n",
+        ),
+        "        return Pair.with(numbers.get(0) + numbers.get(1), numbers.get(0) * numbers.get(1)); } }\n",
+        "        return Pair.with(numbers.get(0) * numbers.get(1), numbers.get(0) + numbers.get(1)); } }\n",
+    ),
+    JudgedSuite(
+        "java",
+        "a main in the class of the method",
+        Suite(
+            "    public static void main(String[] args) { assert next(1) == 2; assert next(4) == 5; }\n}\n",
+            "next",
+            "public class Main {\n    static int next(int x) {\n",
+        ),
+        "        return x + 1; } }\n",
+        "        return x; } }\n",
+    ),
+    JudgedSuite(
         "go",
         "HumanEvalPack",
         Suite(

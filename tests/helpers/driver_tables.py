@@ -97,6 +97,12 @@ CPP = [
         ],
         id="containers",
     ),
+    Calls(
+        "cpp",
+        "#include <map>\nint f(const std::map<int, int>& x, std::map<double, int> y) { return x.at(7) + y[0.5]; }",
+        [([{"7": 1}, {"0.5": 2}], 3), ([{7: 1}, {}], 1), ([{"x": 1}, {}], RAISES)],
+        id="texts as the keys of JSON's objects",
+    ),
     Calls("cpp", "float f(float x) { return x; }", [([0.3], 0.3), ([1e300], math.inf)], id="floats keep their digits"),
     Calls(
         "cpp",
@@ -284,6 +290,36 @@ JAVA = [
         entry_point="A.f",
         id="a generic method",
     ),
+    Calls(
+        "java",
+        "import java.util.*;\nimport org.javatuples.*;\nclass Solution { record Point(int x, String name) {}\n"
+        "Object f(Point p, Map<Integer, Double> keys, Pair<String, Integer> pair, int... rest) {"
+        " return Triplet.with(p, keys.get(7), pair.setAt1(rest.length)); }\n"
+        "}",
+        [
+            ([[1, "a"], {"7": 0.5}, ["b", 0]], [[1, "a"], 0.5, ["b", 0]]),
+            ([[1, "a"], {7: 0.5}, ["b", 0], 1, 2], [[1, "a"], 0.5, ["b", 2]]),
+            ([[1, "a"], {}, ["b", 0], [1, 2, 3]], [[1, "a"], None, ["b", 3]]),
+            ([[1], {}, ["b", 0]], RAISES),
+            ([[1, "a"], {}, ["b"]], RAISES),
+        ],
+        id="records, tuples, texts as keys, and variadic parameters",
+    ),
+    Calls(
+        "java",
+        'class Solution { static class Inner { static String f(double x) { return "double"; }\n'
+        'static String f(int x) { return "int"; } } }',
+        [([1], "int"), ([1.5], "double")],
+        id="overloads in a nested class",
+    ),
+    Calls(
+        "java",
+        "import java.util.*;\nimport java.util.stream.*;\n"
+        "static List<Integer> twice(List<Integer> x) { return x; }\n"
+        "static IntStream f(List<Integer> x) { return twice(x).stream().mapToInt(y -> 2 * y); }",
+        [([[1, 2]], [2, 4])],
+        id="methods without a class, and a stream",
+    ),
 ]
 
 _GO_ALL = """// of a package
@@ -366,6 +402,13 @@ RUST = [
     ),
     Calls(
         "rust", _RUST_ALL, [([[3, 1, 2]], [1, 2, 3]), ([[]], RAISES)], entry_point="s", id="what is changed in place"
+    ),
+    Calls(
+        "rust",
+        "use std::collections::*;\n"
+        'fn f(x: &HashMap<i32, i32>, y: BTreeMap<String, i32>) -> (i32, i32) { (x[&7], y["7"]) }',
+        [([{"7": 1}, {"7": 2}], [1, 2]), ([{7: 1}, {"7": 2}], [1, 2]), ([{"x": 1}, {}], RAISES)],
+        id="texts as the keys of JSON's objects",
     ),
     Calls(
         "rust",

@@ -173,7 +173,10 @@ class RewardkitDriver {
     static Object as(java.lang.reflect.Type type, Object value) {
         if (type instanceof java.lang.reflect.ParameterizedType) {
             java.lang.reflect.ParameterizedType generic = (java.lang.reflect.ParameterizedType) type;
-            return container((Class<?>) generic.getRawType(), generic.getActualTypeArguments(), value);
+            Class<?> raw = (Class<?>) generic.getRawType();
+            java.lang.reflect.Constructor<?> constructor = constructorOfParts(raw);
+            if (constructor == null) return container(raw, generic.getActualTypeArguments(), value);
+            return whole(constructor, generic.getActualTypeArguments(), value);
         }
         if (type instanceof java.lang.reflect.GenericArrayType) {
             java.lang.reflect.Type item = ((java.lang.reflect.GenericArrayType) type).getGenericComponentType();
@@ -186,7 +189,47 @@ class RewardkitDriver {
         if (plain.isArray()) return array(plain.getComponentType(), plain.getComponentType(), value);
         if (java.util.Collection.class.isAssignableFrom(plain) || java.util.Map.class.isAssignableFrom(plain))
             return container(plain, new java.lang.reflect.Type[] {Object.class, Object.class}, value);
+        java.lang.reflect.Constructor<?> constructor = constructorOfParts(plain);
+        if (constructor != null) return whole(constructor, constructor.getGenericParameterTypes(), value);
         return scalar(plain, value);
+    }
+
+    /** Returns how a record or a tuple is made of its parts; null for other classes. */
+    static java.lang.reflect.Constructor<?> constructorOfParts(Class<?> raw) {
+        Class<?> parent = raw.getSuperclass();
+        java.lang.String kind = parent == null ? "" : parent.getName();
+        if (!kind.equals("RewardkitTuple") && !kind.equals("java.lang.Record")) return null;
+        java.lang.reflect.Constructor<?> constructor = raw.getDeclaredConstructors()[0];
+        constructor.setAccessible(true);
+        return constructor;
+    }
+
+    static Object whole(java.lang.reflect.Constructor<?> constructor, java.lang.reflect.Type[] types, Object value) {
+        if (value == null) return null;
+        java.util.List<?> parts = itemsOf(value);
+        if (parts.size() != types.length) throw new Mismatch("tuple of its length");
+        Object[] values = new Object[types.length];
+        for (int i = 0; i < types.length; i++) values[i] = as(types[i], parts.get(i));
+        try {
+            return constructor.newInstance(values);
+        } catch (ReflectiveOperationException | IllegalArgumentException fault) {
+            throw new Mismatch(constructor.getName());
+        }
+    }
+
+    /** Returns the parts of a record, in the order of its declaration. */
+    static java.util.List<Object> partsOf(Object value) {
+        java.util.List<Object> parts = new java.util.ArrayList<>();
+        try {
+            for (java.lang.reflect.Field field : value.getClass().getDeclaredFields()) {
+                if (java.lang.reflect.Modifier.isStatic(field.getModifiers())) continue;
+                field.setAccessible(true);
+                parts.add(field.get(value));
+            }
+        } catch (IllegalAccessException fault) {
+            throw new IllegalArgumentException(fault);
+        }
+        return parts;
     }
 
     static Class<?> rawOf(java.lang.reflect.Type type) {
@@ -216,7 +259,7 @@ class RewardkitDriver {
         if (java.util.Map.class.isAssignableFrom(raw)) {
             java.util.Map<Object, Object> map = make(raw, new java.util.LinkedHashMap<>(), new java.util.TreeMap<>());
             for (Object pair : itemsOf(untagged(value, "$m", "$o")))
-                map.put(as(types[0], itemsOf(pair).get(0)), as(types[1], itemsOf(pair).get(1)));
+                map.put(key(types[0], itemsOf(pair).get(0)), as(types[1], itemsOf(pair).get(1)));
             return map;
         }
         if (raw == java.util.Map.Entry.class) {
@@ -228,6 +271,12 @@ class RewardkitDriver {
             new java.util.ArrayDeque<>());
         for (Object item : itemsOf(value)) items.add(as(types[0], item));
         return items;
+    }
+
+    /** Returns a key: those of JSON's objects are texts, also where a number is meant. */
+    static Object key(java.lang.reflect.Type type, Object value) {
+        boolean isNumber = type instanceof Class<?> && Number.class.isAssignableFrom((Class<?>) type);
+        return as(type, isNumber && value instanceof java.lang.String ? new Reader((java.lang.String) value).whole() : value);
     }
 
     /** Returns a new container of a class, or the first of some that is of its interface. */
@@ -335,11 +384,20 @@ class RewardkitDriver {
             line.append('}');
         } else if (value instanceof Iterable) writeItems(line, (Iterable<?>) value, depth);
         else if (value.getClass().isArray()) writeItems(line, itemsOfArray(value), depth);
+        else if (value instanceof java.util.stream.BaseStream)
+            writeItems(line, listOf(((java.util.stream.BaseStream<?, ?>) value).iterator()), depth);
+        else if (value.getClass().getSuperclass().getName().equals("java.lang.Record")) writeItems(line, partsOf(value), depth);
         else {
             line.append("{\"$x\":");
             writeText(line, value.getClass().getName());
             line.append('}');
         }
+    }
+
+    static java.util.List<Object> listOf(java.util.Iterator<?> items) {
+        java.util.List<Object> list = new java.util.ArrayList<>();
+        while (items.hasNext()) list.add(items.next());
+        return list;
     }
 
     static java.util.List<Object> itemsOfArray(Object array) {
@@ -428,24 +486,40 @@ class RewardkitDriver {
     /** Returns the methods of a name of the first class that has any. */
     static java.util.List<java.lang.reflect.Method> methodsOf(java.lang.String[] classes, java.lang.String name)
         throws Throwable {
+        java.util.List<Class<?>> owners = new java.util.ArrayList<>();
+        for (java.lang.String owner : classes) owners.add(Class.forName(owner, false, RewardkitDriver.class.getClassLoader()));
+        for (int i = 0; i < owners.size(); i++) owners.addAll(java.util.Arrays.asList(owners.get(i).getDeclaredClasses()));
         java.util.List<java.lang.reflect.Method> methods = new java.util.ArrayList<>();
-        for (java.lang.String owner : classes) {
-            for (java.lang.reflect.Method method : Class.forName(owner, false, RewardkitDriver.class.getClassLoader()).getDeclaredMethods())
+        for (Class<?> owner : owners) {
+            for (java.lang.reflect.Method method : owner.getDeclaredMethods())
                 if (method.getName().equals(name) && !method.isSynthetic()) methods.add(method);
+            methods.sort(java.util.Comparator.comparing(RewardkitDriver::breadth));
             if (!methods.isEmpty()) return methods;
         }
         throw new NoSuchMethodException(name);
     }
+
+    /** Returns how much a method's parameters take: of overloads the one with the narrowest that fit is called. */
+    static int breadth(java.lang.reflect.Method method) {
+        int breadth = 0;
+        for (Class<?> type : method.getParameterTypes()) breadth += Math.max(0, NARROW_FIRST.indexOf(type));
+        return breadth;
+    }
+
+    static final java.util.List<Class<?>> NARROW_FIRST = java.util.Arrays.asList(
+        boolean.class, java.lang.String.class, byte.class, short.class, int.class, java.lang.Integer.class, long.class,
+        java.lang.Long.class, float.class, java.lang.Float.class, double.class, java.lang.Double.class, Object.class);
 
     static java.lang.String answer(java.util.List<java.lang.reflect.Method> methods, Object request) throws Throwable {
         boolean withChanged = request instanceof Tagged;
         java.util.List<?> trees = itemsOf(untagged(request, "a"));
         Mismatch mismatch = new Mismatch("argument of the method: it takes another number of them");
         for (java.lang.reflect.Method method : methods) {
-            if (method.getParameterCount() != trees.size()) continue;
+            java.util.List<?> arguments = method.isVarArgs() ? withRest(trees, method.getParameterCount() - 1) : trees;
+            if (method.getParameterCount() != arguments.size()) continue;
             Object[] values;
             try {
-                values = argumentsOf(method, trees);
+                values = argumentsOf(method, arguments);
             } catch (Mismatch fault) {
                 mismatch = fault;
                 continue;
@@ -453,6 +527,15 @@ class RewardkitDriver {
             return call(method, values, withChanged);
         }
         throw mismatch;
+    }
+
+    /** Returns arguments whose last is the list of all that are left, unless it is a list already. */
+    static java.util.List<?> withRest(java.util.List<?> trees, int fixed) {
+        boolean isList = trees.size() == fixed + 1 && trees.get(fixed) instanceof java.util.List;
+        if (isList || trees.size() < fixed) return trees;
+        java.util.List<Object> arguments = new java.util.ArrayList<>(trees.subList(0, fixed));
+        arguments.add(new java.util.ArrayList<>(trees.subList(fixed, trees.size())));
+        return arguments;
     }
 
     static Object[] argumentsOf(java.lang.reflect.Method method, java.util.List<?> trees) {

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 
 from sandbox.languages.drivers import runtime_text
+from sandbox.languages.drivers.java_tuples import with_tuples
 from sandbox.languages.drivers.scanning import blank, check_name, clean, declared, outer_types, split_list
 from sandbox.languages.language import CannotDriveError, Program, Suite
 
 _DRIVER = "RewardkitDriver"
 _MAIN = re.compile(r"\bstatic\s+void\s+main\s*\(")
 _NAME = re.compile(r"(\w+)\s*\Z")
+_IMPORT = re.compile(r"^import\s[^;]+;[^\n]*\n", re.MULTILINE)
 
 
 class JavaDriver:
@@ -18,7 +20,7 @@ class JavaDriver:
 
     def answerer(self, source: str, entry_point: str) -> Program:
         """Return the completion, with the class that answers calls in the same file."""
-        source = clean(source)
+        source = with_tuples(_in_class(clean(source)))
         owner, _, name = check_name(entry_point).rpartition(".")
         usual = (*([owner] if owner else ["Solution", "Main"]), *outer_types(source))
         present = [owner for owner in dict.fromkeys(usual) if owner in set(outer_types(source))]
@@ -40,9 +42,12 @@ class JavaDriver:
         stub = f"{declaration[: method.body]}{{ {'' if returns_nothing else 'return '}{ask} }}\n"
         tests = clean(suite.tests)
         goes_on = re.match(r"\s*\}", tests)  # they begin where the method's body ends, as MultiPL-E's do
-        text = stub + (tests[goes_on.end() :] if goes_on else f"}}\n{tests}")
+        if not goes_on and outer_types(tests):
+            tests = f"}}\n{tests}"  # the method's class ends before those of the tests
+        text = stub + (tests[goes_on.end() :] if goes_on else tests)
         text = _hoist_imports(clean(suite.setup) + re.sub(r"^public(?=\s+class\b)", "", text, flags=re.MULTILINE))
         main = _main_class(text)
+        text = with_tuples(text)
         return Program({"Main.java": f"{text}\n{runtime_text('Rk.java')}"}, arguments=("test", main), entry=_DRIVER)
 
 
@@ -53,11 +58,18 @@ def _name_of(parameter: str) -> str:
     return match[1]
 
 
+def _in_class(source: str) -> str:
+    """Return a source whose methods stand in the class ``Solution`` where they stand in none."""
+    if outer_types(source):
+        return source
+    imports = _IMPORT.findall(source)
+    return f"{' '.join(line.strip() for line in imports)} class Solution {{ {_IMPORT.sub('', source)}}}\n"
+
+
 def _hoist_imports(text: str) -> str:
     """Return a text whose imports come first, as they must."""
-    pattern = re.compile(r"^import\s[^;]+;[^\n]*\n", re.MULTILINE)
-    imports = dict.fromkeys(match[0] for match in pattern.finditer(text))
-    return "".join(imports) + pattern.sub("", text)
+    imports = dict.fromkeys(_IMPORT.findall(text))
+    return "".join(imports) + _IMPORT.sub("", text)
 
 
 def _main_class(text: str) -> str:

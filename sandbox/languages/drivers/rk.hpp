@@ -351,9 +351,18 @@ template <class Map> struct MapCodec {
         Map map;
         for (const Value& pair : items_of(*pairs)) {
             if (pair.items.size() != 2) throw Mismatch("mapping");
-            map.emplace(Codec<Key>::read(pair.items[0]), Codec<Mapped>::read(pair.items[1]));
+            map.emplace(key(pair.items[0]), Codec<Mapped>::read(pair.items[1]));
         }
         return map;
+    }
+    static Key key(const Value& value) {  // the keys of JSON's objects are texts
+        if constexpr (is_integer<Key> || std::is_floating_point_v<Key>) {
+            Value number = value;
+            if (value.kind == Kind::text) number.kind = Kind::number;
+            return Codec<Key>::read(number);
+        } else {
+            return Codec<Key>::read(value);
+        }
     }
     static void write(std::string& line, const Map& map) {
         line += "{\"$m\":[";

@@ -238,6 +238,18 @@ mod rewardkit_driver {
 
     pub trait Decode: Sized {
         fn read(value: &Value) -> Outcome<Self>;
+
+        /// Reads the key of a mapping: those of JSON's objects are texts, also where a number is meant.
+        fn read_key(value: &Value) -> Outcome<Self> {
+            Self::read(value)
+        }
+    }
+
+    fn number_of_key(value: &Value) -> Value {
+        match value {
+            Value::Text(digits) => Value::Number(digits.clone()),
+            _ => value.clone(),
+        }
     }
 
     macro_rules! integers {
@@ -267,6 +279,9 @@ mod rewardkit_driver {
                         _ => Err(refusal.into()),
                     }
                 }
+                fn read_key(value: &Value) -> Outcome<Self> {
+                    Self::read(&number_of_key(value))
+                }
             }
         )*};
     }
@@ -293,6 +308,9 @@ mod rewardkit_driver {
                         _ => return Err(concat!("an argument is no ", stringify!($kind)).into()),
                     };
                     digits.parse().map_err(|_| "an argument is no number".into())
+                }
+                fn read_key(value: &Value) -> Outcome<Self> {
+                    Self::read(&number_of_key(value))
                 }
             }
         )*};
@@ -466,7 +484,10 @@ mod rewardkit_driver {
             }
             impl<K: Decode $(+ $bound)*, V: Decode> Decode for $kind<K, V> {
                 fn read(value: &Value) -> Outcome<Self> {
-                    value.items()?.iter().map(<(K, V)>::read).collect()
+                    value.items()?.iter().map(|pair| match pair.items()? {
+                        [key, mapped] => Ok((K::read_key(key)?, V::read(mapped)?)),
+                        _ => Err("an argument is no mapping".into()),
+                    }).collect()
                 }
             }
         )*};
