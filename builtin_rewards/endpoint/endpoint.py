@@ -75,7 +75,7 @@ class RetryPolicy:
 
 @dataclass(slots=True)
 class _PendingQuestion:
-    """One question until its reply: its deadline, requests sent, tries begun, the last error."""
+    """One question until its reply: its deadline, requests sent, tries begun, the last error, if it waits for money."""
 
     request: Request
     reserve: Reserve | None
@@ -84,6 +84,7 @@ class _PendingQuestion:
     sent: int = 0
     tries: int = 0
     last: JudgeError | None = None
+    reserving: bool = False
 
     @property
     def left_s(self) -> float:
@@ -127,6 +128,8 @@ class Endpoint:
         except TimeoutError:
             if not limit.expired():
                 raise
+        if pending.reserve is not None and pending.reserving:  # a machine that stood still used up the margin
+            (await pending.reserve(0.0)).release()
         raise self._deadline_error(pending)
 
     def _why_no_more(self, pending: _PendingQuestion, state: RetryCallState) -> str | None:
@@ -176,7 +179,9 @@ class Endpoint:
         if isinstance(self._backend, Server):
             self._backend.key()  # if the environment has no key any more, nothing is sent and nothing is paid
         reserve, wait_s = pending.reserve, max(0.0, pending.left_s - _MONEY_MARGIN_S)
+        pending.reserving = reserve is not None
         with nullcontext() if reserve is None else await reserve(wait_s) as reservation:
+            pending.reserving = False
             pending.sent += 1
             outcome = await ask_once(self._backend, pending.request)
             if reservation is not None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from patience import LONG_S
 
 from builtin_rewards.endpoint.backends import Server
 from builtin_rewards.endpoint.budget import Budget, Reservation, Spend, most_tokens
@@ -171,6 +173,24 @@ def test_what_is_not_sent_is_given_back_to_the_rates() -> None:
         return (await endpoint.ask(request(), 5.0)).text
 
     assert "4" == asyncio.run(ask_all())
+
+
+@pytest.mark.parametrize(("spent", "error"), [(True, BudgetSpentError), (False, JudgeUnavailableError)])
+def test_what_waits_for_money_to_its_deadline_hears_of_the_cap(spent: bool, error: type[JudgeError]) -> None:
+    """Also where a machine that stood still let the wait for money end as late as the deadline."""
+    budget = Budget(requests=1)
+    waits: list[float] = []
+
+    async def reserve(wait_s: float) -> Reservation:
+        waits.append(wait_s)
+        if len(waits) == 1:
+            await asyncio.sleep(LONG_S)
+        return budget.reserve("j", Usage(1, 1))
+
+    with budget.reserve("another", Usage(1, 1)) if spent else nullcontext(), pytest.raises(JudgeError) as raised:
+        asyncio.run(Endpoint(FakeJudge("4"), Load(), ONCE).ask(request(), 0.1, reserve))
+    assert (error, 0.0, 2) == (type(raised.value), waits[1], len(waits))
+    assert spent or budget.reserve("j", Usage(1, 1))  # nothing is left reserved
 
 
 def test_while_a_probe_is_under_way_others_fail_at_once() -> None:
