@@ -54,6 +54,7 @@ def skip_where_missing(language: str) -> None:
         pytest.skip(reason)
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
 def test_programs_are_judged_in_the_rows_language_or_in_that_of_the_fence(jail: Sandbox, language: str) -> None:
     """A right program earns 1.0, a wrong one 0.0, and one that does not compile 0.0 with the reason."""
@@ -71,6 +72,7 @@ def test_programs_are_judged_in_the_rows_language_or_in_that_of_the_fence(jail: 
     assert broken.reason
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
 def test_programs_compile_and_run_or_not(jail: Sandbox, language: str) -> None:
     """In each language."""

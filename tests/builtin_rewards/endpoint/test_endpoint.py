@@ -136,7 +136,7 @@ def test_an_error_tells_the_requests_of_all_steps(serve: Serve, faults: ModuleTy
     """Those that found out which format and parameters the server takes are some of them."""
     words = "response_format json_schema is not supported", "temperature is not supported"
     server = serve([*(faults.status(400, one) for one in words), action(faults)])
-    model = JudgeModel("m", server.url, deadline_s=1.0 if fault is Fault.DEADLINE else 60.0, retry=ONCE, verify=False)
+    model = JudgeModel("m", server.url, deadline_s=3.0 if fault is Fault.DEADLINE else LONG_S, retry=ONCE, verify=False)
 
     def read(reply: Any, format: Any) -> Any:
         raise JudgeReplyError("no verdict", Fault.WRONG_SCHEMA)

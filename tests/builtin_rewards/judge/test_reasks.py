@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from virtual_time import virtual
 
 from builtin_rewards.endpoint.errors import Fault, JudgeError, JudgeSetupError
 from builtin_rewards.judge import Budget, JudgeCache, ListwiseJudge, LLMJudge, PairwiseJudge
@@ -87,8 +88,9 @@ def test_what_asking_does_not_mend_is_not_asked_again(ending: tuple[str, str | N
 def test_a_second_question_keeps_the_deadline() -> None:
     """What is left of the first one's is all that it has; the first fault is told."""
     made = LLMJudge("m", ["correct"], client=FakeJudge("no verdict", latency_s=0.4), deadline_s=0.6)
-    fault, _ = fault_of(made)
-    assert Fault.UNREADABLE is fault
+    with pytest.raises(JudgeError) as raised:
+        virtual(made.function(prompt="?", completion="It is 4."))
+    assert Fault.UNREADABLE is raised.value.fault
 
 
 def test_a_second_question_is_within_the_budget() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import pytest
 from limit_programs import FILLS_MEMORY, PRINTS, SHARES_MEMORY, SPINS, STARTS_THREADS, WAITS
@@ -10,6 +11,7 @@ from limit_programs import FILLS_MEMORY, PRINTS, SHARES_MEMORY, SPINS, STARTS_TH
 from sandbox import LANGUAGES, ExecutionStatus, Limits, Sandbox, why_not_run
 from sandbox.errors import LanguageUnavailableError
 
+Test = TypeVar("Test", bound=Callable[..., Any])
 LIMITS = Limits(timeout_s=1.0, memory_bytes=256 << 20, output_bytes=1 << 16)
 
 
@@ -19,8 +21,9 @@ def jail() -> Iterator[Sandbox]:
         yield sandbox
 
 
-def cases(programs: Mapping[str, str]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("language", sorted(programs))
+def each_language(programs: Mapping[str, str]) -> Callable[[Test], Test]:
+    """Run a test in each language that has a program for it; without ``--full`` in six, others for each limit."""
+    return lambda test: pytest.mark.cases(6)(pytest.mark.parametrize("language", sorted(programs))(test))
 
 
 def run(jail: Sandbox, source: str, language: str, limits: Limits = LIMITS) -> ExecutionStatus:
@@ -35,26 +38,26 @@ def run(jail: Sandbox, source: str, language: str, limits: Limits = LIMITS) -> E
     return result.status
 
 
-@cases(SPINS)
+@each_language(SPINS)
 def test_a_program_that_spins_is_ended_by_the_clock(jail: Sandbox, language: str) -> None:
     """In each language, and the next one is right."""
     assert ExecutionStatus.TIMEOUT == run(jail, SPINS[language], language)
 
 
-@cases(WAITS)
+@each_language(WAITS)
 def test_a_program_that_waits_is_ended_by_the_clock(jail: Sandbox, language: str) -> None:
     """Also one that does nothing else."""
     assert ExecutionStatus.TIMEOUT == run(jail, WAITS[language], language)
 
 
-@cases(FILLS_MEMORY)
+@each_language(FILLS_MEMORY)
 def test_a_program_that_fills_its_memory_fails_for_want_of_it(jail: Sandbox, language: str) -> None:
     """Whatever its runtime makes of that."""
     limits = Limits(timeout_s=20.0, memory_bytes=256 << 20)
     assert ExecutionStatus.MEMORY == run(jail, FILLS_MEMORY[language], language, limits)
 
 
-@cases(SHARES_MEMORY)
+@each_language(SHARES_MEMORY)
 def test_memory_that_no_limit_of_the_kernels_counts_is_counted(jail: Sandbox, language: str) -> None:
     """Where it can be had at all."""
     limits = Limits(timeout_s=5.0, memory_bytes=256 << 20)
@@ -62,14 +65,14 @@ def test_memory_that_no_limit_of_the_kernels_counts_is_counted(jail: Sandbox, la
     assert run(jail, SHARES_MEMORY[language], language, limits) in ends
 
 
-@cases(PRINTS)
+@each_language(PRINTS)
 def test_a_program_that_prints_without_end_is_ended(jail: Sandbox, language: str) -> None:
     """By its output, before its time is up."""
     limits = Limits(timeout_s=20.0, output_bytes=1 << 16)
     assert ExecutionStatus.OUTPUT_LIMIT == run(jail, PRINTS[language], language, limits)
 
 
-@cases(STARTS_THREADS)
+@each_language(STARTS_THREADS)
 def test_no_program_has_threads_or_processes_without_end(jail: Sandbox, language: str) -> None:
     """It fails."""
     assert ExecutionStatus.OK != run(jail, STARTS_THREADS[language], language)
