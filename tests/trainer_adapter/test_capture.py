@@ -474,29 +474,30 @@ def _written(adapter: RewardAdapter, folder: Path) -> list[Any]:
 
 
 @third_party_warnings
+@pytest.mark.full
 @pytest.mark.trainers
 @pytest.mark.parametrize(
     "options",
     [
         pytest.param({}, id="by the group"),
-        pytest.param({"scale_rewards": "batch"}, id="by the batch", marks=pytest.mark.full),
-        pytest.param({"method": "RLOO", "beta": 0.05}, id="RLOO", marks=pytest.mark.full),
+        pytest.param({"scale_rewards": "batch"}, id="by the batch"),
+        pytest.param({"method": "RLOO", "beta": 0.05}, id="RLOO"),
     ],
 )
-def test_two_processes_record_one_run(tiny: Path, tmp_path: Path, full: bool, options: dict[str, Any]) -> None:
+def test_two_processes_record_one_run(tiny: Path, tmp_path: Path, options: dict[str, Any]) -> None:
     """Each its own rows, also of a group of which the other scored a part, and metrics once."""
     for file in tiny.iterdir():
         if file.is_file():
             (tmp_path / file.name).symlink_to(file)
     settings = {
-        "steps": 30 if full else 2, "per_device_train_batch_size": 6, "per_device_eval_batch_size": 6, **options,
+        "steps": 30, "per_device_train_batch_size": 6, "per_device_eval_batch_size": 6, **options,
     }  # fmt: skip
     settings["eval_steps"] = settings["steps"] // 2
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--standalone",
                str(HELPERS / "trl_rows.py"), str(tmp_path), json.dumps(settings)]  # fmt: skip
     path = os.pathsep.join([str(HELPERS), *sys.path])
     env = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=500 if full else 200, check=False)
+    ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=500, check=False)
     assert ended.returncode == 0, ended.stderr[-3000:]
     left = [json.loads((tmp_path / f"seen-{rank}.json").read_text()) for rank in (0, 1)]
     assert left[0]["seen"] == left[1]["seen"]

@@ -98,7 +98,7 @@ def test_importing_the_adapters_imports_no_trainer() -> None:
     adapters = ", ".join(f"trainer_adapter.{name}" for name in ("openrlhf", "slime", "swift", "verifiers", "verl"))
     heavy = {"torch", "trl", "openrlhf", "slime", "swift", "verifiers", "verl", "transformers"}
     probe = f"import sys, {adapters}; print(sorted({heavy!r} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=300)
     assert ("[]\n", "") == (done.stdout, done.stderr)
 
 

@@ -416,7 +416,9 @@ def test_a_fork_leaves_the_record_alone(place: Any) -> None:
         "assert os.waitpid(pid, 0)[1] == 0\n"
         "one.record(batch(mark='again'), step=1); assert one.close()\n"
     )
-    subprocess.run([sys.executable, "-c", script, place, Path(__file__).parents[2] / "helpers"], check=True, timeout=60)
+    subprocess.run(
+        [sys.executable, "-c", script, place, Path(__file__).parents[2] / "helpers"], check=True, timeout=300
+    )
     assert marks(place) == ["parent", "again"]
 
 
@@ -429,7 +431,7 @@ def test_an_interpreter_that_ends_writes_what_it_was_given(tmp_path: Path) -> No
         "for step in range(50): one.record(batch(100, mark=str(step)), step=step)\n"
     )
     subprocess.run(
-        [sys.executable, "-c", script, tmp_path, Path(__file__).parents[2] / "helpers"], check=True, timeout=60
+        [sys.executable, "-c", script, tmp_path, Path(__file__).parents[2] / "helpers"], check=True, timeout=300
     )
     assert marks(tmp_path) == [str(step) for step in range(50)]
     with RunReader(tmp_path) as run:

@@ -267,7 +267,7 @@ def test_the_version_is_the_same_in_other_processes(usual: str, tmp_path: Path, 
     text = TELL.format(root=str(ROOT), arrive=arrive)
     environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(written(tmp_path))}
     done = subprocess.run(
-        [sys.executable, "-c", text], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", text], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
     )
     assert (usual, "") == (done.stdout.strip(), done.stderr)
 
@@ -287,7 +287,7 @@ def test_the_version_is_the_same_as_a_script_and_in_workers(usual: str, tmp_path
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert ([usual] * 3, "") == (done.stdout.split(), done.stderr)
 
@@ -312,7 +312,7 @@ def _interpreter(python: str) -> str | None:
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     kept = sorted(pyenv.glob(f"{python.removeprefix('python')}.*/bin/python"))
     for found in (shutil.which(python), *map(str, kept)):
-        if found is not None and subprocess.run([found, "-c", ""], capture_output=True, timeout=60).returncode == 0:
+        if found is not None and subprocess.run([found, "-c", ""], capture_output=True, timeout=300).returncode == 0:
             return found
     return None
 
@@ -330,7 +330,7 @@ def test_the_version_is_the_same_in_other_versions_of_python(tmp_path: Path, pyt
     )
 
     def told(command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([command, "-c", program], input=SHAPES, capture_output=True, text=True, timeout=60)
+        return subprocess.run([command, "-c", program], input=SHAPES, capture_output=True, text=True, timeout=300)
 
     if found is None:
         pytest.skip(f"no {python} here")

@@ -276,7 +276,7 @@ def outcomes(number: int, *, seed: int = 0) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.cases(1)
+@pytest.mark.full
 @pytest.mark.parametrize(("kind", "figure"), [("orm", "auc"), ("prm", "step_f1")])
 @pytest.mark.slow
 def test_arithmetic_with_known_steps(kind: str, figure: str, tmp_path: Path) -> None:
