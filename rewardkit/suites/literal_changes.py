@@ -1,0 +1,172 @@
+"""Small changes of literals: another digit, another letter, the other truth value, of the same length and kind.
+
+A change is a change of text, so that layout and comments stay. A reader who does not know the right value cannot tell
+the changed literal from the one that was written: numbers keep their number of digits, texts their letters' kinds.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from random import Random
+from typing import NamedTuple
+
+from rewardkit.suites.literal_values import Imports, NotLiteral, Tolerance, are_apart, literal_value
+from rewardkit.suites.source_text import Edit, SourceText
+from sandbox import parse_expression
+
+_STRING = re.compile(r"(?P<prefix>[A-Za-z]*)(?P<quote>'''|\"\"\"|'|\")(?P<body>.*)(?P=quote)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:N\{[^}]*\}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{1,3}|\r\n|.)", re.DOTALL)
+_MANTISSA = re.compile(r"[\d_.]+")
+_BASES = {"0x": "0123456789abcdef", "0o": "01234567", "0b": "01"}
+_CLASSES = ("0123456789", "aeiou", "bcdfghjklmnpqrstvwxyz", "AEIOU", "BCDFGHJKLMNPQRSTVWXYZ")
+_MARKS = (".,;:!?", "+-*/", "()[]{}<>", "_-=~", "@#$%&|^")
+_TRIES = 40
+
+
+class Slot(NamedTuple):
+    """A part of a text, and what may stand in its place; ``is_mark`` for a sign that is neither letter nor digit."""
+
+    start: int
+    end: int
+    choices: tuple[str, ...]
+    is_mark: bool = False
+
+
+def _number_slots(text: str) -> Iterator[Slot]:
+    """Yield the digits of a number, but those of its exponent."""
+    if digits := _BASES.get(text[:2].lower()):
+        places = [at for at in range(2, len(text)) if text[at] != "_"]
+    else:
+        digits, mantissa = "0123456789", _MANTISSA.match(text)
+        places = [at for at in range(mantissa.end() if mantissa else 0) if text[at].isdecimal()]
+    is_whole = text.replace("_", "").isalnum() and "e" not in text.lower().removeprefix("0x") and text[-1] not in "jJ"
+    for at in places:
+        leads = at == places[0] and len(places) > 1 and is_whole
+        yield Slot(
+            at, at + 1, tuple(digit for digit in digits if digit != text[at].lower() and (digit, leads) != ("0", True))
+        )
+
+
+def _character_choices(character: str) -> tuple[tuple[str, ...], bool]:
+    """Return the characters of a character's class, and whether it is a sign."""
+    for letters in _CLASSES:
+        if character in letters:
+            return tuple(letter for letter in letters if letter != character), False
+    for marks in _MARKS:
+        if character in marks:
+            return tuple(mark for mark in marks if mark != character), True
+    if character.isalpha():
+        near = [chr(ord(character) + step) for step in (-3, -2, -1, 1, 2, 3) if ord(character) + step < 0x10FFFF]
+        return tuple(one for one in near if _is_alike(one, character)), False
+    return (), True
+
+
+def _is_alike(other: str, character: str) -> bool:
+    return (
+        other.isalpha()
+        and other.casefold() != character.casefold()
+        and (other.islower(), other.isupper()) == (character.islower(), character.isupper())
+        and len(other.encode(errors="replace")) == len(character.encode())
+    )
+
+
+def _string_slots(text: str, start: int) -> Iterator[Slot]:
+    """Yield the characters of one string token that stand for themselves."""
+    match = _STRING.fullmatch(text)
+    if match is None or "f" in match["prefix"].lower():
+        return
+    at, end = match.start("body"), match.end("body")
+    is_raw = "r" in match["prefix"].lower()
+    while at < end:
+        escape = None if is_raw else _ESCAPE.match(text, at, end)
+        if escape:
+            at = escape.end()
+            continue
+        choices, is_mark = _character_choices(text[at])
+        if choices:
+            yield Slot(start + at, start + at + 1, choices, is_mark)
+        at += 1
+
+
+def _token_slots(text: str) -> Iterator[Slot]:
+    """Yield the slots of all tokens of a literal of text, which may be several strings side by side."""
+    lines = text.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    for token in tokenize.generate_tokens(io.StringIO(f"({text}\n)", newline="").readline):
+        if token.type == tokenize.STRING:
+            row, column = token.start
+            start = starts[row - 1] + column - (row == 1)
+            yield from _string_slots(token.string, start)
+
+
+def constant_slots(text: str, value: object) -> Iterator[Slot]:
+    """Yield what may be changed in the text of a constant; nothing for ``None`` and ``...``."""
+    if isinstance(value, bool):
+        yield Slot(0, len(text), (str(not value),))
+    elif isinstance(value, int | float | complex):
+        yield from _number_slots(text)
+    elif isinstance(value, str | bytes):
+        yield from _token_slots(text)
+
+
+class LiteralChange:
+    """A literal expression of a file that can be changed so that nothing equals the old and the new value.
+
+    Args:
+        source: The file.
+        node: The expression.
+        imports: What names of the file stand for.
+        tolerance: How far numbers may differ in the comparison.
+    """
+
+    def __init__(self, source: SourceText, node: ast.expr, imports: Imports, tolerance: Tolerance | None) -> None:
+        self._imports = imports
+        self._tolerance = tolerance
+        self._start, end = source.span(node)
+        self._text = source.text[self._start : end]
+        self._value = literal_value(node, imports)
+        slots = []
+        for leaf in ast.walk(node):
+            if isinstance(leaf, ast.Constant):
+                start, end = source.span(leaf)
+                offset = start - self._start
+                slots += [
+                    Slot(offset + slot.start, offset + slot.end, slot.choices, slot.is_mark)
+                    for slot in constant_slots(source.text[start:end], leaf.value)
+                ]
+        self._slots = [slot for slot in slots if not slot.is_mark] or slots
+
+    def _edit(self, slot: Slot, choice: str) -> Edit | None:
+        """Return the change, or ``None`` for one that may leave the value equal or impossible."""
+        text = self._text[: slot.start] + choice + self._text[slot.end :]
+        try:
+            new = literal_value(parse_expression(f"({text}\n)"), self._imports)
+            if not are_apart(self._value, new, self._tolerance):
+                return None
+        except (NotLiteral, SyntaxError, ValueError, TypeError, ArithmeticError):
+            return None
+        return Edit(self._start + slot.start, self._start + slot.end, choice)
+
+    def _all(self) -> Iterator[Edit]:
+        for slot in self._slots:
+            for choice in slot.choices:
+                if edit := self._edit(slot, choice):
+                    yield edit
+
+    def is_possible(self) -> bool:
+        """Return whether there is any change."""
+        return next(self._all(), None) is not None
+
+    def draw(self, random: Random) -> Edit:
+        """Return a change, drawn anew."""
+        for _ in range(_TRIES):
+            slot = random.choice(self._slots)
+            if edit := self._edit(slot, random.choice(slot.choices)):
+                return edit
+        return random.choice(list(self._all()))

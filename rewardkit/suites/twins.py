@@ -1,0 +1,119 @@
+"""Canary twins: copies of a suite of tests in which some tests are changed so that right code fails them.
+
+A suite and the code that it tests share a process, so the code can forge a pass. Each run of the suite draws, outside,
+which tests stay as written and which are changed. Right code passes the one and fails the other. Code that passes
+whatever happens, or that answers with what it finds in the frames of a test, passes both, and so it shows.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from random import Random
+
+from rewardkit.suites.literal_values import imports_of
+from rewardkit.suites.perturbations import KINDS, FunctionNode, FunctionScan, Perturbation, scan_function
+from rewardkit.suites.source_text import Edit, SourceText
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteTest:
+    """A test function of a suite."""
+
+    name: str
+    """As pytest names it, without parameters: ``tests/test_a.py::TestX::test_b``."""
+    kind: str
+    """The kind of its change that is hardest to guess: ``"value"``, ``"exception"``, ``"order"`` or ``"polarity"``;
+    ``""`` for a weak test, which has no change that is certain to fail."""
+    asserts: int
+    """How many asserts and calls of assert methods it has."""
+    perturbable: int
+    """How many of them can be changed."""
+
+
+class SuiteTwins:
+    """The tests of a suite, and copies of its files in which some are changed.
+
+    Args:
+        files: The text of each file by its relative name. Files that pytest does not collect by their names, such as
+            ``conftest.py``, stay as they are.
+
+    Raises:
+        ValueError: A file of tests is no Python; the message has the file and the line.
+    """
+
+    tests: tuple[SuiteTest, ...]
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self._files = dict(files)
+        self._sources: dict[str, SourceText] = {}
+        self._perturbations: dict[str, list[Perturbation]] = {}
+        tests = []
+        for name, text in files.items():
+            if is_test_file(name):
+                source = self._sources[name] = SourceText(name, text)
+                imports = imports_of(source.tree)
+                for label, function in functions_of(source.tree):
+                    test = f"{name}::{label}"
+                    scan = scan_function(source, function, imports)
+                    best = _best(scan)
+                    self._perturbations[test] = best
+                    kind = best[0].kind if best else ""
+                    tests.append(
+                        SuiteTest(test, kind, scan.asserts, len({one.assertion for one in scan.perturbations}))
+                    )
+        self.tests = tuple(tests)
+
+    def draw(self, perturbed: Collection[str], random: Random) -> dict[str, str]:
+        """Return all files, with the named tests changed.
+
+        Args:
+            perturbed: Names of ``tests`` whose kind is not ``""``.
+            random: What draws the changes; a ``random.SystemRandom()`` cannot be foreseen.
+
+        Raises:
+            ValueError: A name is no test's, or a weak test's.
+        """
+        edits: dict[str, list[Edit]] = {}
+        for name in sorted(set(perturbed)):
+            if not self._perturbations.get(name):
+                reason = (
+                    "a weak test, none of whose asserts can be changed" if name in self._perturbations else "no test"
+                )
+                raise ValueError(f"{name!r} is {reason}")
+            perturbation = random.choice(self._perturbations[name])
+            edits.setdefault(name.partition("::")[0], []).extend(one.draw(random) for one in perturbation.changes)
+        return {name: self._sources[name].replaced(edits[name]) if name in edits else text
+                for name, text in self._files.items()}  # fmt: skip
+
+
+def _best(scan: FunctionScan) -> list[Perturbation]:
+    """Return the changes of the kind that is hardest to guess."""
+    kinds = {one.kind for one in scan.perturbations}
+    best = next((kind for kind in KINDS if kind in kinds), "")
+    return [one for one in scan.perturbations if one.kind == best]
+
+
+def is_test_file(name: str) -> bool:
+    """Return whether pytest collects tests from a file by its name, or unittest's people call it ``tests.py``."""
+    file = PurePosixPath(name)
+    return file.suffix == ".py" and (
+        file.name.startswith("test_") or file.name.endswith("_test.py") or file.name in ("test.py", "tests.py")
+    )
+
+
+def functions_of(tree: ast.Module) -> Iterator[tuple[str, FunctionNode]]:
+    """Yield the functions that pytest collects from a file, with their names: ``TestX::test_b``."""
+    yield from _collected(tree.body, "", False)
+
+
+def _collected(body: list[ast.stmt], prefix: str, is_class: bool) -> Iterator[tuple[str, FunctionNode]]:
+    last = {node.name: node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+    for name, node in last.items():
+        if isinstance(node, ast.ClassDef):
+            if name.startswith("Test") or any(ast.unparse(base).endswith("TestCase") for base in node.bases):
+                yield from _collected(node.body, f"{prefix}{name}::", True)
+        elif name.startswith("test"):
+            yield prefix + name, node
