@@ -14,7 +14,15 @@ from typing import Any
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.inside import program
-from builtin_rewards.polyglot import Marks, code_in_language, language_of_row, language_that_counts, skip_reason
+from builtin_rewards.polyglot import (
+    LanguageSetting,
+    Marks,
+    code_in_language,
+    judged_by,
+    language_of_row,
+    language_that_counts,
+    skip_reason,
+)
 from builtin_rewards.reading.answer import AnswerRule, final_answer
 from builtin_rewards.reading.code_columns import join_asserts, join_lines
 from builtin_rewards.reading.code_language import no_code_reason
@@ -291,7 +299,7 @@ def code_tests(
     setting = _Matching(match, tolerance, checker, checker_language=checker_language)
     if checker is not None and checker_language == PYTHON:
         _require_python(checker)
-    language_of_all = language
+    language_of_all = LanguageSetting(language)
 
     @reward(timeout_s=max(DEADLINE_S, 3 * limits.timeout_s), score_range=(0, 1))
     def code_tests(
@@ -368,7 +376,7 @@ def code_tests(
         call of the code, or use a name, library or fixture that is not there; or a ``language`` that the jail does not
         run here, whatever the completion is. A language that only a fence names, and that does not run here, earns 0.0.
         """
-        named = language_of_row(language_of_all, language)
+        named = language_of_row(language_of_all.name, language)
         if reason := skip_reason(named):
             return Score(None, reason=reason)
         if not tests and inputs is None:
@@ -391,7 +399,10 @@ def code_tests(
         )
         code = row.code_of(completion, prompt, sandbox)
         reports = code if isinstance(code, Score) else row.reports(code, sandbox, limits)
-        return reports if isinstance(reports, Score) else _score(reports, all_or_nothing=all_or_nothing)
+        if isinstance(reports, Score):
+            return reports
+        score = _score(reports, all_or_nothing=all_or_nothing)
+        return judged_by(score, chosen, [report.execution for report in reports])
 
     return code_tests
 
@@ -403,7 +414,7 @@ def code_runs(*, language: str | None = None) -> Reward[..., Score]:
     Args:
         language: The language of all rows; ``None`` where the rows name it, or the completions' fences do.
     """
-    language_of_all = language
+    language_of_all = LanguageSetting(language)
 
     @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
     def code_runs(completion: str, sandbox: Sandbox, language: str | None = None, prompt: str = "") -> Score:
@@ -414,9 +425,9 @@ def code_runs(*, language: str | None = None) -> Reward[..., Score]:
         """
 
         def run(code: str, language: str) -> Score:
-            return _outcome(sandbox.run(code, limits=LIMITS, language=language))
+            return _outcome(sandbox.run(code, limits=LIMITS, language=language), language)
 
-        return _score_code(completion, sandbox, language_of_row(language_of_all, language), prompt, run)
+        return _score_code(completion, sandbox, language_of_row(language_of_all.name, language), prompt, run)
 
     return code_runs
 
@@ -428,7 +439,7 @@ def code_compiles(*, language: str | None = None) -> Reward[..., Score]:
     Args:
         language: The language of all rows; ``None`` where the rows name it, or the completions' fences do.
     """
-    language_of_all = language
+    language_of_all = LanguageSetting(language)
 
     @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
     def code_compiles(completion: str, sandbox: Sandbox, language: str | None = None, prompt: str = "") -> Score:
@@ -441,7 +452,7 @@ def code_compiles(*, language: str | None = None) -> Reward[..., Score]:
         def compiles(code: str, language: str) -> Score:
             return _compile_in_jail(code, sandbox, language)
 
-        return _score_code(completion, sandbox, language_of_row(language_of_all, language), prompt, compiles)
+        return _score_code(completion, sandbox, language_of_row(language_of_all.name, language), prompt, compiles)
 
     return code_compiles
 
@@ -486,15 +497,16 @@ def _compile_in_jail(code: str, sandbox: Sandbox, language: str) -> Score:
     """Return whether code compiles; not asked in this process, for hostile source can crash the compiler."""
     if language != PYTHON:
         built = sandbox.build(code, language, limits=LIMITS)
-        return Score(1.0) if isinstance(built, Artefact) else _outcome(built)
+        return judged_by(Score(1.0), language, ()) if isinstance(built, Artefact) else _outcome(built, language)
     execution = sandbox.call(_COMPILE, "compiles", [[code]], limits=LIMITS)
     if execution.status == "ok" and execution.value and not execution.value[0].ok:
         return Score(0.0, reason=execution.value[0].error)
     return _outcome(execution)
 
 
-def _outcome(execution: ExecutionResult) -> Score:
+def _outcome(execution: ExecutionResult, language: str = PYTHON) -> Score:
     if execution.status == "infrastructure":
         raise InfrastructureError(f"the jail failed: {execution.error}")
     is_ok = execution.status == "ok"
-    return Score(1.0) if is_ok else Score(0.0, reason=f"{execution.status}: {execution.error}")
+    score = Score(1.0) if is_ok else Score(0.0, reason=f"{execution.status}: {execution.error}")
+    return judged_by(score, language, [execution])

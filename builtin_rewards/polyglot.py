@@ -2,16 +2,50 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from builtin_rewards.reading.answer import AnswerRule, final_answer
 from builtin_rewards.reading.markdown import code_blocks, split_fences
-from sandbox import LANGUAGES, PYTHON, language_name, why_not_run
+from rewardkit import Score
+from rewardkit.extending import Versioned
+from sandbox import LANGUAGES, PYTHON, ExecutionResult, ExecutionStatus, language_name, toolchain_of, why_not_run
 
+MESSAGE_CHARS = 8_000
+"""Characters of a compiler's messages, or of a program's standard error, that the log of a call keeps."""
 _log = logging.getLogger("rewardkit")
 _logged: set[str] = set()
 _SHELLS = frozenset({"bash"})
+
+
+@dataclass(frozen=True)
+class LanguageSetting(Versioned):
+    """The language of all rows, where a setting names it; its version is that of the tools that judge them here."""
+
+    name: str | None
+
+    @property
+    def version(self) -> str:
+        toolchain = toolchain_of(self.name) if self.name else None
+        return "" if toolchain is None else toolchain.fingerprint
+
+
+def judged_by(score: Score, language: str, executions: Iterable[ExecutionResult]) -> Score:
+    """Return a score whose reason names the language and the version of its tools; one of Python's as it is.
+
+    What a compiler or a program wrote to standard error before it failed goes to the call's log.
+    """
+    toolchain = toolchain_of(language)
+    if toolchain is None:
+        return score
+    for execution in executions:
+        if execution.status is not ExecutionStatus.OK and execution.stderr.strip():
+            _log.info("%s, on standard error:\n%s", language, execution.stderr[:MESSAGE_CHARS])
+    tools = f"in {language}, by {toolchain.version}"
+    return dataclasses.replace(score, reason=f"{score.reason}; {tools}" if score.reason else tools)
 
 
 def language_of_row(setting: str | None, column: str | None) -> str | None:

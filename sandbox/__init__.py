@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sandbox.diagnosis import language_trials, machine, trials
     from sandbox.dialog_checks import check_dialogs
     from sandbox.jail.levels import Level
-    from sandbox.languages.catalogue import LANGUAGES, why_not_run
+    from sandbox.languages.catalogue import LANGUAGES, machine_stamp, toolchain_of, why_not_run
     from sandbox.languages.language import Suite
     from sandbox.languages.names import JAIL_LANGUAGES, PYTHON, language_name
     from sandbox.languages.signs import FOREIGN_NAMES, signs_of
@@ -72,12 +72,14 @@ __all__ = [
     "language_trials",
     "local_ranks",
     "machine",
+    "machine_stamp",
     "module_code",
     "output_matcher",
     "parse",
     "parse_expression",
     "remove_stale_folders",
     "signs_of",
+    "toolchain_of",
     "trials",
     "why_not_run",
 ]
@@ -86,7 +88,7 @@ _HOMES = {
     "client": ("Sandbox",),
     "diagnosis": ("language_trials", "machine", "trials"),
     "jail.levels": ("Level",),
-    "languages.catalogue": ("LANGUAGES", "why_not_run"),
+    "languages.catalogue": ("LANGUAGES", "machine_stamp", "toolchain_of", "why_not_run"),
     "languages.language": ("Suite",),
     "languages.names": ("JAIL_LANGUAGES", "PYTHON", "language_name"),
     "languages.signs": ("FOREIGN_NAMES", "signs_of"),

@@ -82,6 +82,8 @@ class AssertsRun:
     ended: bool = False  # whether the tester came to its own end
 
 
+NO_COMPILE = "it does not compile: "
+"""What the error of a program begins with that its compiler refused; its ``stderr`` has the compiler's messages."""
 NO_ANSWER_CODES = range(71, 77)
 """Exit codes by which a suite's stub says that the completion gave no answer."""
 TESTS_AT_FAULT = 77

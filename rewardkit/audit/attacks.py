@@ -32,11 +32,13 @@ from rewardkit.audit.honest import (
     right_answers,
     spellings_in,
 )
+from rewardkit.audit.polyglot_programs import endless_polyglot_programs, polyglot_programs
 from rewardkit.audit.probe import Family, Probe, Wrong, first_of_each
-from rewardkit.audit.programs import endless_programs, programs
+from rewardkit.audit.programs import code_language, endless_programs, programs
 from rewardkit.audit.rows import AuditRow
 from rewardkit.audit.texts import broken_frames, echo, empty_frames, for_a_judge, nothing
 from rewardkit.types import Cause, Outcome
+from sandbox import PYTHON
 
 _PAID_FRAMES = 3
 
@@ -104,7 +106,7 @@ class AttackRounds(ProbeRounds):
         done: list[ScoredProbe] = []
         slow: set[str] = set()
         for index, row in enumerate(self._rows[: self._settings.heavy_rows]):
-            endless = endless_programs(row) if row.is_code else ()
+            endless = _endless(row) if row.is_code else ()
             probes = chain(bombs(row.gold, frames[index]), long_texts(row.gold), endless)
             trials = self._tried(_once((index, probe) for probe in probes if probe.full_name not in slow))
             slow |= {trial.probe.full_name for trial in trials if trial.outcome.cause is Cause.TIMEOUT}
@@ -123,7 +125,8 @@ def _attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     yield from for_a_judge(row, frames)
     yield from of_other_rows(row)
     if row.is_code:
-        yield from programs(row)
+        language = code_language(row)
+        yield from programs(row) if language == PYTHON else polyglot_programs(row, language)
         return
     yield from empty_frames(frames)
     if frames and all(frame.tags for frame in frames):
@@ -133,6 +136,11 @@ def _attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
         yield from wrong_work(row)
     else:
         yield from on_the_references(row)
+
+
+def _endless(row: AuditRow) -> Iterator[Probe]:
+    language = code_language(row)
+    return endless_programs(row) if language == PYTHON else endless_polyglot_programs(row, language)
 
 
 def paid_frames(forms: Sequence[ScoredForm], base: Sequence[Outcome], settings: AuditSettings) -> tuple[Frame, ...]:

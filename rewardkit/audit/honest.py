@@ -10,10 +10,11 @@ from typing import Any
 
 from rewardkit.audit.gold import Gold, GoldShape, letter, places_of, spot_of
 from rewardkit.audit.probe import Family, Probe, Wrong
-from rewardkit.audit.programs import code_in, fenced
+from rewardkit.audit.programs import code_in, code_language, fenced, names_language
 from rewardkit.audit.rows import AuditRow
 from rewardkit.audit.talk import calls_in, in_tags, message_of, objects_in
 from rewardkit.types import Message
+from sandbox import PYTHON
 
 REFERENCE = "the data's reference"
 """The name of a completion that the data calls right."""
@@ -308,9 +309,16 @@ def _last_lines(row: AuditRow) -> list[Frame]:
 
 def _code(row: AuditRow, text: str) -> list[Honest]:
     """Return a reference program as a reward may be given it: fenced, bare, and behind words."""
-    code = code_in(text)
-    if "def " in row.prompt_words and code[:1].isspace():  # a body, to be read behind the prompt's head
-        code = row.prompt_words + code
-    block = fenced(code)
-    forms = [Honest("fenced code", block), Honest("bare code", code)]
+    code, language = code_in(text), code_language(row)
+    declaration = row.columns.get("declaration")
+    if code[:1].isspace():  # a body, to be read behind its head
+        is_head = language == PYTHON and "def " in row.prompt_words
+        head = row.prompt_words if is_head else declaration if language != PYTHON else None
+        code = f"{head}{code}" if isinstance(head, str) else code
+    block = fenced(code, language)
+    forms = [Honest("fenced code", block)]
+    if language == PYTHON or names_language(row):  # where the row does not name another language, the fence does
+        forms.append(Honest("bare code", code))
+    if language != PYTHON:
+        forms.append(Honest("fenced code with line ends of Windows", block.replace("\n", "\r\n")))
     return [*forms, Honest("words and fenced code", f"Here is the solution:\n\n{block}\n\nIt passes.")]

@@ -12,12 +12,12 @@ from typing import Any
 
 from rewardkit.audit.probe import Family, Probe
 from rewardkit.audit.rows import AuditRow
-from sandbox import PYTHON
+from sandbox import JAIL_LANGUAGES, PYTHON, language_name, parse, signs_of
 
 LAZY = ("does nothing", "returns its argument")
 """Programs that pass some tests without a trick; what they earn is what a wrong program earns."""
 _CALLED = re.compile(r"\bassert\s+(?:\(\s*)?([A-Za-z_]\w*)\s*\(")
-_FENCED = re.compile(r"```[\w+-]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
+_FENCED = re.compile(r"```([\w+#.-]*)[^\n]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
 _DEFINED = re.compile(r"^\s*def\s+([A-Za-z_]\w*)", re.MULTILINE)
 
 _EQUAL = """\
@@ -67,6 +67,7 @@ def programs(row: AuditRow) -> Iterator[Probe]:
     """Yield the attacks for a row with tests, fenced as Python."""
     name = function_under_test(row)
     stub = f"def {name}(*arguments, **named):\n"
+    printing = "\n".join(f"print({output!r})" for output in expected_outputs(row))
     sources = {
         "exits with 0": "import sys\nsys.exit(0)",
         "leaves the process": "import os\nos._exit(0)",
@@ -78,13 +79,13 @@ def programs(row: AuditRow) -> Iterator[Probe]:
         "returns what equals everything": f"{_EQUAL}\n{stub}    return Everything()",
         "is what equals everything": f"{_EQUAL}\n{name} = Everything()",
         "prints that all passed": f"{stub}    pass\nprint('All tests passed')\nprint('OK')\nprint('1.0')",
-        "prints the expectation": f"{stub}    pass\n{_prints(row)}",
+        "prints the expectation": f"{stub}    pass\n{printing}",
         "reads the tests": _READS.format(name=name),
         "replaces the tests": _REPLACES.format(name=name),
         "exits at the end": f"import atexit, os\natexit.register(os._exit, 0)\n{stub}    raise ValueError",
         "exits with 0 at a failure": f"import os, sys\nsys.excepthook = lambda *error: os._exit(0)\n{stub}    pass",
         "is no code": "this is no code at all (",
-        "the tests themselves": _tests(row),
+        "the tests themselves": tests_text(row),
     }
     yield from (Probe(Family.CODE, what, fenced(source)) for what, source in sources.items())
     yield Probe(Family.CODE, "bare exit", "import sys; sys.exit(0)")
@@ -101,7 +102,40 @@ def fenced(source: str, language: str = PYTHON) -> str:
 def code_in(text: str) -> str:
     """Return a reference's code without the fence and the words around it."""
     match = _FENCED.search(text)
-    return match[1] if match else text
+    return match[2] if match else text
+
+
+def names_language(row: AuditRow) -> bool:
+    """Return whether a column of a row names the language of its code, one that the jail knows."""
+    named = row.columns.get("language")
+    return isinstance(named, str) and language_name(named) in JAIL_LANGUAGES
+
+
+def code_language(row: AuditRow) -> str:
+    """Return the language of a row's code: the one that its column names, or else that of its references."""
+    if names_language(row):
+        return language_name(row.columns["language"])
+    for text in row.references:
+        match = _FENCED.search(text)
+        language = language_name(match[1]) if match and match[1] else language_shown(code_in(text), PYTHON)
+        if language in JAIL_LANGUAGES:
+            return language
+    return PYTHON
+
+
+def language_shown(source: str, expected: str) -> str | None:
+    """Return the language of source, as far as it shows: the expected one where it has signs of it, else Python.
+
+    A line such as ``console.log(1)`` can be read as Python too.
+    """
+    sign = signs_of(source)
+    if sign == expected:
+        return expected
+    try:
+        parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return sign
+    return PYTHON
 
 
 def endless_programs(row: AuditRow) -> Iterator[Probe]:
@@ -117,7 +151,7 @@ def function_under_test(row: AuditRow) -> str:
     point = row.columns.get("entry_point")
     if isinstance(point, str) and point.isidentifier():
         return point
-    for text in (_tests(row), *row.references, row.prompt_words):
+    for text in (tests_text(row), *row.references, row.prompt_words):
         for pattern in (_CALLED, _DEFINED):
             match = pattern.search(text)
             if match and match[1] not in ("check", "isinstance", "abs", "len", "set", "sorted", "math"):
@@ -125,12 +159,13 @@ def function_under_test(row: AuditRow) -> str:
     return "solution"
 
 
-def _tests(row: AuditRow) -> str:
+def tests_text(row: AuditRow) -> str:
+    """Return the text of a row's tests, ``""`` where it has none."""
     return "\n".join(filter(None, (_as_text(row.columns.get(name)) for name in ("tests", "test", "test_list"))))
 
 
-def _prints(row: AuditRow) -> str:
-    """Return code that prints what the tests expect: the row's outputs, else what its tests compare with."""
+def expected_outputs(row: AuditRow) -> list[str]:
+    """Return what the tests expect, as texts: the row's outputs, else what its tests compare with."""
     outputs = row.columns.get("outputs")
     if isinstance(outputs, str):
         try:
@@ -138,9 +173,8 @@ def _prints(row: AuditRow) -> str:
         except ValueError:
             outputs = [outputs]
     if not outputs:
-        outputs = re.findall(r"==\s*(.+)", _tests(row))[:20]
-    listed = outputs if isinstance(outputs, list) else [outputs]
-    return "\n".join(f"print({_as_text(output)!r})" for output in listed)
+        outputs = re.findall(r"==\s*(.+)", tests_text(row))[:20]
+    return [_as_text(output) for output in (outputs if isinstance(outputs, list) else [outputs])]
 
 
 def _as_text(value: Any) -> str:

@@ -10,15 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rewardkit.audit.honest import right_answers
+from rewardkit.audit.polyglot_programs import empty_function, empty_program
 from rewardkit.audit.probe import Family, Probe
-from rewardkit.audit.programs import code_in, fenced, function_under_test
+from rewardkit.audit.programs import code_in, code_language, fenced, function_under_test, language_shown
 from rewardkit.audit.rows import TEST_COLUMNS, AuditRow
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
 from rewardkit.examinations.code_mutants import code_mutants, returning_none
 from rewardkit.examinations.examination import Flaw, FlawKind, RowTrial, RowTrialResult
 from rewardkit.types import Outcome, Status
-from sandbox import LANGUAGES, PYTHON, language_name, parse, signs_of, why_not_run
+from sandbox import LANGUAGES, PYTHON, language_name, why_not_run
 
 MUTANTS = 8  # mutants of a reference that are tried
 _SOLUTIONS = ("solutions", "answers")  # columns with a list of references, or its JSON
@@ -53,10 +54,9 @@ class ProgramExamination:
 
     def trials(self, row: AuditRow) -> Sequence[RowTrial]:
         """Return the reference, the programs without a solution, and mutants of the reference."""
-        source, language = _reference(row), language_name(str(row.columns.get("language") or PYTHON))
-        if language in LANGUAGES:
-            hello = _trial(_EMPTY, "a program that prints hello", LANGUAGES[language].hello, language)
-            return [*([] if source is None else [_trial(_REFERENCE, "the reference", source, language)]), hello]
+        source, language = _reference(row), code_language(row)
+        if language != PYTHON:
+            return _polyglot_trials(row, source, language)
         if source is None:
             stub = f"def {function_under_test(row)}(*arguments, **named):\n    return None"
             return [_trial(_EMPTY, "an empty program", "pass"), _trial(_EMPTY, "a function that returns None", stub)]
@@ -91,6 +91,17 @@ class ProgramExamination:
             count = f"{len(living)} of {len(scored[_MUTANT])} mutants"
             flaws.append(Flaw("mutants_live", f"{count} pass, such as {living[0]}"))
         return flaws
+
+
+def _polyglot_trials(row: AuditRow, source: str | None, language: str) -> list[RowTrial]:
+    """Return the reference of a row in another language, and programs without a solution."""
+    function = empty_function(row, language)
+    return [
+        *([] if source is None else [_trial(_REFERENCE, "the reference", source, language)]),
+        _trial(_EMPTY, "an empty program", empty_program(language), language),
+        _trial(_EMPTY, "a program that prints hello", LANGUAGES[language].hello, language),
+        *([] if function is None else [_trial(_EMPTY, "a function that computes nothing", function, language)]),
+    ]
 
 
 def _trial(role: str, label: str, source: str, language: str = PYTHON) -> RowTrial:
@@ -134,24 +145,11 @@ _ALIKE = (frozenset({"c", "cpp"}), frozenset({"javascript", "typescript"}))
 def _language_flaw(reward: Reward[..., Any], row: AuditRow, source: str | None) -> Flaw | None:
     """Return what is wrong with a row's language: its reference is in another one, or the jail does not run it."""
     named = row.columns.get("language") if "language" in reward.spec.named_columns else None
-    language = language_name(str(named or "python"))
-    own = None if source is None else _language_of(source, language)
+    if not named:
+        return None
+    language = language_name(str(named))
+    own = None if source is None else language_shown(source, language)
     if own is not None and own != language and not any({own, language} <= alike for alike in _ALIKE):
         return Flaw("reference_language", f"the row says {language}, and its reference is in {own}")
-    reason = why_not_run(str(named or "python"))
+    reason = why_not_run(str(named))
     return None if reason is None else Flaw("other_language", reason)
-
-
-def _language_of(source: str, expected: str) -> str | None:
-    """Return the language of a reference, as far as it shows: the expected one where it has signs of it, else Python.
-
-    A line such as ``console.log(1)`` can be read as Python too.
-    """
-    sign = signs_of(source)
-    if sign == expected:
-        return expected
-    try:
-        parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return sign
-    return "python"

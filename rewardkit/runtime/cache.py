@@ -48,14 +48,18 @@ def as_cached(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
     return tuple(outcome._replace(cached=True) for outcome in outcomes)
 
 
-def cache_key(number: int, spec: RewardSpec, rollouts: Sequence[Rollout], context: CallContext) -> Key:
+def cache_key(
+    number: int, spec: RewardSpec, rollouts: Sequence[Rollout], context: CallContext, machine: str = ""
+) -> Key:
     """Return the key of a call: the reward, its version, and what the call would read.
 
-    The reward's number in the runtime is part of the key, because two rewards may have one version.
+    The reward's number in the runtime is part of the key, because two rewards may have one version. ``machine`` is a
+    digest of what the call would find on the machine besides, such as the compilers of a jail.
     """
     names = {parameter.name for parameter in spec.parameters}
     wanted, takes_messages = spec.wanted_columns, "messages" in names
     inputs: list[object] = [context.step if "step" in names else None, context.epoch if "epoch" in names else None]
+    inputs.append(machine)
     for rollout in rollouts:
         example = sorted(
             (str(column), value) for column, value in rollout.example.items() if wanted is None or column in wanted

@@ -103,6 +103,7 @@ class Plan:
         self.context = context
         self.cached_calls: dict[Key, CachedCall] = {}
         self._cache = cache
+        self._machine = _machine_of(rewards)
         check_rollouts(rewards, self.rollouts)
         kinds = [reward.spec.kind for reward in rewards]
         self._groups: list[tuple[int, ...]] = []
@@ -170,7 +171,7 @@ class Plan:
         """Yield the calls that the cache lacks, the first of equal ones; add replies that it has to ``cached``."""
         spec = self.rewards[number].spec
         for places in row_groups:
-            key = cache_key(number, spec, [self.rollouts[row] for row in places], self.context)
+            key = cache_key(number, spec, [self.rollouts[row] for row in places], self.context, self._machine)
             first = self.cached_calls.get(key)
             if first is not None:
                 first.repeats.append(places)
@@ -179,6 +180,17 @@ class Plan:
             else:
                 call = self.cached_calls[key] = CachedCall(number, places, spec.options.timeout_s, key=key)
                 yield call
+
+
+def _machine_of(rewards: Sequence[Reward[..., Any]]) -> str:
+    """Return a digest of the jail's compilers where scores of a jail are kept, which other compilers would change."""
+    if not any(
+        reward.options.cache and any(part.spec.jailed for part in (reward, *reward.inner)) for reward in rewards
+    ):
+        return ""
+    from sandbox import machine_stamp  # late: few runs keep such scores, and it has all languages
+
+    return machine_stamp()
 
 
 def _as_list(rollouts: Iterable[Rollout]) -> list[Rollout]:

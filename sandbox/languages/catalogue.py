@@ -22,7 +22,7 @@ from sandbox.languages import (
 )
 from sandbox.languages.language import Language
 from sandbox.languages.names import JAIL_LANGUAGES, PYTHON, language_name
-from sandbox.languages.toolchains import MissingToolchain, find_toolchain
+from sandbox.languages.toolchains import MissingToolchain, Toolchain, find_toolchain, tools_stamp
 
 _MODULES = (bash, c, cpp, go, java, javascript, lua, perl, php, ruby, rust, typescript)
 LANGUAGES: Mapping[str, Language] = MappingProxyType({module.LANGUAGE.name: module.LANGUAGE for module in _MODULES})
@@ -59,6 +59,18 @@ def why_not_run(text: str) -> str | None:
         return f"the language is {text!r}, and the jail runs {', '.join(sorted(JAIL_LANGUAGES))} only"
     toolchain = None if name == PYTHON else find_toolchain(LANGUAGES[name])
     return str(toolchain) if isinstance(toolchain, MissingToolchain) else None
+
+
+def toolchain_of(text: str) -> Toolchain | None:
+    """Return the tools that run a language here; ``None`` for Python, and for a language that does not run here."""
+    name = language_name(text)
+    toolchain = find_toolchain(LANGUAGES[name]) if name in LANGUAGES else None
+    return toolchain if isinstance(toolchain, Toolchain) else None
+
+
+def machine_stamp() -> str:
+    """Return a digest of the files of every language's tools on this machine, of which none is started."""
+    return tools_stamp(LANGUAGES.values())
 
 
 def prepared_source(language: Language, source: str) -> str:

@@ -51,6 +51,8 @@ def language_name(text: str) -> str:
     Versions and what stands in brackets do not matter, but for Python 2, which is ``"python2"``. What is not known
     is returned in lower case.
     """
+    if text in _BY_NAME:  # nearly always, and asked for each program
+        return _BY_NAME[text]
     name = _MAKER.sub("", re.sub(r"\([^()]*\)", "", text.casefold()).strip())
     if name in _BY_NAME:
         return _BY_NAME[name]

@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, overload
 
@@ -78,10 +78,11 @@ class MissingToolchain:
 
 @dataclass(frozen=True, slots=True)
 class _Installed:
-    """A tool that runs: its path and the line that it prints as its version."""
+    """A tool that runs: its path, the line that it prints as its version, and the size and time of its file."""
 
     path: str
     version: str
+    file: tuple[int, int] | None
 
 
 class _NotInstalledError(Exception):
@@ -94,7 +95,7 @@ class _NotInstalledError(Exception):
 
 @dataclass(slots=True)
 class _Search:
-    """A search for tools, which runs once, whoever asks for them first."""
+    """A search for tools, which runs once, whoever asks for them first, and again where a tool's file has changed."""
 
     tools: tuple[Tool, ...]
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -103,7 +104,8 @@ class _Search:
 
     def run(self) -> dict[str, _Installed] | _NotInstalledError:
         with self.lock:
-            if self.result is None:
+            if self.result is None or _has_changed(self.result):
+                self.toolchain = None
                 try:
                     self.result = _find(self.tools)
                 except _NotInstalledError as missing:
@@ -116,14 +118,18 @@ os.register_at_fork(after_in_child=_searches.clear)  # a lock that a thread held
 
 
 def find_toolchain(language: Language) -> Toolchain | MissingToolchain:
-    """Return the language's tools on this machine, or why they are missing; each tool is tried once in a process."""
+    """Return the language's tools on this machine, or why they are missing.
+
+    Each tool is tried once in a process, and again when its file has changed: after an update of a compiler what was
+    compiled before it is another program.
+    """
     search = _searches.setdefault(language.tools, _Search(language.tools))
-    toolchain = search.toolchain
-    if toolchain is not None and toolchain.language is language:
-        return toolchain
     result = search.run()
     if isinstance(result, _NotInstalledError):
         return MissingToolchain(language.name, str(result), result.tool.install)
+    toolchain = search.toolchain
+    if toolchain is not None and toolchain.language is language:
+        return toolchain
     toolchain = search.toolchain = _toolchain_of(language, result)
     return toolchain
 
@@ -132,8 +138,39 @@ def _toolchain_of(language: Language, tools: Mapping[str, _Installed]) -> Toolch
     paths = {name: tool.path for name, tool in tools.items()}
     versions = {name: tool.version for name, tool in tools.items()}
     fingerprint = _digest(language.name, sorted(versions.items()), language.compile, language.run, language.kit)
-    files = [(path, os.stat(path).st_size, os.stat(path).st_mtime_ns) for path in paths.values()]
+    files = [(tool.path, *(tool.file or ())) for tool in tools.values()]
     return Toolchain(language, paths, versions, fingerprint, _digest(fingerprint, files))
+
+
+def tools_stamp(languages: Iterable[Language]) -> str:
+    """Return a digest of every file that may be a tool of these languages here: it changes when one is replaced.
+
+    No tool is started: it takes some milliseconds, and says nothing about which of them run.
+    """
+    files = []
+    for tools in {language.tools for language in languages}:
+        first: dict[str, str] = {}
+        for tool in tools:
+            paths = list(dict.fromkeys(_paths_of(tool, _tool_values(first))))
+            first[tool.name] = paths[0] if paths else "-"
+            files += [(path, _file_of(path)) for path in paths]
+    return _digest(sorted(files))
+
+
+def _file_of(path: str) -> tuple[int, int] | None:
+    """Return the size of a file and the time of its last change in nanoseconds; ``None`` where it is not there."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def _has_changed(result: Mapping[str, _Installed] | _NotInstalledError) -> bool:
+    """Return whether a tool that was found is another file now; what was missing stays so."""
+    if isinstance(result, _NotInstalledError):
+        return False
+    return any(_file_of(tool.path) != tool.file for tool in result.values())
 
 
 @overload
@@ -204,9 +241,10 @@ def _find(tools: tuple[Tool, ...]) -> dict[str, _Installed]:
 def _first_that_runs(tool: Tool, values: Mapping[str, str]) -> _Installed:
     failures = []
     for path in dict.fromkeys(_paths_of(tool, values)):
+        file = _file_of(path)
         version, reason = _version_of(path, tool)
         if version is not None:
-            return _Installed(path, version)
+            return _Installed(path, version, file)
         failures.append(f"{path} {reason}")
     raise _NotInstalledError(tool, "; ".join(failures) or f"no {_describe(tool)} on this machine")
 

@@ -18,7 +18,7 @@ from sandbox.limits import Limits
 from sandbox.programs.artefacts import ArtefactStore, key_of
 from sandbox.programs.endings import result_of
 from sandbox.programs.launcher import Ending, LauncherProcess, LaunchOrder
-from sandbox.results import ExecutionResult, ExecutionStatus
+from sandbox.results import NO_COMPILE, ExecutionResult, ExecutionStatus
 from sandbox.workers.clock import stopped
 
 _COMPILE_S, _KIT_S = 60.0, 1200.0  # seconds of a compiler, and of making a kit: Go's takes 70 of processor time
@@ -66,7 +66,7 @@ class Programs:
         self._all: set[LauncherProcess] = set()
         self._closed = False
         self._probes = threading.Lock()  # protects the probes' results
-        self._probed: dict[str, str] = {}
+        self._probed: dict[str, str] = {}  # by the toolchain's stamp
 
     def toolchain(self, language: Language) -> Toolchain:
         """Return the tools of a language that runs here; raise LanguageUnavailableError where it does not."""
@@ -77,14 +77,14 @@ class Programs:
         return toolchain
 
     def prove(self, language: Language) -> Toolchain:
-        """Return the tools of a language after its first program has run in the jail, once in this process."""
+        """Return the tools of a language after its first program has run in the jail, once for its files."""
         toolchain = self.toolchain(language)
         with self._probes:
-            if language.name not in self._probed:
-                self._probed[language.name] = self._probe(language)
-        if self._probed[language.name]:
+            if toolchain.stamp not in self._probed:
+                self._probed[toolchain.stamp] = self._probe(language)
+        if self._probed[toolchain.stamp]:
             raise LanguageUnavailableError(
-                f"{language.name} does not run in the jail of this machine: {self._probed[language.name]}"
+                f"{language.name} does not run in the jail of this machine: {self._probed[toolchain.stamp]}"
             )
         return toolchain
 
@@ -143,7 +143,7 @@ class Programs:
                 result, status=ExecutionStatus.OUTPUT_LIMIT, error="what the compiler made is missing or too large"
             )
         if result.status is not ExecutionStatus.NONZERO:
-            return dataclasses.replace(result, error=f"it does not compile: {result.error}")
+            return dataclasses.replace(result, error=f"{NO_COMPILE}{result.error}")
         self._store.put_failure(key, {"stderr": (result.stderr or result.stdout)[:20_000], "code": result.exit_code})
         return None
 
@@ -403,6 +403,6 @@ def _kit_failure(ending: Ending | str) -> str:
 def _compile_failure(failure: Mapping[str, object], level: str) -> ExecutionResult:
     stderr = str(failure.get("stderr", ""))
     first = next((line for line in stderr.splitlines() if "error" in line.lower()), stderr.strip().partition("\n")[0])
-    result = unrun(ExecutionStatus.NONZERO, f"it does not compile: {first[:300]}", Level(level))
+    result = unrun(ExecutionStatus.NONZERO, f"{NO_COMPILE}{first[:300]}", Level(level))
     code = failure.get("code")
     return dataclasses.replace(result, stderr=stderr, exit_code=code if isinstance(code, int) else None)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from reward_servers import reward_server
 
 from builtin_rewards.code import code_compiles, code_runs, code_tests
 from builtin_rewards.polyglot import code_in_language, fenced_language
-from sandbox import LANGUAGES, Sandbox, why_not_run
+from rewardkit import Rollout, Runtime
+from sandbox import LANGUAGES, Sandbox, toolchain_of, why_not_run
+from sandbox.languages import toolchains
 
 SUMS = {
     "bash": 'read a b; echo "$((a + b))"',
@@ -183,3 +187,85 @@ def test_the_fence_of_the_block_that_counts_names_the_language(completion: str, 
 def test_which_code_counts(completion: str, entry_point: str | None, code: str | None) -> None:
     """The last block that defines the function; a body follows the prefix."""
     assert code == code_in_language(completion, "cpp", entry_point, "int f() {")
+
+
+def test_a_verdict_names_its_language_and_tools_and_its_log_has_the_compilers_messages() -> None:
+    """So the record has them: what the compiler said of a completion, and what would judge it otherwise."""
+    skip_where_missing("cpp")
+    wrong = "#include <iostream>\nint main() { std::cout << undeclared_sum; }"
+    rollouts = [Rollout("Add.", fenced(code, "cpp"), {"language": "cpp", **PAIRS}) for code in (SUMS["cpp"], wrong)]
+    with Runtime([code_tests, code_compiles], workers=1) as runtime:
+        batch = runtime.score(rollouts)
+    tools = toolchain_of("cpp")
+    assert tools is not None
+    for outcomes in batch.outcomes.values():
+        assert [1.0, 0.0] == [outcome.score for outcome in outcomes]
+        for outcome in outcomes:
+            assert str(outcome.reason).endswith(f"in cpp, by {tools.version}")
+        assert "" == outcomes[0].logs
+        assert "main.cpp:2:27: error: " in outcomes[1].logs
+        assert "undeclared_sum" in outcomes[1].logs
+
+
+def replace_lua(folder: Path, version: str) -> None:
+    """Make a tool that says that it is Lua of a version."""
+    path = folder / "lua5.4"
+    path.write_text(f"#!/bin/sh\necho 'Lua {version}'\n")
+    path.chmod(0o755)
+
+
+def test_another_compiler_is_another_version_of_a_reward_in_its_language(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a setting names the language; a reward whose rows name it has its code's version alone."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(toolchains, "_searches", {})  # as in a new process
+    versions = []
+    for release in ("5.4.1", "5.4.2", "5.4.1"):
+        replace_lua(tmp_path, release)
+        versions.append([reward(language="lua").version for reward in (code_tests, code_runs, code_compiles)])
+    assert versions[0] == versions[2]
+    assert set(versions[0]).isdisjoint(versions[1])
+    assert code_tests.version == code_tests().version
+
+
+def test_a_score_that_is_kept_is_not_used_again_after_a_compiler_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    replace_lua(tmp_path, "5.4.1")
+    rollout = Rollout("Add.", fenced("print(sum(map(int, input().split())))", "python"), PAIRS)
+    with Runtime([code_tests.with_options(cache=True)], workers=1) as runtime:
+        first, second = (runtime.score([rollout])["code_tests"][0] for _ in range(2))
+        replace_lua(tmp_path, "5.4.2 of another size")
+        third = runtime.score([rollout])["code_tests"][0]
+    assert [1.0, 1.0, 1.0] == [outcome.score for outcome in (first, second, third)]
+    assert [False, True, False] == [outcome.cached for outcome in (first, second, third)]
+
+
+def test_a_reward_server_judges_by_setting_column_and_fence() -> None:
+    """Over HTTP each completion is judged in its language, and the reason says in which, and by which tools."""
+    skip_where_missing("javascript")
+    rewards = [code_tests.with_options(name="by_row"), code_tests(language="js").with_options(name="by_setting")]
+    program = SUMS["javascript"]
+    rows = [
+        (fenced(program, "js"), {"language": "JavaScript", **PAIRS}),
+        (fenced(program, "javascript"), PAIRS),
+        (program, {"language": "node", **PAIRS}),
+        (fenced(program.replace("a + b", "a - b"), "js"), PAIRS),
+        (fenced("print(1)", "python"), {"language": "javascript", **PAIRS}),
+        (fenced("fun main() {}", "kotlin"), {"language": "Kotlin", **PAIRS}),
+    ]
+    rollouts = [{"prompt": "Add.", "completion": text, "example": row} for text, row in rows]
+    with Runtime(rewards, workers=1) as runtime, reward_server(runtime) as served:
+        reply = served.post("/v1/score", {"rollouts": rollouts})
+    assert 200 == reply.status
+    outcomes = {name: [row["outcomes"][name] for row in reply.json["rows"]] for name in ("by_row", "by_setting")}
+    scores = {name: [outcome["score"] for outcome in column] for name, column in outcomes.items()}
+    assert {"by_row": [1.0, 1.0, 1.0, 0.0, 0.0, None], "by_setting": [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]} == scores
+    tools = toolchain_of("javascript")
+    assert tools is not None
+    for column in outcomes.values():
+        assert f"2 of 2 checks passed; in javascript, by {tools.version}" == column[0]["reason"]
+        assert "its code is in python" in column[4]["reason"]
+    assert "the language is 'Kotlin'" in outcomes["by_row"][5]["reason"]

@@ -6,6 +6,7 @@ import unicodedata
 import warnings
 
 from rewardkit import RewardDefinitionWarning, reward
+from sandbox import Sandbox
 
 SEEN: set[str] = set()
 
@@ -231,6 +232,13 @@ def pays_silence(completion: str, answer: str) -> float:
     """Takes a point off for a wrong answer, and none for no answer at all."""
     numbers = re.findall(r"-?\d+", completion)
     return 0.0 if not numbers else 1.0 if numbers[-1] == answer else -1.0
+
+
+@reward(score_range=(0, 1))
+def trusts_the_exit_code(completion: str, tests: str, language: str, sandbox: Sandbox) -> float:
+    """Runs code and tests in one process, and takes its exit code for the verdict."""
+    code = completion.partition("\n")[2].rpartition("```")[0] if completion.startswith("```") else completion
+    return float(sandbox.run(f"{code}\n{tests}", language=language).status == "ok")
 
 
 with warnings.catch_warnings():

@@ -13,12 +13,19 @@ from rewardkit import Cause, Outcome, Rollout, Runtime, Status, reward
 from rewardkit.audit.rows import row_of
 from rewardkit.examinations.examination import ExaminationResult, examine, rows_to_examine
 from rewardkit.examinations.programs import ProgramExamination
+from sandbox import LANGUAGES, PYTHON, language_name, why_not_run
 
 ADD = "def add(a, b):\n    return a + b\n"
 TESTS = "assert add(1, 2) == 3\nassert add(2, 2) == 4\nassert add(0, 5) == 5"
 SUM = "a, b = map(int, input().split())\nprint(a + b)\n"
 PAIRS = {"inputs": ["1 2", "2 2", "0 5"], "outputs": ["3", "4", "5"]}
 CPP = "#include <iostream>\nint main(){int a,b;std::cin>>a>>b;std::cout<<a+b;}\n"
+TWICE = "int twice(int x) { return 2 * x; }"
+SUITE = {
+    "entry_point": "twice",
+    "declaration": "#include <cassert>\nint twice(int x) {\n",
+    "tests": "int main() { assert(twice(2) == 4); assert(twice(-3) == -6); }",
+}
 
 ROWS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "sound asserts": ({"solution": ADD, "tests": TESTS}, []),
@@ -35,7 +42,8 @@ ROWS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "unknown matcher": ({"solution": SUM, **PAIRS, "match": "token"}, ["cannot_run"]),
     "no expected output": ({"solution": "input()", "inputs": ["1"], "outputs": [""]}, ["cannot_fail"]),
     "weak tests": ({"solution": ADD, "tests": "assert add(0, 0) == 0"}, ["mutants_live"]),
-    "reference in C++": ({"solution": CPP, **PAIRS}, ["reference_language"]),
+    "reference in C++, whose fence names the language": ({"solution": CPP, **PAIRS}, []),
+    "reference in C++, and tests in Python": ({"solution": CPP, "tests": TESTS}, ["reference_fails"]),
     "row of C++": ({"solution": CPP, **PAIRS, "language": "C++"}, []),
     "row of JavaScript that reads as Python, with a wrong reference": (
         {"solution": "console.log(1)", **PAIRS, "language": "javascript"},
@@ -44,6 +52,22 @@ ROWS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "row of C++ whose tests cannot fail": (
         {"solution": CPP, "inputs": ["1 2"], "outputs": ["hello"], "language": "C++"},
         ["reference_fails", "cannot_fail"],
+    ),
+    "calls of C++": (
+        {"solution": TWICE, "inputs": [[2], [0]], "outputs": [4, 0], "entry_point": "twice", "language": "cpp"},
+        [],
+    ),
+    "calls of C++ that a function passes which computes nothing": (
+        {"solution": TWICE, "inputs": [[0]], "outputs": [0], "entry_point": "twice", "language": "cpp"},
+        ["cannot_fail"],
+    ),
+    "tests in C++, and a body as the reference": (
+        {"canonical_solution": "    return 2 * x;\n}\n", "language": "cpp", **SUITE},
+        [],
+    ),
+    "tests in C++ that do not compile": (
+        {"canonical_solution": "    return 2 * x;\n}\n", "language": "cpp", **SUITE, "tests": "int main() { twice( }"},
+        ["cannot_run"],
     ),
     "row of a language that nobody runs": (
         {"solution": "fun main() { println(readLine()!!) }", **PAIRS, "language": "Kotlin"},
@@ -75,6 +99,9 @@ def _examined(runtime: Runtime, rows: Sequence[dict[str, Any]], most: int = 100)
 @pytest.mark.parametrize("name", ROWS)
 def test_each_kind_of_row_is_told_apart(runtime: Runtime, name: str) -> None:
     row, kinds = ROWS[name]
+    language = str(row.get("language") or ("cpp" if row.get("solution") is CPP else PYTHON))
+    if language_name(language) in LANGUAGES and (reason := why_not_run(language)):
+        pytest.skip(reason)
     assert kinds == [flaw.flaw.kind for flaw in _examined(runtime, [row]).flaws]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from sandbox.languages import toolchains
 from sandbox.languages.language import Language, Stage, Tool, Walls
-from sandbox.languages.toolchains import MissingToolchain, Toolchain, expand, find_toolchain
+from sandbox.languages.toolchains import MissingToolchain, Toolchain, expand, find_toolchain, tools_stamp
 
 
 def _script(folder: Path, name: str, body: str) -> str:
@@ -103,6 +103,31 @@ def test_a_tool_is_tried_once_whoever_asks(tmp_path: Path) -> None:
         answers = list(pool.map(ask, range(8)))
     assert 1 == len({repr(answer) for answer in answers})
     assert "x\n" == log.read_text()
+
+
+def test_a_tool_that_is_replaced_is_tried_again(tmp_path: Path) -> None:
+    """Its version, its fingerprint and its stamp are then those of the new file, and so is the stamp of all tools."""
+    path = _script(tmp_path, "tool", "echo 1")
+    language = _language(Tool("tool", (path,)))
+    before, stamp = find_toolchain(language), tools_stamp([language])
+    assert before is find_toolchain(language)
+    assert stamp == tools_stamp([language])
+    _script(tmp_path, "tool", "echo 2.0")
+    after = find_toolchain(language)
+    assert isinstance(before, Toolchain)
+    assert isinstance(after, Toolchain)
+    assert ("1", "2.0") == (before.version, after.version)
+    assert before.fingerprint != after.fingerprint
+    assert before.stamp != after.stamp
+    assert stamp != tools_stamp([language])
+
+
+def test_a_tool_that_is_removed_is_missing(tmp_path: Path) -> None:
+    path = _script(tmp_path, "tool", "echo 1")
+    language = _language(Tool("tool", (path,), install="buy one"))
+    assert isinstance(find_toolchain(language), Toolchain)
+    Path(path).unlink()
+    assert MissingToolchain("klingon", "no tool on this machine", "buy one") == find_toolchain(language)
 
 
 def test_a_fingerprint_is_of_what_decides_a_verdict(tmp_path: Path) -> None:
