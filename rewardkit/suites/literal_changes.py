@@ -27,7 +27,7 @@ _MARKS = (".,;:!?", "+-*/", "()[]{}<>", "_-=~", "@#$%&|^")
 _TRIES = 40
 
 
-class Slot(NamedTuple):
+class TextSlot(NamedTuple):
     """A part of a text, and what may stand in its place; ``is_mark`` for a sign that is neither letter nor digit."""
 
     start: int
@@ -36,7 +36,7 @@ class Slot(NamedTuple):
     is_mark: bool = False
 
 
-def _number_slots(text: str) -> Iterator[Slot]:
+def _number_slots(text: str) -> Iterator[TextSlot]:
     """Yield the digits of a number, but those of its exponent."""
     if digits := _BASES.get(text[:2].lower()):
         places = [at for at in range(2, len(text)) if text[at] != "_"]
@@ -46,7 +46,7 @@ def _number_slots(text: str) -> Iterator[Slot]:
     is_whole = text.replace("_", "").isalnum() and "e" not in text.lower().removeprefix("0x") and text[-1] not in "jJ"
     for at in places:
         leads = at == places[0] and len(places) > 1 and is_whole
-        yield Slot(
+        yield TextSlot(
             at, at + 1, tuple(digit for digit in digits if digit != text[at].lower() and (digit, leads) != ("0", True))
         )
 
@@ -61,7 +61,7 @@ def _character_choices(character: str) -> tuple[tuple[str, ...], bool]:
             return tuple(mark for mark in marks if mark != character), True
     if character.isalpha():
         near = [chr(ord(character) + step) for step in (-3, -2, -1, 1, 2, 3) if ord(character) + step < 0x10FFFF]
-        return tuple(one for one in near if _is_alike(one, character)), False
+        return tuple(other for other in near if _is_alike(other, character)), False
     return (), True
 
 
@@ -74,7 +74,7 @@ def _is_alike(other: str, character: str) -> bool:
     )
 
 
-def _string_slots(text: str, start: int) -> Iterator[Slot]:
+def _string_slots(text: str, start: int) -> Iterator[TextSlot]:
     """Yield the characters of one string token that stand for themselves."""
     match = _STRING.fullmatch(text)
     if match is None or "f" in match["prefix"].lower():
@@ -88,11 +88,11 @@ def _string_slots(text: str, start: int) -> Iterator[Slot]:
             continue
         choices, is_mark = _character_choices(text[at])
         if choices:
-            yield Slot(start + at, start + at + 1, choices, is_mark)
+            yield TextSlot(start + at, start + at + 1, choices, is_mark)
         at += 1
 
 
-def _token_slots(text: str) -> Iterator[Slot]:
+def _token_slots(text: str) -> Iterator[TextSlot]:
     """Yield the slots of all tokens of a literal of text, which may be several strings side by side."""
     lines = text.splitlines(keepends=True)
     starts = [0]
@@ -105,10 +105,10 @@ def _token_slots(text: str) -> Iterator[Slot]:
             yield from _string_slots(token.string, start)
 
 
-def constant_slots(text: str, value: object) -> Iterator[Slot]:
+def constant_slots(text: str, value: object) -> Iterator[TextSlot]:
     """Yield what may be changed in the text of a constant; nothing for ``None`` and ``...``."""
     if isinstance(value, bool):
-        yield Slot(0, len(text), (str(not value),))
+        yield TextSlot(0, len(text), (str(not value),))
     elif isinstance(value, int | float | complex):
         yield from _number_slots(text)
     elif isinstance(value, str | bytes):
@@ -137,12 +137,12 @@ class LiteralChange:
                 start, end = source.span(leaf)
                 offset = start - self._start
                 slots += [
-                    Slot(offset + slot.start, offset + slot.end, slot.choices, slot.is_mark)
+                    TextSlot(offset + slot.start, offset + slot.end, slot.choices, slot.is_mark)
                     for slot in constant_slots(source.text[start:end], leaf.value)
                 ]
         self._slots = [slot for slot in slots if not slot.is_mark] or slots
 
-    def _edit(self, slot: Slot, choice: str) -> Edit | None:
+    def _edit(self, slot: TextSlot, choice: str) -> Edit | None:
         """Return the change, or ``None`` for one that may leave the value equal or impossible."""
         text = self._text[: slot.start] + choice + self._text[slot.end :]
         try:

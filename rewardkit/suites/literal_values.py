@@ -76,7 +76,7 @@ def literal_value(node: ast.expr, imports: Imports) -> Any:
     """Return the value of a literal expression.
 
     Raises:
-        NotLiteral: The expression is none, is large, cannot be made, or has a set or dictionary with equal keys.
+        NotLiteral: It is something else, is large, cannot be made, or has equal keys in a set or dictionary.
     """
     try:
         return _value(node, imports)
@@ -143,7 +143,9 @@ def _made(name: str, args: list[ast.expr], keywords: list[ast.keyword], imports:
     named = {keyword.arg: _value(keyword.value, imports) for keyword in keywords if keyword.arg is not None}
     if len(named) < len(keywords):
         raise NotLiteral("a mapping of arguments")
-    if name in ("range", "bytes", "bytearray") and any(isinstance(one, int) and abs(one) > _LARGEST for one in values):
+    if name in ("range", "bytes", "bytearray") and any(
+        isinstance(value, int) and abs(value) > _LARGEST for value in values
+    ):
         raise NotLiteral("a large range")
     return _MAKERS[name](*values, **named)
 

@@ -53,12 +53,12 @@ class FunctionScan:
 
 def scan_function(source: SourceText, function: FunctionNode, imports: Imports) -> FunctionScan:
     """Return the asserts of a test and the changes that are certain to make right code fail."""
-    found = [
-        Perturbation(kind, node.lineno * 1000 + node.col_offset, changes)
+    changes = [
+        Perturbation(kind, node.lineno * 1000 + node.col_offset, changed)
         for node in reached(function.body)
-        for kind, changes in _of_statement(source, node, imports)
+        for kind, changed in _of_statement(source, node, imports)
     ]
-    return FunctionScan(sum(map(_is_assertion, ast.walk(function))), tuple(found))
+    return FunctionScan(sum(map(_is_assertion, ast.walk(function))), tuple(changes))
 
 
 def reached(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:

@@ -62,7 +62,7 @@ class SuiteTwins:
                     self._perturbations[test] = best
                     kind = best[0].kind if best else ""
                     tests.append(
-                        SuiteTest(test, kind, scan.asserts, len({one.assertion for one in scan.perturbations}))
+                        SuiteTest(test, kind, scan.asserts, len({change.assertion for change in scan.perturbations}))
                     )
         self.tests = tuple(tests)
 
@@ -84,16 +84,16 @@ class SuiteTwins:
                 )
                 raise ValueError(f"{name!r} is {reason}")
             perturbation = random.choice(self._perturbations[name])
-            edits.setdefault(name.partition("::")[0], []).extend(one.draw(random) for one in perturbation.changes)
+            edits.setdefault(name.partition("::")[0], []).extend(change.draw(random) for change in perturbation.changes)
         return {name: self._sources[name].replaced(edits[name]) if name in edits else text
                 for name, text in self._files.items()}  # fmt: skip
 
 
 def _best(scan: FunctionScan) -> list[Perturbation]:
     """Return the changes of the kind that is hardest to guess."""
-    kinds = {one.kind for one in scan.perturbations}
+    kinds = {change.kind for change in scan.perturbations}
     best = next((kind for kind in KINDS if kind in kinds), "")
-    return [one for one in scan.perturbations if one.kind == best]
+    return [change for change in scan.perturbations if change.kind == best]
 
 
 def is_test_file(name: str) -> bool:
