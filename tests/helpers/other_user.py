@@ -20,12 +20,13 @@ NOBODY = 65534
 
 
 @contextmanager
-def readable_copy(root: Path) -> Iterator[Path]:
-    """Return a folder that everyone may read, with the package in it."""
+def readable_copy(root: Path, *more: str) -> Iterator[Path]:
+    """Return a folder that everyone may read, with the package in it, and more of the project's folders."""
     folder = Path(tempfile.mkdtemp(prefix="readable-", dir="/tmp"))
     folder.chmod(0o755)
-    shutil.copytree(root / "sandbox", folder / "sandbox", ignore=shutil.ignore_patterns("__pycache__"))
-    for path in (folder / "sandbox", *(folder / "sandbox").rglob("*")):
+    for name in ("sandbox", *more):
+        shutil.copytree(root / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in folder.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
     yield folder
     shutil.rmtree(folder)

@@ -130,7 +130,9 @@ def _shared(language: str) -> Iterator[_Body]:
 
 def _own(language: str) -> Iterator[_Body]:
     """Return the acts of one language from its file."""
-    for title, text in sections(f"acts/{language}.txt").items():
+    kin = FORMS[language].kin
+    own = sections(f"acts/{language}.txt")
+    for title, text in [*own.items(), *(sections(f"acts/{kin}.txt").items() if kin else ())]:
         name, judges, options = (part.strip() for part in (title + " | ").split("|")[:3])
         top, line, body = text.partition("---\n")
         if not line:

@@ -22,6 +22,7 @@ class Form:
         succeeds: The body of an act that always succeeds.
         honest_function: A right function.
         entry_point: The function's name.
+        kin: Another language whose acts are acts in this one, too; ``""`` for none.
     """
 
     head: str
@@ -34,6 +35,7 @@ class Form:
     function: str = ""
     honest_function: str = ""
     entry_point: str = "f"
+    kin: str = ""
 
 
 _CPP_HEAD = """#include <cerrno>
@@ -75,6 +77,56 @@ static int act() {
 return 0; }
 """
 )
+_C_HEAD = """#define _GNU_SOURCE
+#include <alloca.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/msg.h>
+#include <sys/ptrace.h>
+#include <sys/reboot.h>
+#include <sys/resource.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/swap.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+static int reads(const char* path) {
+    char byte;
+    int file = open(path, O_RDONLY);
+    return file >= 0 && (read(file, &byte, 1) > 0 || errno == EISDIR);
+}
+static int writes(const char* path, const char* text) {
+    int file = open(path, O_CREAT | O_WRONLY, 0755);
+    return file >= 0 && write(file, text, strlen(text)) > 0;
+}
+static void say(int file, const char* text) { if (write(file, text, strlen(text)) < 0) errno = 0; }
+"""
+_C_SUM = """int main(void) { int a, b, c; if (scanf("%d %d %d", &a, &b, &c) != 3) return 1;
+printf("%d\\n", @ANSWER@); }
+"""
+_C = (
+    _C_HEAD
+    + """@TOP@
+static int act(void) {
+@BODY@
+return 0; }
+"""
+)
 _JAVASCRIPT_HEAD = """const fs = require('fs');
 const say = (file, text) => { try { fs.writeSync(file, text); } catch {} };
 const tries = (call) => { try { return call() !== false; } catch (fault) { return fault.code === 'EISDIR'; } };
@@ -83,6 +135,14 @@ _JAVASCRIPT = (
     _JAVASCRIPT_HEAD
     + """@TOP@
 function act() { try { return (() => {
+@BODY@
+})() ? 1 : 0; } catch { return 0; } }
+"""
+)
+_TYPESCRIPT = (
+    _JAVASCRIPT_HEAD
+    + """@TOP@
+function act(): number { try { return (() => {
 @BODY@
 })() ? 1 : 0; } catch { return 0; } }
 """
@@ -250,6 +310,14 @@ _JAVA_SUM = (
     "int sum = s.nextInt() + s.nextInt() + s.nextInt(); System.out.println(@ANSWER@); }"
 )
 FORMS = {
+    "c": Form(
+        head=_C_HEAD,
+        program=_C + _C_SUM.replace("@ANSWER@", "act() ? a + b + c : 0"),
+        reads='return reads("@");',
+        writes='return writes("@", "x");',
+        runs='execl("@", "@", "42", (char*)0); execl("@", "@", "-c", "echo 42", (char*)0);',
+        honest_program="#include <stdio.h>\n" + _C_SUM.replace("@ANSWER@", "a + b + c"),
+    ),
     "cpp": Form(
         head=_CPP_HEAD,
         program=_CPP
@@ -272,6 +340,17 @@ FORMS = {
         runs="require('child_process').execFileSync('@', ['42'], { stdio: 'inherit' });",
         honest_program=_JAVASCRIPT_SUM.replace("@ANSWER@", "a + b + c"),
         honest_function="function f(x) { return x * x + 1; }",
+    ),
+    "typescript": Form(
+        head=_JAVASCRIPT_HEAD,
+        program=_TYPESCRIPT + _JAVASCRIPT_SUM.replace("@ANSWER@", "act() ? a + b + c : 0"),
+        function=_TYPESCRIPT + "function f(x: number): number { return act() ? x * x + 1 : 0; }\n",
+        reads="return tries(() => fs.readdirSync('@')) || tries(() => fs.readFileSync('@').length > 0);",
+        writes="return tries(() => fs.writeFileSync('@', 'x'));",
+        runs="require('child_process').execFileSync('@', ['42'], { stdio: 'inherit' });",
+        honest_program=_JAVASCRIPT_SUM.replace("@ANSWER@", "(a + b + c) as number"),
+        honest_function="function f(x: number): number { return x * x + 1; }",
+        kin="javascript",
     ),
     "java": Form(
         head=_JAVA,
@@ -352,17 +431,15 @@ FORMS = {
         honest_program='read -r a b c; echo "$((a + b + c))"\n',
     ),
 }
+_OF_JAVASCRIPT = "console.assert(f(4) === 17);\nconsole.assert(f(7) === 50);\nconsole.assert(f(12) === 145);"
 SUITES = {
     "cpp": Suite(
         "#include <cassert>\nint main() { assert(f(4) == 17); assert(f(7) == 50); assert(f(12) == 145); }",
         "f",
         "int f(int x) {",
     ),
-    "javascript": Suite(
-        "console.assert(f(4) === 17);\nconsole.assert(f(7) === 50);\nconsole.assert(f(12) === 145);",
-        "f",
-        "function f(x) {",
-    ),
+    "javascript": Suite(_OF_JAVASCRIPT, "f", "function f(x) {"),
+    "typescript": Suite(_OF_JAVASCRIPT, "f", "function f(x: number): number {"),
     "java": Suite(
         "class Main { public static void main(String[] a) { Solution s = new Solution();\n"
         "if (s.f(4) != 17 || s.f(7) != 50 || s.f(12) != 145) throw new AssertionError(); } }",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import psutil
 import pytest
-from polyglot_acts import MARK, SECRET, Act, acts, honest, judged, judges_of, successful
+from judging_process import HELPERS, JudgingProcess, Verdict, verdict_of
+from other_user import readable_copy
+from polyglot_acts import MARK, SECRET, TIMEOUT_S, Act, acts, honest, judged, judges_of, successful
 from polyglot_forms import FORMS
 
 from sandbox import Sandbox, why_not_run
@@ -18,8 +21,11 @@ from sandbox.reports import CheckStatus
 
 MOST_S = 240.0  # seconds that an end may take: a compiler has 60, and more on a machine that is busy with other tests
 OUTSIDE = ("/", "/tmp", "/var/tmp", "/dev/shm", "/usr/lib", "/etc", "/root", str(Path.home()))
+ACTS = acts()
+IN_FULL = ("go", "rust")  # whose first compilation as another user takes minutes
 
 Jails = Callable[[str], Sandbox]
+Judge = Callable[[str, str, str, str, float], Verdict]
 
 
 @pytest.fixture(scope="module")
@@ -41,36 +47,64 @@ def jails() -> Iterator[Jails]:
 
 
 @pytest.fixture(scope="module")
-def secret(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A file with the right answer."""
-    path = tmp_path_factory.mktemp("secret") / "expected"
-    path.write_text("42\n")
-    return str(path)
+def plain_user(root: Path) -> Iterator[JudgingProcess]:
+    """A process of another user than root, with jails of its own."""
+    with readable_copy(root, HELPERS) as folder:
+        process = JudgingProcess(folder)
+        yield process
+        process.close()
 
 
-def left(jail: Sandbox) -> list[str]:
+@pytest.fixture(scope="module")
+def secret() -> Iterator[str]:
+    """A file with the right answer, which every user of the machine may read."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        path = Path(folder, "expected")
+        path.write_text("42\n")
+        path.chmod(0o644)
+        yield str(path)
+
+
+def left(level: str, launchers: Sequence[int]) -> list[str]:
     """Return the processes below a jail's launchers, and the files that acts wrote outside."""
-    own = 1 if jail.level == "strict" else 0  # the launcher itself, which at this level is a child of the first
-    below = [psutil.Process(process).children(recursive=True) for process in jail._programs().processes]
+    own = 1 if level == "strict" else 0  # the launcher itself, which at this level is a child of the first
+    below = [psutil.Process(process).children(recursive=True) for process in launchers]
     names = [str(process) for processes in below for process in processes[own:]]
     return names + [f"{folder}/{MARK}" for folder in OUTSIDE if os.path.lexists(f"{folder}/{MARK}")]
 
 
+def examine(judge: Judge, act: Act, secret: str) -> None:
+    """Have an act judged, and an innocent one behind it, in the same launcher."""
+    began = time.monotonic()
+    verdict = judge(act.level, act.language, act.judge, act.source.replace(SECRET, secret), act.timeout_s)
+    if verdict.skipped:
+        pytest.skip(verdict.skipped)
+    assert time.monotonic() - began < MOST_S, verdict
+    assert set() == {*verdict.statuses} & {CheckStatus.PASSED, CheckStatus.INFRASTRUCTURE}, verdict
+    assert [] == left(act.level, verdict.processes)
+    innocent = judge(act.level, act.language, act.judge, honest(act.language, act.judge), TIMEOUT_S)
+    assert innocent.all_passed, innocent
+
+
 @pytest.mark.cases(24)
-@pytest.mark.parametrize("act", acts(), ids=str)
+@pytest.mark.parametrize("act", ACTS, ids=str)
 def test_no_act_is_judged_right_or_leaves_anything(jails: Jails, secret: str, act: Act) -> None:
     """The innocent one behind it, in the same launcher, is right."""
-    if reason := why_not_run(act.language):
-        pytest.skip(reason)
-    jail = jails(act.level)
-    began = time.monotonic()
-    report = judged(jail, act.language, act.judge, act.source.replace(SECRET, secret), act.timeout_s)
-    assert time.monotonic() - began < MOST_S, report
-    statuses = {check.status for check in report.checks}
-    assert set() == statuses & {CheckStatus.PASSED, CheckStatus.INFRASTRUCTURE}, report
-    assert [] == left(jail)
-    innocent = judged(jail, act.language, act.judge, honest(act.language, act.judge))
-    assert innocent.all_passed, innocent
+    examine(lambda level, *asked: verdict_of(jails(level), *asked), act, secret)
+
+
+@pytest.mark.cases(6)
+@pytest.mark.parametrize(
+    "act",
+    [pytest.param(act, marks=[pytest.mark.full] * (act.language in IN_FULL)) for act in ACTS],
+    ids=str,
+)
+def test_no_act_of_a_plain_user_is_judged_right_or_leaves_anything(
+    plain_user: JudgingProcess, secret: str, act: Act
+) -> None:
+    """Whose jail is made by namespaces of users, and whose compilers keep what they make in a folder of its own."""
+    examine(plain_user.judged, act, secret)
 
 
 @pytest.mark.cases(4)
