@@ -50,7 +50,8 @@ _ASIDE = 100  # descriptors from which a child's are put in their places; all ot
 _LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")
 _MAX_RULES = 32  # sets of Landlock rules that are kept
 _MOST_TIMERS = 64  # and signals that wait, of all of a program's processes
-_STACK_BYTES = 64 << 20  # of a program of one thread; others take the same from their memory for each thread
+_STACK_BYTES = 64 << 20  # of each thread of a program with a deep stack
+_OWN_TASKS = 2  # the launcher and the process that began it
 _NICE = 1
 _MAX_DEPTH = 8  # folders in each other in which files are found that are taken
 
@@ -269,6 +270,11 @@ class Launcher:
         os.close(pidfd)
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
+    @property
+    def own_tasks(self) -> int:
+        """Processes of the jail that the kernel counts as a program's user's: as root, that user is another."""
+        return 0 if self._to_nobody else _OWN_TASKS
+
     def step_down(self) -> None:
         """Give up all rights, in a child."""
         if self._level is Level.STRICT:
@@ -303,7 +309,7 @@ def _become_program(
         launcher.step_down()
         launcher.enter_work()
         os.setpriority(os.PRIO_PROCESS, 0, min(19, os.getpriority(os.PRIO_PROCESS, 0) + _NICE))
-        _restrict(order)
+        _restrict(order, launcher.own_tasks)
         launcher.enter_walls(rules, may_fork=order["forks"])
         for first, last in ((len(wanted), report), (report + 1, 1 << 16)):
             os.closerange(first, last)
@@ -314,8 +320,8 @@ def _become_program(
         os._exit(82)
 
 
-def _restrict(order: dict[str, Any]) -> None:
-    """Set the limits of a stage's processes."""
+def _restrict(order: dict[str, Any], own_tasks: int) -> None:
+    """Set the limits of a stage's processes; the kernel counts so many of the jail's own as the same user's."""
     cpu_s = order["cpu_s"]
     limits = {
         resource.RLIMIT_CORE: (0, 0),
@@ -327,8 +333,8 @@ def _restrict(order: dict[str, Any]) -> None:
     if order["data_bytes"]:
         limits[resource.RLIMIT_DATA] = (order["data_bytes"],) * 2
     if order["own_users"]:  # else the kernel counts all processes of this user
-        limits[resource.RLIMIT_NPROC] = (order["tasks"] + 2,) * 2  # those that started it are counted, too
-    if order["tasks"] == 1:
+        limits[resource.RLIMIT_NPROC] = (order["tasks"] + own_tasks,) * 2
+    if order["deep_stack"]:
         limits[resource.RLIMIT_STACK] = (_STACK_BYTES,) * 2
     for limit, (soft, most) in limits.items():
         hard = resource.getrlimit(limit)[1]

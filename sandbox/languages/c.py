@@ -16,7 +16,7 @@ COMPILER_WALLS = Walls(
     most_memory=1536 * MIB,
     open_files=256,
 )
-PROGRAM = Stage(commands=(("{artefact}/program",),), walls=Walls(executable=("{artefact}",)))
+PROGRAM = Stage(commands=(("{artefact}/program",),), walls=Walls(executable=("{artefact}",), tasks=8))
 """A program that runs by itself."""
 GCC = Tool("gcc", ("gcc",), install="apt-get install gcc libc6-dev")
 

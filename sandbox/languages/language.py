@@ -49,7 +49,8 @@ class Walls:
         forks: Whether it may start processes. Such a stage runs only where a pid namespace ends them.
         proc: Whether it sees a ``/proc`` of its own namespace.
         data_share: ``RLIMIT_DATA`` of each process as a multiple of the memory that it may use; 0 for none. Runtimes
-            that reserve memory need more than 1; the client measures what is really used in any case.
+            that reserve memory need more than 1; the client measures what is really used in any case. With 1, stacks
+            may have 64 MiB of it, for programs that call themselves deeply.
         data_extra: Bytes added to that, for what a runtime reserves whatever its limit, and hardly uses.
         most_memory: Bytes that the stage may use, whatever the caller's limit; 0 leaves the caller's. For compilers.
         open_files: Open files; 0 leaves the caller's limit.

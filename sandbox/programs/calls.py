@@ -32,6 +32,7 @@ from sandbox.workers.wire import anonymous_file
 
 def build_source(programs: Programs, language: Language, source: str, limits: Limits) -> Artefact | ExecutionResult:
     """Compile a completion's source as a program of its own, or have it checked where nothing is compiled."""
+    programs.prove(language)
     built = _build_program(programs, language, source, limits)
     if isinstance(built, ExecutionResult) or language.check is None:
         return built
@@ -160,6 +161,7 @@ def run_suite(programs: Programs, language: Language, source: str, suite: Suite,
     Raises:
         CheckError: The suite is at fault: it cannot be driven, or does not compile.
     """
+    programs.prove(language)
     driver = _driver_of(language)
     try:
         tests, function = driver.tester(suite), driver.function_name(suite)

@@ -84,14 +84,18 @@ class Programs:
                 self._probed[toolchain.stamp] = self._probe(language)
         if self._probed[toolchain.stamp]:
             raise LanguageUnavailableError(
-                f"{language.name} does not run in the jail of this machine: {self._probed[toolchain.stamp]}"
+                f"{language.name} does not run in the jail of this machine: {self._probed[toolchain.stamp]}",
+                language.name,
             )
         return toolchain
 
     def _probe(self, language: Language) -> str:
         """Return why the first program of a language does not run; ``""`` if it does."""
         limits = Limits(timeout_s=20.0)
-        built = self.build(language, Program({language.source_name: language.hello}), limits)
+        try:
+            built = self.build(language, Program({language.source_name: language.hello}), limits)
+        except LanguageUnavailableError as reason:  # which holds for this process: a kit takes long to fail, too
+            return str(reason)
         result = built if isinstance(built, ExecutionResult) else self.run(language, built, limits)
         if result.status is ExecutionStatus.OK and result.stdout == "hello\n":
             return ""
@@ -138,9 +142,12 @@ class Programs:
         if result.status is ExecutionStatus.OK and ending.taken:
             self._store.put(key, ending.taken)
             return None
+        if result.status is ExecutionStatus.OK and ending.taken is not None:
+            self._store.put_failure(key, {"stderr": "the compiler made nothing of this source", "code": None})
+            return None
         if result.status is ExecutionStatus.OK:
             result = dataclasses.replace(
-                result, status=ExecutionStatus.OUTPUT_LIMIT, error="what the compiler made is missing or too large"
+                result, status=ExecutionStatus.OUTPUT_LIMIT, error="what the compiler made is too large"
             )
         if result.status is not ExecutionStatus.NONZERO:
             return dataclasses.replace(result, error=f"{NO_COMPILE}{result.error}")
@@ -369,6 +376,7 @@ def _order(
         forks=walls.forks,
         proc=walls.proc,
         tasks=walls.tasks + limits.processes - 1,
+        deep_stack=walls.data_share == 1,
         data_bytes=int(walls.data_share * memory_bytes) + walls.data_extra,
         memory_bytes=memory_bytes,
         timeout_s=limits.timeout_s + start_s,
@@ -402,7 +410,12 @@ def _kit_failure(ending: Ending | str) -> str:
 
 def _compile_failure(failure: Mapping[str, object], level: str) -> ExecutionResult:
     stderr = str(failure.get("stderr", ""))
-    first = next((line for line in stderr.splitlines() if "error" in line.lower()), stderr.strip().partition("\n")[0])
+    first = next((line for line in stderr.splitlines() if _says_why(line)), stderr.strip().partition("\n")[0])
     result = unrun(ExecutionStatus.NONZERO, f"{NO_COMPILE}{first[:300]}", Level(level))
     code = failure.get("code")
     return dataclasses.replace(result, stderr=stderr, exit_code=code if isinstance(code, int) else None)
+
+
+def _says_why(line: str) -> bool:
+    """Return whether a line of a compiler tells an error; what gcc says of its linker's end does not."""
+    return "undefined reference" in line or ("error" in line.lower() and not line.startswith("collect2:"))

@@ -44,6 +44,7 @@ class LaunchOrder:
         artefact: The key of the artefact that it sees; ``""`` for none.
         takes: Names of files, with ``*``, that are handed back.
         forks, proc, tasks: As in :class:`~sandbox.languages.language.Walls`.
+        deep_stack: Whether the stack of each thread may have 64 MiB.
         data_bytes: ``RLIMIT_DATA``; 0 for none.
         memory_bytes: Private and shared memory of all its processes together.
         timeout_s: Seconds from the moment that the first command has started, without those it waits for a processor.
@@ -66,6 +67,7 @@ class LaunchOrder:
     open_files: int
     data_bytes: int = 0
     tasks: int = 1
+    deep_stack: bool = False
     forks: bool = False
     proc: bool = False
     stdin: bytes = b""
@@ -177,7 +179,7 @@ class LauncherProcess(JailProcess):
 
     def _message(self, order: LaunchOrder) -> dict[str, Any]:
         plain = ("commands", "environment", "executable", "readable", "takes", "artefact", "proc", "forks", "tasks")
-        limits = ("data_bytes", "cpu_s", "open_files")
+        limits = ("data_bytes", "cpu_s", "open_files", "deep_stack")
         message = {name: getattr(order, name) for name in (*plain, *limits)}
         return message | {
             "environment": dict(order.environment),
