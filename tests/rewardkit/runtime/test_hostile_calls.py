@@ -381,12 +381,13 @@ def test_inline_a_child_that_a_call_forks_ends_with_the_call() -> None:
     """The caller's process goes on once, with the score that the call returned to it."""
     rollouts = [Rollout("p", "bad", {"row": "0"})]
     process = os.getpid()
+    before = set(psutil.Process().children())
     with Runtime(_rewards(_forks_and_returns, "serial", LONG_S), lane="inline") as runtime:
         outcomes = runtime.score(rollouts)["hostile"]
     if os.getpid() != process:
         os._exit(1)
     assert [1.5] == [outcome.score for outcome in outcomes]
-    assert 0 == os.waitpid(-1, 0)[1]
+    assert [0] == [os.waitpid(child.pid, 0)[1] for child in psutil.Process().children() if child not in before]
 
 
 def test_threads_that_a_call_leaves_stuck_are_no_other_calls() -> None:

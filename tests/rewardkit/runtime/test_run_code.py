@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 from node_cluster import ThreadCluster
-from patience import wait_for
+from patience import LONG_S, wait_for
 
 from rewardkit import Rollout, Runtime, reward
 from rewardkit.errors import RewardLoadError
 from rewardkit.loading.registry import resolve
 from rewardkit.runtime.nodes import ray_cluster
+from sandbox.workers import link
 
 HEAD = """
 import asyncio, os, time
@@ -212,6 +213,7 @@ def _install(folder: Path, value: int, version: str) -> None:
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 def test_another_installed_package_is_refused(folder: Path, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its name: later workers would score with it. The same package, installed again, is none."""
+    monkeypatch.setattr(link, "NURSERY_FROM_S", LONG_S)  # what a nursery loaded it keeps, and looks at no more
     site = folder / "site-packages"
     site.mkdir()
     monkeypatch.syspath_prepend(str(site))

@@ -83,24 +83,43 @@ def cluster(cache_of_nodes: Path) -> Iterator[Any]:
     if "REWARDKIT_REQUIRE_REAL" not in os.environ:
         pytest.importorskip("ray", reason="the extra ray is not installed")
     import ray
-    from ray.cluster_utils import Cluster
 
     before = set(psutil.Process().children(recursive=True))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("REWARDKIT_CACHE", str(cache_of_nodes))
-        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
         try:
-            made.add_node(num_cpus=1)
-            made.add_node(num_cpus=1)
+            made = _three_nodes(before)
             ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
             yield made
-        finally:
             ray.shutdown()
             made.shutdown()
-            left = [one for one in psutil.Process().children(recursive=True) if one not in before]
-            for one in left:
-                one.kill()
-            psutil.wait_procs(left, 10)
+        finally:
+            ray.shutdown()
+            _end_all_but(before)
+
+
+def _three_nodes(before: set[psutil.Process]) -> Any:
+    """Return a head and two nodes; Ray gives each 30 seconds to start, which a busy machine may not have at once."""
+    from ray.cluster_utils import Cluster
+
+    for tries_left in (3, 2, 1, 0):
+        try:
+            made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+            made.add_node(num_cpus=1)
+            made.add_node(num_cpus=1)
+            break
+        except Exception as error:
+            _end_all_but(before)
+            if not tries_left or "timed out during startup" not in str(error):
+                raise
+    return made
+
+
+def _end_all_but(before: set[psutil.Process]) -> None:
+    left = [one for one in psutil.Process().children(recursive=True) if one not in before]
+    for one in left:
+        one.kill()
+    psutil.wait_procs(left, 10)
 
 
 @pytest.fixture
