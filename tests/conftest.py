@@ -63,15 +63,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Processes share out whole files (``--dist loadfile``), so none is left with a slow one at the end.
     """
-    later = [] if config.getoption("--full") else [item for item in items if item.get_closest_marker("full")]
-    later += [] if config.getoption("--full") else _cases_left_out(items)
+    marks = {item: {mark.name for mark in item.iter_markers()} for item in items}
+    later = [] if config.getoption("--full") else [item for item in items if "full" in marks[item]]
+    later += [] if config.getoption("--full") else _cases_left_out([item for item in items if "cases" in marks[item]])
     config.stash[LATER] = later
     left_out = set(later)
     if config.getoption("--brief"):
         left_out.update(_cases_left_out([item for item in items if item not in left_out], most=1))
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
-    slow = {item.path for item in items if any(item.get_closest_marker(mark) for mark in SLOW)}
+    slow = {item.path for item in items if not marks[item].isdisjoint(SLOW)}
     items.sort(key=lambda item: item.path not in slow)
 
 
@@ -84,8 +85,7 @@ def _cases_left_out(items: list[pytest.Item], most: int | None = None) -> list[p
     python = "" if most is None else sys.version_info[:2]
     tables: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if most is not None or item.get_closest_marker("cases"):
-            tables.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        tables.setdefault(item.nodeid.partition("[")[0], []).append(item)
     left_out = []
     for name, cases in tables.items():
         count = most or cases[0].get_closest_marker("cases").args[0]  # type: ignore[union-attr]
