@@ -14,7 +14,7 @@ from rewardkit import Score
 from rewardkit.extending import Versioned
 from sandbox import LANGUAGES, PYTHON, ExecutionResult, ExecutionStatus, language_name, toolchain_of, why_not_run
 
-MESSAGE_CHARS = 8_000
+MESSAGE_CHARS = 2_000
 """Characters of a compiler's messages, or of a program's standard error, that the log of a call keeps."""
 _log = logging.getLogger("rewardkit")
 _logged: set[str] = set()

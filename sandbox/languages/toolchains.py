@@ -152,8 +152,10 @@ def tools_stamp(languages: Iterable[Language]) -> str:
         first: dict[str, str] = {}
         for tool in tools:
             paths = list(dict.fromkeys(_paths_of(tool, _tool_values(first))))
-            first[tool.name] = paths[0] if paths else "-"
             files += [(path, _file_of(path)) for path in paths]
+            if not paths:
+                break  # those after it may be looked for beside it
+            first[tool.name] = paths[0]
     return _digest(sorted(files))
 
 

@@ -122,6 +122,17 @@ def test_a_tool_that_is_replaced_is_tried_again(tmp_path: Path) -> None:
     assert stamp != tools_stamp([language])
 
 
+def test_the_stamp_of_all_tools_needs_none_of_them(tmp_path: Path) -> None:
+    """One that is looked for beside a missing one has no place; it appears with that one."""
+    language = _language(Tool("first", (f"{tmp_path}/bin/first",)), Tool("second", ("{first_home}/bin/second",)))
+    _script(tmp_path, "bin/second", "echo 2")
+    before = tools_stamp([language])
+    _script(tmp_path, "bin/first", "echo 1")
+    between = tools_stamp([language])
+    _script(tmp_path, "bin/second", "echo 2.0")
+    assert 3 == len({before, between, tools_stamp([language])})
+
+
 def test_a_tool_that_is_removed_is_missing(tmp_path: Path) -> None:
     path = _script(tmp_path, "tool", "echo 1")
     language = _language(Tool("tool", (path,), install="buy one"))
