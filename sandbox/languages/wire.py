@@ -144,7 +144,9 @@ def _decode(tree: Any, effort: Effort, depth: int) -> Any:
 def _decode_mapping(content: object, effort: Effort, depth: int) -> dict[Any, Any]:
     pairs = [_pair(pair) for pair in _list(content)]
     effort.spend(2 * len(pairs) + 4)
-    items = [(_hashable(_decode(key, effort, depth + 1)), _decode(value, effort, depth + 1)) for key, value in pairs]
+    items = [
+        (_hashable(_decode(key, effort, depth + 1), effort), _decode(value, effort, depth + 1)) for key, value in pairs
+    ]
     pay_for_alike([key for key, _ in items], effort)
     table: dict[Any, Any] = {}
     effort.fill(table, items)
@@ -161,7 +163,7 @@ def _decode_object(content: object, effort: Effort, depth: int) -> dict[str, Any
 
 
 def _decode_set(content: object, effort: Effort, depth: int) -> set[Any]:
-    members = [_hashable(_decode(item, effort, depth + 1)) for item in _list(content)]
+    members = [_hashable(_decode(item, effort, depth + 1), effort) for item in _list(content)]
     effort.spend(len(members) + 4)
     pay_for_alike(members, effort)
     table: set[Any] = set()
@@ -169,14 +171,18 @@ def _decode_set(content: object, effort: Effort, depth: int) -> set[Any]:
     return table
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: Any, effort: Effort) -> Any:
     """Return a value as it can be a key: a list as a tuple, a set as a frozenset, a mapping as its items."""
     if type(value) is list:
-        return tuple(_hashable(item) for item in value)
+        return tuple(_hashable(item, effort) for item in value)
     if type(value) is set:
         return frozenset(value)
     if type(value) is dict:
-        return frozenset((key, _hashable(item)) for key, item in value.items())
+        items = [(key, _hashable(item, effort)) for key, item in value.items()]
+        pay_for_alike(items, effort)  # keys that differ can be chosen together with values that make all hashes one
+        members: set[Any] = set()
+        effort.fill(members, items)
+        return frozenset(members)
     return value
 
 
