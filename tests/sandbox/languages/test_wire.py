@@ -6,6 +6,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_hash import items_with_one_hash
 
 from sandbox.effort import Effort
 from sandbox.errors import NotPlainError
@@ -181,25 +182,9 @@ def test_members_chosen_to_be_slow_are_refused():
         decode_answer(f'{{"v":{{"$s":[{members}]}}}}'.encode(), Effort())
 
 
-def _items_with_one_hash(count: int) -> list[tuple[int, int]]:
-    """Return pairs of one hash, whose first parts are 1, 2 and on: CPython's hash of a pair, solved for the second."""
-    mask = (1 << 64) - 1
-    first, second, start = 11400714785074694791, 14029467366897019727, 2870177450012600261
-    pairs, key = [], 0
-    while len(pairs) < count:
-        key += 1
-        state = (start + key * second) & mask
-        state = ((state << 31 | state >> 33) & mask) * first & mask
-        value = (12345678901234567 - state) * pow(second, -1, 1 << 64) & mask
-        value -= (value >> 63) << 64
-        if abs(value) < (1 << 61) - 1:
-            pairs.append((key, value))
-    return pairs
-
-
 def test_items_of_a_member_chosen_to_be_slow_are_refused():
     """A mapping in a set is a set of its items, which keys and values together can give one hash."""
-    items = _items_with_one_hash(300)
+    items = items_with_one_hash(300)
     assert 1 == len({hash(item) for item in items})
     written = ",".join(f'[{key},{{"$i":"{value}"}}]' for key, value in items)
     for line in (f'{{"v":{{"$s":[{{"$m":[{written}]}}]}}}}', f'{{"v":{{"$m":[[{{"$m":[{written}]}},1]]}}}}'):
