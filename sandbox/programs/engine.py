@@ -77,26 +77,33 @@ class Programs:
         return toolchain
 
     def prove(self, language: Language) -> Toolchain:
-        """Return the tools of a language after its first program has run in the jail, once for its files."""
+        """Return the tools of a language after its first program has run in the jail, once for its files.
+
+        Where the sandbox itself fails, nothing is known of the language: the next program tells it, and is tried.
+        """
         toolchain = self.toolchain(language)
         with self._probes:
-            if toolchain.stamp not in self._probed:
-                self._probed[toolchain.stamp] = self._probe(language)
-        if self._probed[toolchain.stamp]:
+            reason = self._probed.get(toolchain.stamp)
+            if reason is None:
+                reason = self._probe(language)
+                if reason is not None:
+                    self._probed[toolchain.stamp] = reason
+        if reason:
             raise LanguageUnavailableError(
-                f"{language.name} does not run in the jail of this machine: {self._probed[toolchain.stamp]}",
-                language.name,
+                f"{language.name} does not run in the jail of this machine: {reason}", language.name
             )
         return toolchain
 
-    def _probe(self, language: Language) -> str:
-        """Return why the first program of a language does not run; ``""`` if it does."""
+    def _probe(self, language: Language) -> str | None:
+        """Return why the first program of a language does not run; ``""`` if it does, ``None`` if nothing is known."""
         limits = Limits(timeout_s=20.0)
         try:
             built = self.build(language, Program({language.source_name: language.hello}), limits)
         except LanguageUnavailableError as reason:  # which holds for this process: a kit takes long to fail, too
             return str(reason)
         result = built if isinstance(built, ExecutionResult) else self.run(language, built, limits)
+        if result.status is ExecutionStatus.INFRASTRUCTURE:
+            return None
         if result.status is ExecutionStatus.OK and result.stdout == "hello\n":
             return ""
         return f"{result.error or 'it printed something else'} {result.stderr[-300:]}".strip()

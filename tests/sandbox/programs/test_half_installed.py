@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from sandbox import LANGUAGES, Limits, Suite, why_not_run
+from sandbox import LANGUAGES, Artefact, ExecutionResult, ExecutionStatus, Limits, Suite, why_not_run
 from sandbox.errors import LanguageUnavailableError, SandboxUnavailableError
+from sandbox.evaluation import unrun
 from sandbox.jail.levels import Level
-from sandbox.languages.language import Kit, Language, Tool
+from sandbox.languages.language import Kit, Language, Program, Tool
 from sandbox.programs import calls
 from sandbox.programs.engine import Programs
 
@@ -86,3 +87,31 @@ def test_a_tool_that_does_not_start_is_missing() -> None:
     programs = Programs(Level.STRICT, 1)
     with pytest.raises(LanguageUnavailableError, match=r"/usr/bin/false ends with 1.* \(to have it: buy one\)"):
         programs.prove(broken)
+
+
+class LostPrograms(Programs):
+    """Programs whose sandbox fails so many times before it works."""
+
+    losses = 1
+
+    def build(self, language: Language, program: Program, limits: Limits) -> Artefact | ExecutionResult:
+        if self.losses:
+            self.losses -= 1
+            return unrun(ExecutionStatus.INFRASTRUCTURE, "the sandbox failed", self.level)
+        return super().build(language, program, limits)
+
+
+def test_a_sandbox_that_fails_once_says_nothing_of_the_language() -> None:
+    """Its rows are not skipped for it: the first program is lost, or runs, and the language is tried again."""
+    language = next((LANGUAGES[name] for name in ("lua", "perl", "ruby") if why_not_run(name) is None), None)
+    if language is None:
+        pytest.skip("none of Lua, Perl and Ruby is on this machine")
+    programs = LostPrograms(Level.STRICT, 1)
+    try:
+        for _ in range(2):
+            (result,) = calls.run_inputs(programs, language, language.hello, [""], {}, (), LIMITS)
+            assert "hello\n" == result.stdout
+    except SandboxUnavailableError as fault:
+        pytest.skip(f"no jail here: {fault}")
+    finally:
+        programs.close()
