@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sandbox.languages.language import Suite
     from sandbox.limits import Limits
 
+_LETTERS_ARE_NUMBERS = ("c", "go")
 Arguments = list[Any] | tuple[Any, ...] | dict[str, Any]
 MAX_TESTS_BYTES = 1 << 20  # size of test text and of its setup, each
 
@@ -106,10 +107,10 @@ def check_functions(
     execution = sandbox.call(source, entry_point, arguments, limits=limits, language=language)
     results: list[CheckResult] = []
     ended = False
-    is_python = language_name(language) == PYTHON
+    language = language_name(language)
     for check, expected, value in zip(checks, expected_values, execution.value or (), strict=True):
-        if not is_python:
-            expected = as_returned(expected, value.value)
+        if language != PYTHON:
+            expected = as_returned(expected, value.value, letters=language in _LETTERS_ARE_NUMBERS)
         status, reason = _judge_call(check, expected, value, execution, ended)
         ended = ended or (not value.ok and value.error == execution.error)
         results.append(CheckResult(status, reason, _describe_call(entry_point, check.arguments)))

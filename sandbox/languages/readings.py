@@ -13,23 +13,37 @@ from typing import Any
 _MOST_DEPTH = 300
 
 
-def as_returned(expected: Any, value: Any, depth: int = 0) -> Any:
+def as_returned(expected: Any, value: Any, *, letters: bool = False, depth: int = 0) -> Any:
     """Return an expected value with the types of a returned one, wherever both say the same; else as it is.
 
     The work is in proportion to the size of the expected value.
+
+    Args:
+        expected: The value that a row has.
+        value: The value that a function returned.
+        letters: Whether the language writes a letter as its number, as Go does with bytes and runes.
+        depth: How many containers are around both.
     """
     if depth > _MOST_DEPTH:
         return expected
     kind, wanted = type(value), type(expected)
+    if letters and kind is int and wanted is str and len(expected) == 1:
+        return ord(expected)
+    if letters and kind is list and wanted is str and len(value) == len(expected.encode()):
+        return list(expected.encode())
     if {kind, wanted} == {int, float}:
         return _as_number(expected, kind)
     if kind is list and wanted in (list, tuple):
         items = zip(expected, value, strict=False)
-        return [as_returned(*pair, depth + 1) for pair in items] if len(expected) == len(value) else list(expected)
+        return (
+            [as_returned(*pair, letters=letters, depth=depth + 1) for pair in items]
+            if len(expected) == len(value)
+            else list(expected)
+        )
     if kind is set and wanted in (list, tuple, frozenset):
         return _as_set(expected)
     if kind is dict and wanted is dict:
-        return _as_mapping(expected, value, depth)
+        return _as_mapping(expected, value, letters, depth)
     return expected
 
 
@@ -56,7 +70,7 @@ def _as_member(member: Any) -> Any:
     return tuple(map(_as_member, member)) if isinstance(member, list | tuple) else member
 
 
-def _as_mapping(expected: dict[Any, Any], value: dict[Any, Any], depth: int) -> dict[Any, Any]:
+def _as_mapping(expected: dict[Any, Any], value: dict[Any, Any], letters: bool, depth: int) -> dict[Any, Any]:
     """Return a mapping whose keys are numbers where texts stand for them, and whose items are as those returned."""
     if len(expected) != len(value):
         return expected
@@ -65,12 +79,12 @@ def _as_mapping(expected: dict[Any, Any], value: dict[Any, Any], depth: int) -> 
     table = {}
     for key, item in expected.items():
         if number in (int, float) and isinstance(key, str):
-            key = _as_key(key, number)
+            key = ord(key) if letters and len(key) == 1 and not key.isdecimal() else _as_key(key, number)
         elif {type(key), number} == {int, float}:
             key = _as_number(key, number)  # type: ignore[arg-type]
         elif number is tuple and isinstance(key, list | tuple):
             key = _as_member(key)
-        table[key] = as_returned(item, value[key], depth + 1) if key in value else item
+        table[key] = as_returned(item, value[key], letters=letters, depth=depth + 1) if key in value else item
     return table if len(table) == len(expected) else expected
 
 

@@ -183,6 +183,19 @@ SUITES = [
         "    return len(x)\n}\n",
     ),
     JudgedSuite(
+        "go",
+        "a main of its own, results with names, an error and a struct",
+        Suite(
+            'package main\n\nimport "os"\n\nfunc main() {\n    x, err := half(point{3, 8})\n'
+            "    _, bad := half(point{3, 7})\n"
+            '    if x.y != 4 || err != nil || bad == nil || bad.Error() != "odd" { os.Exit(1) }\n}\n',
+            "half",
+            "package main\n\ntype point struct{ x, y int }\n\nfunc half(p point) (r point, err error) {\n",
+        ),
+        '    if p.y%2 == 1 { return p, errors.New("odd") }\n    p.y /= 2\n    return p, nil\n}\n',
+        "    p.y /= 2\n    return p, nil\n}\n",
+    ),
+    JudgedSuite(
         "rust",
         "HumanEvalPack",
         Suite(

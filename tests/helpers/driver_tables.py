@@ -365,6 +365,23 @@ GO = [
         [([10**20, ["a"]], [10**40, 1]), ([1, ["a", "b"]], RAISES)],
         id="big integers, variadic parameters, several results and a panic",
     ),
+    Calls(
+        "go",
+        'package main\nimport "errors"\ntype point struct { x int; Name string }\ntype Solution struct{}\n'
+        "func (s *Solution) f(p point, letters []byte, letter rune, rest ...float64) (point, []byte, rune, int,"
+        " error) {\n"
+        'if len(rest) > 2 { return p, nil, 0, 0, errors.New("no") }\n'
+        "p.x++; letters[0]++; return p, letters, letter + 1, len(rest), nil }",
+        [
+            ([[1, "a"], "bc", "x"], [[2, "a"], [99, 99], 121, 0]),
+            ([[1, "a"], ["b"], "x", 1, 2.5], [[2, "a"], [99], 121, 2]),
+            ([[1, "a"], [98], 120, [1]], [[2, "a"], [99], 121, 1]),
+            ([[1, "a"], "b", "x", 1, 2, 3], RAISES),
+            ([[1], "b", "x"], RAISES),
+            ([[1, "a"], "b", "xy"], RAISES),
+        ],
+        id="structs, letters, variadic parameters, a method by its name alone, and an error",
+    ),
 ]
 
 _RUST_ALL = """use std::collections::*;

@@ -8,7 +8,19 @@ from sandbox.languages.drivers import runtime_text
 from sandbox.languages.drivers.scanning import blank, check_name, clean, closing, split_list
 from sandbox.languages.language import CannotDriveError, Program, Suite
 
-_PACKAGES = ("bufio", "bytes", "encoding/json", "fmt", "math", "math/big", "os", "reflect", "strconv", "strings")
+_PACKAGES = (
+    "bufio",
+    "bytes",
+    "encoding/json",
+    "fmt",
+    "math",
+    "math/big",
+    "os",
+    "reflect",
+    "strconv",
+    "strings",
+    "unsafe",
+)
 _IMPORTS = "import (" + "; ".join(f'rk{path.rpartition("/")[2]} "{path}"' for path in _PACKAGES) + ")"
 _PACKAGE = re.compile(r"^[ \t]*package[ \t]+\w+[ \t]*;?", re.MULTILINE)
 _IMPORT = re.compile(
@@ -32,6 +44,7 @@ class GoDriver:
         source = re.sub(r"^(func[ \t]+)main\b", r"\1rkCompletionMain", clean(source), flags=re.MULTILINE)
         package = _PACKAGE.search(blank(source))
         rest = source[package.end() :] if package else source
+        owner = owner or _owner_of_method(rest, name)
         call = f"new({owner}).{name}" if owner else name
         body = _without_imports(rest)
         text = f"package main; {_IMPORTS}; {_used(_imports_of(rest), body)}{body}\n{runtime_text('rk.go')}"
@@ -53,6 +66,17 @@ class GoDriver:
         main = f"func main() {{ rkOpen(4, 3); rkTest({tests}) }}" if tests else _own_main(body)
         head = f"package main; {_IMPORTS}; {_used(specs, body)}"
         return Program({"main.go": f"{head}\n{body}\n{runtime_text('rk.go')}{runtime_text('rk_ask.go')}\n{main}\n"})
+
+
+def _owner_of_method(source: str, name: str) -> str:
+    """Return the type whose method has a name that no function has; ``""`` where there is none."""
+    bare = blank(source)
+    if re.search(rf"^func[ \t]+{re.escape(name)}\b", bare, re.MULTILINE):
+        return ""
+    method = re.search(
+        rf"^func[ \t]*\([ \t]*(?:\w+[ \t]+)?\*?(\w+)[ \t]*\)[ \t]*{re.escape(name)}\b", bare, re.MULTILINE
+    )
+    return method[1] if method else ""
 
 
 def _declared(declaration: str, entry_point: str) -> tuple[int, str]:
@@ -96,7 +120,11 @@ def _result_types(text: str) -> list[str]:
     named = re.compile(r"[A-Za-z_]\w*\s+(?=[\w*\[(])")
     if not all(named.match(part) for part in parts[-1:]) or parts[-1].startswith(("map[", "func(", "chan ")):
         return parts
-    raise CannotDriveError("tests do not fit: the results have names")
+    kinds: list[str] = []
+    for part in reversed(parts):  # of ``a, b int`` both are integers
+        _, _, kind = part.strip().partition(" ")
+        kinds.insert(0, kind.strip() or kinds[0])
+    return kinds
 
 
 def _imports_of(text: str) -> list[tuple[str, str]]:

@@ -35,7 +35,10 @@ func rkTagged(rkTree any, rkTags ...string) (any, bool) {
 	return rkTree, false
 }
 
-var rkBigInt = rkreflect.TypeOf(rkbig.Int{})
+var (
+	rkBigInt = rkreflect.TypeOf(rkbig.Int{})
+	rkErrors = rkreflect.TypeOf((*error)(nil)).Elem()
+)
 
 func rkRead(rkTree any, rkInto rkreflect.Value) {
 	rkType := rkInto.Type()
@@ -56,6 +59,10 @@ func rkRead(rkTree any, rkInto rkreflect.Value) {
 	case rkreflect.Int, rkreflect.Int8, rkreflect.Int16, rkreflect.Int32, rkreflect.Int64:
 		rkReadInteger(rkTree, rkInto)
 	case rkreflect.Uint, rkreflect.Uint8, rkreflect.Uint16, rkreflect.Uint32, rkreflect.Uint64:
+		if rkNumber, rkIs := rkLetter(rkTree, rkInto); rkIs {
+			rkInto.SetUint(rkNumber)
+			return
+		}
 		rkWhole := rkInteger(rkTree, rkType)
 		if !rkWhole.IsUint64() || rkInto.OverflowUint(rkWhole.Uint64()) {
 			rkRefuse(rkType)
@@ -78,8 +85,12 @@ func rkRead(rkTree any, rkInto rkreflect.Value) {
 			rkInto.Set(rkreflect.New(rkType.Elem()))
 			rkRead(rkTree, rkInto.Elem())
 		}
+	case rkreflect.Struct:
+		rkReadStruct(rkTree, rkInto)
 	case rkreflect.Interface:
-		if rkValue := rkNatural(rkTree); rkValue != nil {
+		if rkText, rkIs := rkTree.(string); rkIs && rkType == rkErrors {
+			rkInto.Set(rkreflect.ValueOf(rkfmt.Errorf("%s", rkText)))
+		} else if rkValue := rkNatural(rkTree); rkValue != nil {
 			if !rkreflect.TypeOf(rkValue).AssignableTo(rkType) {
 				rkRefuse(rkType)
 			}
@@ -90,10 +101,33 @@ func rkRead(rkTree any, rkInto rkreflect.Value) {
 	}
 }
 
+// rkReadStruct reads the fields of a struct from a list, in their order.
+func rkReadStruct(rkTree any, rkInto rkreflect.Value) {
+	rkList := rkItems(rkTree, rkInto.Type())
+	if len(rkList) != rkInto.NumField() {
+		rkRefuse(rkInto.Type())
+	}
+	for rkIndex, rkItem := range rkList {
+		rkField := rkInto.Field(rkIndex) // reflection does not set a field whose name is small
+		rkRead(rkItem, rkreflect.NewAt(rkField.Type(), rkunsafe.Pointer(rkField.UnsafeAddr())).Elem())
+	}
+}
+
+// rkLetter returns the number of the letter that a text of one is.
+func rkLetter(rkTree any, rkInto rkreflect.Value) (uint64, bool) {
+	rkText, _ := rkTree.(string)
+	rkRunes := []rune(rkText)
+	if len(rkRunes) != 1 {
+		return 0, false
+	}
+	rkIsByte := rkInto.Kind() == rkreflect.Uint8 && rkRunes[0] < 256
+	return uint64(rkRunes[0]), rkIsByte || rkInto.Kind() == rkreflect.Int32
+}
+
 // rkReadInteger reads an integer, and a rune from a text of one letter.
 func rkReadInteger(rkTree any, rkInto rkreflect.Value) {
-	if rkText, rkIs := rkTree.(string); rkIs && rkInto.Kind() == rkreflect.Int32 && len([]rune(rkText)) == 1 {
-		rkInto.SetInt(int64([]rune(rkText)[0]))
+	if rkNumber, rkIs := rkLetter(rkTree, rkInto); rkIs {
+		rkInto.SetInt(int64(rkNumber))
 		return
 	}
 	rkWhole := rkInteger(rkTree, rkInto.Type())
@@ -155,6 +189,16 @@ func rkReadList(rkTree any, rkInto rkreflect.Value) {
 	rkType := rkInto.Type()
 	if rkTree == nil && rkType.Kind() == rkreflect.Slice {
 		return
+	}
+	if rkText, rkIs := rkTree.(string); rkIs && rkType.Kind() == rkreflect.Slice {
+		switch rkType.Elem().Kind() { // a text of bytes or of runes
+		case rkreflect.Uint8:
+			rkInto.Set(rkreflect.ValueOf([]byte(rkText)).Convert(rkType))
+			return
+		case rkreflect.Int32:
+			rkInto.Set(rkreflect.ValueOf([]rune(rkText)).Convert(rkType))
+			return
+		}
 	}
 	rkList := rkItems(rkTree, rkType)
 	if rkType.Kind() == rkreflect.Slice {
@@ -297,6 +341,8 @@ func (rkLine *rkWriter) rkWrite(rkValue rkreflect.Value, rkDepth int) {
 		rkLine.rkWriteList(rkValue, rkDepth)
 	case rkreflect.Map:
 		rkLine.rkWriteMap(rkValue, rkDepth)
+	case rkreflect.Struct:
+		rkLine.rkWriteStruct(rkValue, rkDepth)
 	case rkreflect.Pointer:
 		rkLine.rkWrite(rkValue.Elem(), rkDepth+1)
 	case rkreflect.Interface:
@@ -359,6 +405,17 @@ func (rkLine *rkWriter) rkWriteList(rkValue rkreflect.Value, rkDepth int) {
 			rkLine.WriteByte(',')
 		}
 		rkLine.rkWrite(rkValue.Index(rkIndex), rkDepth+1)
+	}
+	rkLine.WriteByte(']')
+}
+
+func (rkLine *rkWriter) rkWriteStruct(rkValue rkreflect.Value, rkDepth int) {
+	rkLine.WriteByte('[')
+	for rkIndex := 0; rkIndex < rkValue.NumField(); rkIndex++ {
+		if rkIndex > 0 {
+			rkLine.WriteByte(',')
+		}
+		rkLine.rkWrite(rkValue.Field(rkIndex), rkDepth+1)
 	}
 	rkLine.WriteByte(']')
 }
@@ -465,6 +522,7 @@ func rkAnswer(rkCall rkreflect.Value, rkLine []byte) (rkText string) {
 	}
 	rkAfter := rkEncodeAll(rkValues, rkIsTesters)
 	if !rkIsTesters {
+		rkResults = rkWithoutError(rkResults)
 		return `{"v":` + rkResult(rkResults, rkBefore, rkAfter) + "}"
 	}
 	rkChanged := []string{}
@@ -477,7 +535,35 @@ func rkAnswer(rkCall rkreflect.Value, rkLine []byte) (rkText string) {
 	return `{"v":[` + rkAll + `],"a":[` + rkstrings.Join(rkChanged, ",") + "]}"
 }
 
+// rkWithoutError returns results without an error that is the last of them; one that is not nil is what the call raises.
+func rkWithoutError(rkResults []rkreflect.Value) []rkreflect.Value {
+	rkLast := len(rkResults) - 1
+	if rkLast < 0 || rkResults[rkLast].Type() != rkErrors {
+		return rkResults
+	}
+	if !rkResults[rkLast].IsNil() {
+		panic(rkResults[rkLast].Interface())
+	}
+	return rkResults[:rkLast]
+}
+
+// rkWithRest returns arguments whose last is the list of all that are left, unless it is a list already.
+func rkWithRest(rkTrees []any, rkFixed int) []any {
+	if len(rkTrees) < rkFixed {
+		return rkTrees
+	}
+	if len(rkTrees) == rkFixed+1 {
+		if _, rkIs := rkTrees[rkFixed].([]any); rkIs {
+			return rkTrees
+		}
+	}
+	return append(append([]any{}, rkTrees[:rkFixed]...), any(append([]any{}, rkTrees[rkFixed:]...)))
+}
+
 func rkArguments(rkType rkreflect.Type, rkTrees []any) []rkreflect.Value {
+	if rkType.IsVariadic() {
+		rkTrees = rkWithRest(rkTrees, rkType.NumIn()-1)
+	}
 	if rkType.NumIn() != len(rkTrees) {
 		panic(rkMismatch{"another number of arguments"})
 	}

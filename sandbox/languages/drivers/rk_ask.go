@@ -175,3 +175,74 @@ func (rkAssert) InDelta(rkWords ...any) bool {
 	rkGap := rkmath.Abs(rkNumber(rkWords[0]) - rkNumber(rkWords[1]))
 	return rkShown(rkGap <= rkNumber(rkWords[2]), rkWords...)
 }
+func (rkAssert) Empty(rkWords ...any) bool {
+	rkWords = rkRest(rkWords)
+	return rkShown(rkIsEmpty(rkWords[0]), rkWords...)
+}
+func (rkAssert) NotEmpty(rkWords ...any) bool {
+	rkWords = rkRest(rkWords)
+	return rkShown(!rkIsEmpty(rkWords[0]), rkWords...)
+}
+func (rkAssert) Len(rkWords ...any) bool {
+	rkWords = rkRest(rkWords)
+	return rkShown(rkreflect.ValueOf(rkWords[0]).Len() == rkWords[1].(int), rkWords...)
+}
+func (rkAssert) NoError(rkWords ...any) bool { return rkShown(rkIsNil(rkRest(rkWords)[0]), rkRest(rkWords)...) }
+func (rkAssert) Error(rkWords ...any) bool {
+	return rkShown(!rkIsNil(rkRest(rkWords)[0]), "an error is expected")
+}
+func (rkAssert) ElementsMatch(rkWords ...any) bool {
+	rkWords = rkRest(rkWords)
+	rkWant, rkHas := rkSorted(rkWords[0]), rkSorted(rkWords[1])
+	return rkShown(rkreflect.DeepEqual(rkWant, rkHas), rkWords...)
+}
+func (rkAssert) Contains(rkWords ...any) bool {
+	rkWords = rkRest(rkWords)
+	return rkShown(rkHolds(rkWords[0], rkWords[1]), rkWords...)
+}
+func (rkAssert) NotContains(rkWords ...any) bool {
+	rkWords = rkRest(rkWords)
+	return rkShown(!rkHolds(rkWords[0], rkWords[1]), rkWords...)
+}
+
+func rkIsEmpty(rkValue any) bool {
+	if rkIsNil(rkValue) {
+		return true
+	}
+	switch rkHeld := rkreflect.ValueOf(rkValue); rkHeld.Kind() {
+	case rkreflect.Slice, rkreflect.Map, rkreflect.String, rkreflect.Array, rkreflect.Chan:
+		return rkHeld.Len() == 0
+	default:
+		return rkHeld.IsZero()
+	}
+}
+
+// rkSorted returns the items of a list as texts that have types, in an order of their own.
+func rkSorted(rkList any) []string {
+	rkTexts := []string{}
+	for rkHeld, rkIndex := rkreflect.ValueOf(rkList), 0; rkHeld.IsValid() && rkIndex < rkHeld.Len(); rkIndex++ {
+		rkText := rkfmt.Sprintf("%#v", rkHeld.Index(rkIndex).Interface())
+		rkPlace := 0
+		for rkPlace < len(rkTexts) && rkTexts[rkPlace] < rkText {
+			rkPlace++
+		}
+		rkTexts = append(rkTexts[:rkPlace], append([]string{rkText}, rkTexts[rkPlace:]...)...)
+	}
+	return rkTexts
+}
+
+func rkHolds(rkWhole, rkPart any) bool {
+	if rkText, rkIs := rkWhole.(string); rkIs {
+		return rkstrings.Contains(rkText, rkfmt.Sprint(rkPart))
+	}
+	rkHeld := rkreflect.ValueOf(rkWhole)
+	if rkHeld.Kind() == rkreflect.Map {
+		return rkHeld.MapIndex(rkreflect.ValueOf(rkPart)).IsValid()
+	}
+	for rkIndex := 0; rkIndex < rkHeld.Len(); rkIndex++ {
+		if rkreflect.DeepEqual(rkHeld.Index(rkIndex).Interface(), rkPart) {
+			return true
+		}
+	}
+	return false
+}

@@ -64,3 +64,13 @@ def test_values_nested_without_end_are_compared_in_bounds():
     for _ in range(900):
         value = [value]
     assert isinstance(as_returned(value, value), list)
+
+
+def test_letters_are_numbers_where_a_language_writes_them_so():
+    """A rune of Go is its number, and a slice of bytes is a text."""
+    expected = ["x", "ab", {"x": 1}]
+    value = [120, [97, 98], {120: 1}]
+    assert same(value, as_returned(expected, value, letters=True))
+    assert not same(value, as_returned(expected, value))
+    assert not same(120, as_returned("xy", 120, letters=True))
+    assert not same([97], as_returned("b", [97], letters=True))
