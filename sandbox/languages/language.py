@@ -12,9 +12,9 @@ Texts in commands, walls and environments may hold ``{name}``: a :class:`Tool`'s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 MIB = 1 << 20
 
@@ -128,8 +128,11 @@ class Driver(Protocol):
     :mod:`sandbox.languages.wire`. A tester has them the other way round: it writes calls to 3 and reads answers from 4.
     """
 
-    def answerer(self, source: str, entry_point: str) -> Program:
-        """Return a program of the completion that answers calls until descriptor 3 ends, and then exits with 0."""
+    def answerer(self, source: str, entry_point: str, calls: Sequence[Any] = ()) -> Program:
+        """Return a program of the completion that answers calls until descriptor 3 ends, and then exits with 0.
+
+        The arguments of the ``calls``, where they are known, say the types of a function that leaves its own open.
+        """
         ...
 
     def function_name(self, suite: Suite) -> str:

@@ -84,7 +84,7 @@ def call_function(
     """Call a function once for each of some arguments; the result's ``value`` has a value for each call."""
     programs.prove(language)
     requests = b"".join(_encoded(number, call) for number, call in enumerate(calls))
-    built = _build_answerer(programs, language, source, function, limits)
+    built = _build_answerer(programs, language, source, function, limits, calls)
     if isinstance(built, ExecutionResult):
         return _without_values(built, len(calls))
     room = output_room(limits.output_bytes)["results"]
@@ -111,11 +111,11 @@ def _encoded(number: int, call: Any) -> bytes:
 
 
 def _build_answerer(
-    programs: Programs, language: Language, source: str, function: str, limits: Limits
+    programs: Programs, language: Language, source: str, function: str, limits: Limits, calls: Sequence[Any] = ()
 ) -> Artefact | ExecutionResult:
     driver = _driver_of(language)
     try:
-        program = driver.answerer(prepared_source(language, source), function)
+        program = driver.answerer(prepared_source(language, source), function, calls)
     except (SourceError, CannotDriveError) as error:
         return unrun(ExecutionStatus.NONZERO, str(error), programs.level)
     return programs.build(language, program, limits)

@@ -84,10 +84,10 @@ def tool_path(tool: str) -> str | None:
     return path
 
 
-def answering(language: str, source: str, entry_point: str) -> Program:
+def answering(language: str, source: str, entry_point: str, calls: Sequence[Sequence[object]] = ()) -> Program:
     """Return the answerer of a completion, prepared as the jail prepares it."""
     prepare = LANGUAGES[language].prepare
-    return driver_of(language).answerer(prepare(source) if prepare else source, entry_point)
+    return driver_of(language).answerer(prepare(source) if prepare else source, entry_point, calls)
 
 
 class DoesNotCompileError(Exception):

@@ -166,6 +166,21 @@ CPP = [
         entry_point="Sum.of",
         id="a method of a named class",
     ),
+    Calls(
+        "cpp",
+        "#include <map>\n#include <string>\n#include <vector>\ntemplate <class T>\n"
+        "T f(const std::vector<T>& x, std::map<std::string, T> y) { return x.at(0) + y.begin()->second; }\n"
+        "std::string f(const std::string& x, bool) { return x; }\nint f(auto x) { return sizeof x; }\n",
+        [([[1], {"a": 2}], 3), ([[2**40], {"a": 2**41}], 3 * 2**40), (["x", True], "x"), ([[], {"a": 1}], RAISES)],
+        id="templates and overloads, by the types of the row",
+    ),
+    Calls(
+        "cpp",
+        "#include <vector>\nclass Solution { public:\ntemplate <class T> void f(std::vector<T>& x, int y = 3)"
+        " { x.push_back(y); } };",
+        [([[1]], [1, 3])],
+        id="a method that is a template, and has a parameter of its own value",
+    ),
 ]
 
 _JSON_VALUES: list[Any] = [

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 from sandbox.languages.drivers import runtime_text
+from sandbox.languages.drivers.row_types import RowType, signatures_of
 from sandbox.languages.drivers.scanning import (
     Definition,
     blank,
     check_name,
     clean,
     declared,
+    definitions,
     is_method_of,
     split_list,
     without_closing_brace,
@@ -30,17 +34,20 @@ _STARTS_TO_CALL = "static auto& rewardkit_asker = ::rewardkit_driver::Asker::onl
 class CppDriver:
     """The driver of C++."""
 
-    def answerer(self, source: str, entry_point: str) -> Program:
+    def answerer(self, source: str, entry_point: str, calls: Sequence[Any] = ()) -> Program:
         """Return the completion, its ``main`` under another name, before a ``main`` that answers calls."""
         source = clean(source)
         parts = check_name(entry_point).split(".")
         if len(parts) == 1 and is_method_of(source, "Solution", entry_point):
             parts.insert(0, "Solution")
+        serve = f"serve(&::{'::'.join(parts)})"
+        includes = ""
+        if calls and _leaves_types_open(source, parts):
+            serve, includes = _serve_by_types(parts, calls)
         macros = "".join(f"#undef {name}\n" for name in sorted({"main", *_MACRO.findall(source)}))
-        main = f"int main() {{ return ::rewardkit_driver::serve(&::{'::'.join(parts)}); }}\n"
-        text = (
-            f'#define main rewardkit_completion_main\n#line 1 "main.cpp"\n{source}\n{macros}{_INCLUDE_ANSWERER}{main}'
-        )
+        main = f"int main() {{ return ::rewardkit_driver::{serve}; }}\n"
+        head = '#define main rewardkit_completion_main\n#line 1 "main.cpp"\n'
+        text = f"{head}{source}\n{macros}{includes}{_INCLUDE_ANSWERER}{main}"
         return Program({"main.cpp": text, _ANSWERER: runtime_text(_ANSWERER)})
 
     def function_name(self, suite: Suite) -> str:
@@ -57,6 +64,49 @@ class CppDriver:
         tests = without_closing_brace(clean(suite.tests))
         files = {name: runtime_text(name) for name in (_ANSWERER, _ASKER)}
         return Program({"main.cpp": text + tests, **files})
+
+
+def _leaves_types_open(source: str, parts: list[str]) -> bool:
+    """Return whether a function is a template or overloaded, so that its name alone says no types."""
+    functions = [function for function in definitions(source, len(parts) - 1) if function.name == parts[-1]]
+    if len(functions) > 1:
+        return True
+    bare = blank(source)
+    return any(
+        re.search(r"\btemplate\b", bare[_start_of_line(source, function) : function.start])
+        or re.search(r"\bauto\b", bare[slice(*function.parameters)])
+        for function in functions
+    )
+
+
+def _serve_by_types(parts: list[str], calls: Sequence[Any]) -> tuple[str, str]:
+    """Return the call that serves a function by the types of a row's arguments, and the headers of these types."""
+    signatures = [", ".join(f"{_type_text(kind)}&" for kind in signature) for signature in signatures_of(calls)]
+    types = ", ".join(f"::rewardkit_driver::Parameters<{signature}>" for signature in signatures)
+    owner, name = "::".join(parts[:-1]), parts[-1]
+    function = f"{owner}{{}}.{name}" if owner else f"::{name}"
+    call = f"[](auto&... values) -> decltype(auto) {{ return {function}(values...); }}"
+    headers = [name for name in ("map", "set", "optional") if f"std::{name}<" in types]
+    return f"serve_each<{types}>({call})", "".join(f"#include <{name}>\n" for name in headers)
+
+
+def _type_text(kind: RowType) -> str:
+    return _TYPE_TEXTS[kind.name].format(*map(_type_text, kind.parts))
+
+
+_TYPE_TEXTS = {
+    "bool": "bool",
+    "int": "int",
+    "long": "long long",
+    "float": "double",
+    "str": "std::string",
+    "any": "int",
+    "none": "std::optional<int>",
+    "optional": "std::optional<{0}>",
+    "list": "std::vector<{0}>",
+    "set": "std::set<{0}>",
+    "dict": "std::map<{0}, {1}>",
+}
 
 
 def _start_of_line(declaration: str, function: Definition) -> int:

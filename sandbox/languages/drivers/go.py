@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 from sandbox.languages.drivers import runtime_text
 from sandbox.languages.drivers.scanning import blank, check_name, clean, closing, split_list
@@ -38,7 +40,7 @@ _USUAL = (  # what a prompt uses without importing it, as goimports would find
 class GoDriver:
     """The driver of Go."""
 
-    def answerer(self, source: str, entry_point: str) -> Program:
+    def answerer(self, source: str, entry_point: str, calls: Sequence[Any] = ()) -> Program:
         """Return the completion, its ``main`` under another name, and a ``main`` that answers calls."""
         owner, _, name = check_name(entry_point).rpartition(".")
         source = re.sub(r"^(func[ \t]+)main\b", r"\1rkCompletionMain", clean(source), flags=re.MULTILINE)
@@ -69,7 +71,7 @@ class GoDriver:
 
 
 def _owner_of_method(source: str, name: str) -> str:
-    """Return the type whose method has a name that no function has; ``""`` where there is none."""
+    """Return the type whose method has a name that no function has; ``""`` without one."""
     bare = blank(source)
     if re.search(rf"^func[ \t]+{re.escape(name)}\b", bare, re.MULTILINE):
         return ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 from sandbox.languages.drivers import runtime_text
 from sandbox.languages.drivers.java_tuples import with_tuples
@@ -18,7 +20,7 @@ _IMPORT = re.compile(r"^import\s[^;]+;[^\n]*\n", re.MULTILINE)
 class JavaDriver:
     """The driver of Java. A completion's source is in no package, and none of its classes but ``Main`` is public."""
 
-    def answerer(self, source: str, entry_point: str) -> Program:
+    def answerer(self, source: str, entry_point: str, calls: Sequence[Any] = ()) -> Program:
         """Return the completion, with the class that answers calls in the same file."""
         source = with_tuples(_in_class(clean(source)))
         owner, _, name = check_name(entry_point).rpartition(".")

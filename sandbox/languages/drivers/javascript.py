@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sandbox.languages.drivers import runtime_text
 from sandbox.languages.drivers.scanning import blank, check_name, clean
@@ -25,7 +27,7 @@ class JavaScriptDriver:
 
     suffix: str = "js"
 
-    def answerer(self, source: str, entry_point: str) -> Program:
+    def answerer(self, source: str, entry_point: str, calls: Sequence[Any] = ()) -> Program:
         """Return the completion and behind it, in its own scope, what answers calls."""
         source = clean(source)
         owner, _, name = check_name(entry_point).rpartition(".")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from sandbox.languages.drivers import runtime_text
 from sandbox.languages.drivers.scanning import check_name, clean
 from sandbox.languages.language import CannotDriveError, Program, Suite
@@ -12,7 +15,7 @@ _RUNTIME = "rewardkit_driver.php"
 class PhpDriver:
     """The driver of PHP. A completion's source begins with PHP's tag."""
 
-    def answerer(self, source: str, entry_point: str) -> Program:
+    def answerer(self, source: str, entry_point: str, calls: Sequence[Any] = ()) -> Program:
         """Return the completion and behind it what answers calls."""
         owner, _, name = check_name(entry_point).rpartition(".")
         source = clean(source)

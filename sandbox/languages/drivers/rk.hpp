@@ -539,12 +539,12 @@ inline std::string error_line(const char* text) {
     return line + "}";
 }
 
-template <class R, class... A, class Call> int serve_calls(Call call) {
+template <class Answer> int serve_lines(Answer answer) {
     Lines lines(3, 4);
     std::string line;
     while (lines.next(line)) {
         try {
-            lines.put(answer<R, A...>(call, Reader(line).whole(), std::index_sequence_for<A...>()));
+            lines.put(answer(Reader(line).whole()));
         } catch (const std::exception& fault) {
             lines.put(error_line(fault.what()));
         } catch (...) {
@@ -552,6 +552,36 @@ template <class R, class... A, class Call> int serve_calls(Call call) {
         }
     }
     return 0;
+}
+
+template <class R, class... A, class Call> int serve_calls(Call call) {
+    return serve_lines([call](const Value& request) {
+        return answer<R, A...>(call, request, std::index_sequence_for<A...>());
+    });
+}
+
+// Types of arguments, for a callable that leaves its own open.
+template <class... A> struct Parameters {};
+
+template <class Call, class... A> std::string answer_by(Parameters<A...>, Call call, const Value& request) {
+    using Result = decltype(call(std::declval<A>()...));
+    return answer<Result, A...>(call, request, std::index_sequence_for<A...>());
+}
+
+template <class First, class... Rest, class Call> std::string first_answer(Call call, const Value& request) {
+    if constexpr (sizeof...(Rest) == 0) return answer_by(First(), call, request);
+    else {
+        try {
+            return answer_by(First(), call, request);
+        } catch (const Mismatch&) {
+            return first_answer<Rest...>(call, request);
+        }
+    }
+}
+
+// Answers each call by the first of some signatures that its arguments fit.
+template <class... Signatures, class Call> int serve_each(Call call) {
+    return serve_lines([call](const Value& request) { return first_answer<Signatures...>(call, request); });
 }
 
 template <class R, class... A> int serve(R (*function)(A...)) { return serve_calls<R, A...>(function); }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from sandbox.languages.drivers import runtime_text
 from sandbox.languages.drivers.scanning import check_name, clean
 from sandbox.languages.language import CannotDriveError, Program, Suite
@@ -13,7 +16,7 @@ _LOAD = f"require 'json'; require 'set'; require_relative '{_RUNTIME}'"
 class RubyDriver:
     """The driver of Ruby."""
 
-    def answerer(self, source: str, entry_point: str) -> Program:
+    def answerer(self, source: str, entry_point: str, calls: Sequence[Any] = ()) -> Program:
         """Return the completion and behind it what answers calls."""
         owner, _, name = check_name(entry_point).rpartition(".")
         owner_text = f"'{owner}'" if owner else "nil"

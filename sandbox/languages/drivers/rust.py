@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 from sandbox.languages.drivers import runtime_text
 from sandbox.languages.drivers.scanning import blank, check_name, clean, closing, split_list
@@ -22,7 +24,7 @@ _MODULE = re.compile(r"#\[cfg\(test\)\]\s*(?:pub\s+)?mod\s+(\w+)")
 class RustDriver:
     """The driver of Rust."""
 
-    def answerer(self, source: str, entry_point: str) -> Program:
+    def answerer(self, source: str, entry_point: str, calls: Sequence[Any] = ()) -> Program:
         """Return the completion, its ``main`` under another name, and a ``main`` that answers calls."""
         owner, _, name = check_name(entry_point).rpartition(".")
         source = _without_foreign_crates(clean(source))

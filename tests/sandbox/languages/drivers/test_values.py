@@ -26,8 +26,8 @@ def _shown(answer: DriverAnswer) -> Any:
 def test_calls_are_answered_by_the_functions_own_types(table: Calls):
     """Each call's answer is what the function gives, or that it raised."""
     _needs(table.language)
-    program = answering(table.language, table.source, table.entry_point)
-    answers = call_function(table.language, program, [arguments for arguments, _ in table.calls])
+    calls = [arguments for arguments, _ in table.calls]
+    answers = call_function(table.language, answering(table.language, table.source, table.entry_point, calls), calls)
     assert repr([value for _, value in table.calls]) == repr([_shown(answer) for answer in answers])
 
 
