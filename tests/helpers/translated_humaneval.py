@@ -282,6 +282,8 @@ class RustWriter:
         if kind.name == "optional":
             return "None" if value is None else f"Some({self.literal(kind.parts[0], value)})"
         if kind.name == "list":
+            if not value:
+                return f"Vec::<{self.type(kind.parts[0])}>::new()"
             return f"vec![{', '.join(self.literal(kind.parts[0], item) for item in value)}]"
         if kind.name == "tuple":
             return f"({', '.join(self.literal(*pair) for pair in zip(kind.parts, value, strict=True))})"
