@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 import io
+import math
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ _BASES = {"0x": "0123456789abcdef", "0o": "01234567", "0b": "01"}
 _CLASSES = ("0123456789", "aeiou", "bcdfghjklmnpqrstvwxyz", "AEIOU", "BCDFGHJKLMNPQRSTVWXYZ")
 _MARKS = (".,;:!?", "+-*/", "()[]{}<>", "_-=~", "@#$%&|^")
 _TRIES = 40
+_SLOTS = 3  # places that are changed at once: who sees the changed value must guess among more
 
 
 class TextSlot(NamedTuple):
@@ -142,21 +144,38 @@ class LiteralChange:
                 ]
         self._slots = [slot for slot in slots if not slot.is_mark] or slots
 
-    def _edit(self, slot: TextSlot, choice: str) -> Edit | None:
+    @property
+    def original(self) -> object:
+        """The value as written."""
+        return self._value
+
+    @property
+    def choices(self) -> int:
+        """How many values of the same look there are, at least, among which who sees the changed one must guess."""
+        sizes = sorted(len(slot.choices) + 1 for slot in self._slots)[:_SLOTS]
+        return max(1, math.prod(sizes) - 1)
+
+    def _edit(self, picks: Sequence[tuple[TextSlot, str]]) -> Edit | None:
         """Return the change, or ``None`` for one that may leave the value equal or impossible."""
-        text = self._text[: slot.start] + choice + self._text[slot.end :]
+        start, end = picks[0][0].start, picks[-1][0].end
+        text = list(self._text)
+        for slot, choice in picks:
+            text[slot.start : slot.end] = [choice] + [""] * (slot.end - slot.start - 1)
+        changed = "".join(text[start:end])
         try:
-            new = literal_value(parse_expression(f"({text}\n)"), self._imports)
+            whole = f"({self._text[:start]}{changed}{self._text[end:]}\n)"
+            new = literal_value(parse_expression(whole), self._imports)
             if not are_apart(self._value, new, self._tolerance):
                 return None
         except (NotLiteral, SyntaxError, ValueError, TypeError, ArithmeticError):
             return None
-        return Edit(self._start + slot.start, self._start + slot.end, choice)
+        return Edit(self._start + start, self._start + end, changed)
 
     def _all(self) -> Iterator[Edit]:
+        """Yield the changes of one place."""
         for slot in self._slots:
             for choice in slot.choices:
-                if edit := self._edit(slot, choice):
+                if edit := self._edit([(slot, choice)]):
                     yield edit
 
     def is_possible(self) -> bool:
@@ -164,9 +183,11 @@ class LiteralChange:
         return next(self._all(), None) is not None
 
     def draw(self, random: Random) -> Edit:
-        """Return a change, drawn anew."""
+        """Return a change, drawn anew: up to :data:`_SLOTS` places, each with any of its class, its own included."""
         for _ in range(_TRIES):
-            slot = random.choice(self._slots)
-            if edit := self._edit(slot, random.choice(slot.choices)):
+            slots = sorted(random.sample(self._slots, min(_SLOTS, len(self._slots))))
+            own = [self._text[slot.start : slot.end] for slot in slots]
+            picks = [(slot, random.choice((*slot.choices, text))) for slot, text in zip(slots, own, strict=True)]
+            if edit := self._edit(picks):
                 return edit
         return random.choice(list(self._all()))

@@ -49,7 +49,7 @@ class NotLiteral(ValueError):
 
 
 def imports_of(tree: ast.Module) -> dict[str, str]:
-    """Return what the names that a file imports stand for."""
+    """Return what the names that a file imports or defines stand for."""
     names = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -60,6 +60,8 @@ def imports_of(tree: ast.Module) -> dict[str, str]:
         elif isinstance(node, ast.ImportFrom) and not node.level:
             for alias in node.names:
                 names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names[node.name] = f".{node.name}"  # its own, whatever else has that name
     return names
 
 

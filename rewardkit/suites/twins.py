@@ -7,14 +7,14 @@ whatever happens, or that answers with what it finds in the frames of a test, pa
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from random import Random
 
+from rewardkit.suites.collection import functions_of, is_test_file
+from rewardkit.suites.expected_names import constants_of
 from rewardkit.suites.literal_values import imports_of
-from rewardkit.suites.perturbations import KINDS, FunctionNode, FunctionScan, Perturbation, scan_function
+from rewardkit.suites.perturbations import KINDS, FunctionScan, Perturbation, scan_function
 from rewardkit.suites.source_text import Edit, SourceText
 
 
@@ -50,21 +50,26 @@ class SuiteTwins:
         self._files = dict(files)
         self._sources: dict[str, SourceText] = {}
         self._perturbations: dict[str, list[Perturbation]] = {}
-        tests = []
+        tests: list[SuiteTest] = []
         for name, text in files.items():
             if is_test_file(name):
-                source = self._sources[name] = SourceText(name, text)
-                imports = imports_of(source.tree)
-                for label, function in functions_of(source.tree):
-                    test = f"{name}::{label}"
-                    scan = scan_function(source, function, imports)
-                    best = _best(scan)
-                    self._perturbations[test] = best
-                    kind = best[0].kind if best else ""
-                    tests.append(
-                        SuiteTest(test, kind, scan.asserts, len({change.assertion for change in scan.perturbations}))
-                    )
+                self._sources[name] = SourceText(name, text)
+                tests += self._tests_of(name)
         self.tests = tuple(tests)
+
+    def _tests_of(self, name: str) -> Iterator[SuiteTest]:
+        """Yield the tests of a file, and keep what can be changed in them."""
+        source = self._sources[name]
+        imports = imports_of(source.tree)
+        others = "\n".join(text for other, text in self._files.items() if other != name)
+        constants = {key: value for key, value in constants_of(source.tree).items() if key not in others}
+        for label, function, is_excused in functions_of(source.tree):
+            scan = scan_function(source, function, imports, constants)
+            if is_excused:
+                scan = FunctionScan(scan.asserts, ())
+            best = self._perturbations[f"{name}::{label}"] = _best(scan)
+            places = len({change.assertion for change in scan.perturbations})
+            yield SuiteTest(f"{name}::{label}", best[0].kind if best else "", scan.asserts, places)
 
     def draw(self, perturbed: Collection[str], random: Random) -> dict[str, str]:
         """Return all files, with the named tests changed.
@@ -94,26 +99,3 @@ def _best(scan: FunctionScan) -> list[Perturbation]:
     kinds = {change.kind for change in scan.perturbations}
     best = next((kind for kind in KINDS if kind in kinds), "")
     return [change for change in scan.perturbations if change.kind == best]
-
-
-def is_test_file(name: str) -> bool:
-    """Return whether pytest collects tests from a file by its name, or unittest's people call it ``tests.py``."""
-    file = PurePosixPath(name)
-    return file.suffix == ".py" and (
-        file.name.startswith("test_") or file.name.endswith("_test.py") or file.name in ("test.py", "tests.py")
-    )
-
-
-def functions_of(tree: ast.Module) -> Iterator[tuple[str, FunctionNode]]:
-    """Yield the functions that pytest collects from a file, with their names: ``TestX::test_b``."""
-    yield from _collected(tree.body, "", False)
-
-
-def _collected(body: list[ast.stmt], prefix: str, is_class: bool) -> Iterator[tuple[str, FunctionNode]]:
-    last = {node.name: node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
-    for name, node in last.items():
-        if isinstance(node, ast.ClassDef):
-            if name.startswith("Test") or any(ast.unparse(base).endswith("TestCase") for base in node.bases):
-                yield from _collected(node.body, f"{prefix}{name}::", True)
-        elif name.startswith("test"):
-            yield prefix + name, node
