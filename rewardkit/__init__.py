@@ -27,6 +27,7 @@ from rewardkit.errors import (
     RewardTextError,
     RewardTransportError,
     RuntimeClosedError,
+    SuiteError,
     UpdateRefusedError,
     WorkspaceError,
 )
@@ -39,9 +40,12 @@ from rewardkit.scorer import Scorer
 from rewardkit.types import Cause, Message, Outcome, Rollout, Score, Status, Step, Unanswered
 
 if TYPE_CHECKING:
+    from rewardkit.jailed.sealed import SealedWorkspace
     from rewardkit.record.recorder import Recorder
     from rewardkit.replay.recorded_run import Run
     from rewardkit.steps.step_reward import StepReward, step_reward
+    from rewardkit.suites.grading import check_suite
+    from rewardkit.suites.suite_verdict import SuiteVerdict
 
 __all__ = [
     "BadReturnError",
@@ -82,13 +86,17 @@ __all__ = [
     "Score",
     "ScoreBatch",
     "Scorer",
+    "SealedWorkspace",
     "Status",
     "Step",
     "StepReward",
+    "SuiteError",
+    "SuiteVerdict",
     "Unanswered",
     "UpdateRefusedError",
     "Workspace",
     "WorkspaceError",
+    "check_suite",
     "clip",
     "gate",
     "group_reward",
@@ -107,7 +115,10 @@ __version__ = "0.1.0"
 _LATE = {
     "Recorder": "rewardkit.record.recorder",
     "Run": "rewardkit.replay.recorded_run",
+    "SealedWorkspace": "rewardkit.jailed.sealed",
     "StepReward": "rewardkit.steps.step_reward",
+    "SuiteVerdict": "rewardkit.suites.suite_verdict",
+    "check_suite": "rewardkit.suites.grading",
     "step_reward": "rewardkit.steps.step_reward",
 }
 """What few programs use and takes long to import, with its module."""

@@ -15,6 +15,7 @@ What a model did is never one of these: a wrong answer, a timeout or a crash of 
     ├── RewardTextError           a reward given as text raised, or was ended by its jail
     ├── BadReturnError            a step reward returned a value that is not a score
     ├── RecordError               a run's record is missing, damaged, newer, or cannot be written
+    ├── SuiteError                what is asked of a suite of tests cannot be done
     ├── WorkspaceError            a workspace is missing or too large, or a name leads out of it
     ├── ObjectiveError            arrays given to a loss or a measure do not fit together
     ├── UpdateRefusedError        a running training does not take a change of its rewards
@@ -105,6 +106,10 @@ class RecordError(RewardError):
 
 class WorkspaceError(RewardError):
     """A workspace is missing, too large or where none may lie, a name leads out of it, or it cannot run a command."""
+
+
+class SuiteError(RewardError):
+    """What was asked of a suite of tests cannot be done; the message names the argument, its value and the fix."""
 
 
 class ObjectiveError(RewardError, ValueError):

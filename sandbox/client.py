@@ -43,36 +43,40 @@ MAX_ATTEMPTS = 3  # how often an evaluation is started whose zygote dies; then i
 
 
 class Sandbox:
-    """Runs untrusted code in jails: Python, and the other languages of this machine.
+    """Runs untrusted code in jails.
 
     Args:
-        profile: What is loaded beforehand: ``"python"`` or ``"numpy"``.
-        level: ``"strict"``, ``"standard"``, ``"seccomp-only"``, ``"none"``, or ``"auto"``: the best of the
-            first two that this machine is proved to give.
+        profile: What is loaded beforehand: ``"python"``, ``"numpy"`` or ``"pytest"``.
+        level: ``"strict"``, ``"standard"``, ``"seccomp-only"``, ``"none"``, or ``"auto"``: the best proved of two.
         workers: Zygotes, so evaluations at once; by default as many as there are cores, at most 4.
         limits: What an evaluation may use, unless it says otherwise.
+        readable: Further files and folders that code may read.
 
     Raises:
         SandboxUnavailableError: The machine does not give the level.
         ValueError: An argument makes no sense.
 
-    Example:
-        >>> with Sandbox() as sandbox:
-        ...     sandbox.run("print(6 * 7)").stdout
-        '42\\n'
+    >>> Sandbox().run("print(6 * 7)").stdout
+    '42\\n'
     """
 
     def __init__(
-        self, profile: str = "python", level: str = "auto", workers: int | None = None, limits: Limits | None = None
+        self,
+        profile: str = "python",
+        level: str = "auto",
+        workers: int | None = None,
+        limits: Limits | None = None,
+        *,
+        readable: Sequence[str] = (),
     ) -> None:
         if profile not in PROFILES:
             raise ValueError(f"profile={profile!r}: expected one of {', '.join(map(repr, PROFILES))}")
-        if level != "auto" and level not in tuple(Level):
+        if level not in ("auto", *Level):
             raise ValueError(f"level={level!r}: expected 'auto' or one of {', '.join(map(repr, map(str, Level)))}")
         if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
             raise ValueError(f"workers={workers!r}: expected a whole number, 1 or more")
         self.limits = limits or Limits()
-        self._profile = profile
+        self._profile = PROFILES[profile]._replace(readable=tuple(readable))
         self._wanted_level = level
         self._workers = workers or min(4, cores())
         self._level: Level | None = None
@@ -83,8 +87,7 @@ class Sandbox:
         self._lock = threading.Lock()  # protects starting, closing and the choice of the level
         self._set_lock = threading.Lock()  # protects the set of zygotes: threads start some while others look
         self._other_languages: OtherLanguages | None = None
-        self._started = self._closed = False
-        self._owner = os.getpid()
+        self._started, self._closed, self._owner = False, False, os.getpid()
         atexit.register(self.close)
 
     def start(self) -> Sandbox:
@@ -402,7 +405,7 @@ class Sandbox:
         )
 
     def _start_zygote(self, level: Level, scratch_bytes: int = 0) -> ZygoteProcess:
-        zygote = ZygoteProcess(PROFILES[self._profile], level, max(scratch_bytes, self.limits.file_bytes))
+        zygote = ZygoteProcess(self._profile, level, max(scratch_bytes, self.limits.file_bytes))
         with self._set_lock:
             self._zygotes.add(zygote)
         if self._closed:  # while it started

@@ -42,11 +42,21 @@ class Profile(NamedTuple):
 
     modules: tuple[str, ...]  # imported before the jail is entered
     packages: tuple[str, ...] = ()  # packages besides the standard library that the jail lets code read
+    readable: tuple[str, ...] = ()  # further files and folders
 
 
+_PYTEST_MODULES = (
+    "datetime", "decimal", "difflib", "fractions", "getpass", "importlib.metadata", "logging", "pathlib", "pdb",
+    "random", "subprocess", "tempfile", "threading", "unittest.mock", "xml.etree.ElementTree", "pytest",
+    *(f"_pytest.{name}" for name in ("faulthandler", "helpconfig", "junitxml", "pastebin", "setuponly", "setupplan")),
+    *(f"_pytest.{name}" for name in ("skipping", "threadexception", "unittest", "unraisableexception", "warnings")),
+)  # fmt: skip
 PROFILES = {
     "python": Profile(_STANDARD_MODULES),
     "numpy": Profile((*_STANDARD_MODULES, "numpy"), ("numpy", "numpy.libs")),
+    "pytest": Profile(
+        (*_STANDARD_MODULES, *_PYTEST_MODULES), ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments")
+    ),
 }
 """Profiles by name. An import that is not preloaded still works where the standard library has it."""
 
@@ -59,9 +69,9 @@ class ZygoteProcess(JailProcess):
     def __init__(self, profile: Profile, level: Level, scratch_bytes: int) -> None:
         self._untidy = False  # whether the zygote is cleaning up after an evaluation
         self.scratch_bytes = scratch_bytes  # size of its scratch directory, where the kernel bounds that
-        path, readable = _packages(profile)
+        path, packages = _packages(profile)
         settings = {
-            "level": level, "preload": profile.modules, "path": path, "readable": readable,
+            "level": level, "preload": profile.modules, "path": path, "readable": [*packages, *profile.readable],
             "scratch_bytes": scratch_bytes,
         }  # fmt: skip
         environment = {**_ENVIRONMENT, **{k: os.environ[k] for k in ("LD_LIBRARY_PATH",) if k in os.environ}}
@@ -161,7 +171,7 @@ def _packages(profile: Profile) -> tuple[list[str], list[str]]:
     if spec is None or spec.origin is None:
         raise SandboxUnavailableError(f"the profile needs {main}, which is not installed")
     site = Path(spec.origin).parent.parent
-    return [str(site)], [str(site / package) for package in profile.packages]
+    return [str(site)], [str(path) for package in profile.packages if (path := site / package).exists()]
 
 
 def remove_stale_folders() -> None:

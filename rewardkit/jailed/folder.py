@@ -26,13 +26,16 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe wou
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # it was removed, or became a file or a link
 _OWN = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # of this process, and of no entry
 _CHUNK = 1 << 20
+_KINDS = {stat.S_IFLNK: "a link", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
 
 class FolderContents(NamedTuple):
-    """What lies in a folder: the names of its plain files, and what cannot be looked into, with the reasons."""
+    """What lies in a folder: the names of its plain files, what cannot be looked into, with the reasons, and others."""
 
     files: list[str]
     unreadable: dict[str, str]
+    others: dict[str, str]
+    """Links, devices, pipes and sockets, each with its kind."""
 
 
 class OpenFolder:
@@ -79,7 +82,7 @@ class OpenFolder:
             WorkspaceError: It cannot be listed itself, has more than :data:`MOST_FILES`, or is deeper than
                 :data:`MOST_DEPTH`.
         """
-        listing = FolderContents([], {})
+        listing = FolderContents([], {}, {})
         waiting, count = [""], 0
         while waiting:
             folder = waiting.pop()
@@ -94,6 +97,8 @@ class OpenFolder:
                         elif stat.S_ISDIR(mode):
                             self._check_depth(name)
                             waiting.append(f"{name}/")
+                        else:
+                            listing.others[name] = _KINDS.get(stat.S_IFMT(mode), "no plain file")
             except OSError as refused:
                 if not folder or refused.errno in _OWN:
                     self.check()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewardkit.errors import WorkspaceError
 from rewardkit.jailed.folder import FolderContents, OpenFolder, reason_of
+from rewardkit.jailed.sealed import SealedWorkspace
 
 if TYPE_CHECKING:
     from sandbox import ExecutionResult, Limits
@@ -155,6 +156,23 @@ class Workspace:
         """Return the SHA-256 of a file's content, 64 hexadecimal digits; raise as :meth:`read_bytes`."""
         return hashlib.sha256(self.read_bytes(name, most_bytes=most_bytes)).hexdigest()
 
+    def sealed(self, *, most_bytes: int = MOST_COPIED_BYTES) -> SealedWorkspace:
+        """Read the folder once and return its files; call it when the agent's processes have ended.
+
+        Links, devices, sockets and what cannot be read are not in it, and are named in its ``left_out``; neither is
+        ``__pycache__``, whose bytecode would run in place of the source beside it.
+
+        Args:
+            most_bytes: Bytes of all files together.
+
+        Raises:
+            WorkspaceError: The folder is deleted, or larger, or has more than 10,000 files and folders.
+        """
+        listing = self._listing()
+        left_out = listing.unreadable | listing.others
+        files = self._contents(listing, left_out, most_bytes)
+        return SealedWorkspace(files, left_out)
+
     def run(
         self, *command: str, stdin: str = "", timeout_s: float = 10.0, limits: Limits | None = None
     ) -> ExecutionResult:
@@ -235,21 +253,29 @@ class Workspace:
         self._folder.check()
         return listing
 
-    def _contents(self) -> dict[str, bytes]:
-        """Return the files' contents by name, as a command gets them; raise WorkspaceError where they are too large."""
+    def _contents(
+        self,
+        listing: FolderContents | None = None,
+        left_out: dict[str, str] | None = None,
+        most_bytes: int = MOST_COPIED_BYTES,
+    ) -> dict[str, bytes]:
+        """Return the files' contents by name, as a command gets them; raise WorkspaceError where they are too large.
+
+        ``left_out`` takes the reasons why the others are not among them.
+        """
         files: dict[str, bytes] = {}
-        left = MOST_COPIED_BYTES
-        for name in self._listing().files:
+        reasons: dict[str, str] = {} if left_out is None else left_out
+        left = most_bytes
+        for name in (listing or self._listing()).files:
             if "__pycache__" in name.split("/"):
                 continue  # bytecode there runs in place of the source beside it, whatever that says
             try:
                 content = self._folder.read(name.split("/"), left)
-            except OSError:
-                continue  # it went away meanwhile, became something else, or cannot be read
+            except OSError as refused:  # it went away meanwhile, became something else, or cannot be read
+                reasons[name] = reason_of(refused)
+                continue
             if content is None:
-                raise WorkspaceError(
-                    f"{self!r}: more than {MOST_COPIED_BYTES:,} bytes of files, which is too large to run in"
-                )
+                raise WorkspaceError(f"{self!r}: more than {most_bytes:,} bytes of files, which is too large to run in")
             files[name] = content
             left -= len(content)
         self._folder.check()

@@ -33,6 +33,34 @@ class SuiteTest:
     """How many of them can be changed."""
 
 
+@dataclass(frozen=True, slots=True)
+class ChangedTest:
+    """What was changed in a test.
+
+    Attributes:
+        original: The value as written, which right code gives where the changed one is expected.
+        choices: How many values there are, at least, among which who sees the changed one alone must guess; 1 where no
+            value is changed.
+    """
+
+    original: object
+    choices: int
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A copy of a suite.
+
+    Attributes:
+        files: The text of each file.
+        changes: What was changed, by the tests' names; several where each row of a test's parameters is changed, in the
+            order of the rows.
+    """
+
+    files: dict[str, str]
+    changes: dict[str, tuple[ChangedTest, ...]]
+
+
 class SuiteTwins:
     """The tests of a suite, and copies of its files in which some are changed.
 
@@ -71,7 +99,7 @@ class SuiteTwins:
             places = len({change.assertion for change in scan.perturbations})
             yield SuiteTest(f"{name}::{label}", best[0].kind if best else "", scan.asserts, places)
 
-    def draw(self, perturbed: Collection[str], random: Random) -> dict[str, str]:
+    def draw(self, perturbed: Collection[str], random: Random) -> Twin:
         """Return all files, with the named tests changed.
 
         Args:
@@ -82,6 +110,7 @@ class SuiteTwins:
             ValueError: A name is no test's, or a weak test's.
         """
         edits: dict[str, list[Edit]] = {}
+        changes: dict[str, tuple[ChangedTest, ...]] = {}
         for name in sorted(set(perturbed)):
             if not self._perturbations.get(name):
                 reason = (
@@ -89,9 +118,13 @@ class SuiteTwins:
                 )
                 raise ValueError(f"{name!r} is {reason}")
             perturbation = random.choice(self._perturbations[name])
+            changes[name] = tuple(ChangedTest(change.original, change.choices) for change in perturbation.changes)
             edits.setdefault(name.partition("::")[0], []).extend(change.draw(random) for change in perturbation.changes)
-        return {name: self._sources[name].replaced(edits[name]) if name in edits else text
-                for name, text in self._files.items()}  # fmt: skip
+        files = {
+            name: self._sources[name].replaced(edits[name]) if name in edits else text
+            for name, text in self._files.items()
+        }
+        return Twin(files, changes)
 
 
 def _best(scan: FunctionScan) -> list[Perturbation]:

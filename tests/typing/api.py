@@ -26,11 +26,14 @@ from rewardkit import (
     Score,
     ScoreBatch,
     Scorer,
+    SealedWorkspace,
     Status,
     Step,
     StepReward,
+    SuiteVerdict,
     Unanswered,
     Workspace,
+    check_suite,
     clip,
     gate,
     group_reward,
@@ -97,6 +100,15 @@ def left(workspace: Workspace) -> float:
     names: list[str] = workspace.files("*.py")
     code: int | None = workspace.run("python", names[0], timeout_s=5).exit_code
     return float(code == 0)
+
+
+@reward
+def fixed(workspace: Workspace) -> Score:
+    sealed: SealedWorkspace = workspace.sealed()
+    verdict: SuiteVerdict = check_suite(
+        sealed, {"test_a.py": "def test_a(): assert 1 == 1"}, expected=["test_a.py::test_a"]
+    )
+    return verdict.score()
 
 
 grouped: bool = diverse.spec.kind is Kind.GROUP and options.on_infrastructure is OnInfrastructure.SKIP

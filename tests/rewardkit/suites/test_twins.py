@@ -63,7 +63,7 @@ def test_right_code_passes_as_written_and_fails_each_twin(name: str, literal: st
     assert passes(text, answer)
     start = text.index(literal)
     for seed in range(DRAWS):
-        twin = twins.draw([test.name], Random(seed))["test_it.py"]
+        twin = twins.draw([test.name], Random(seed)).files["test_it.py"]
         assert twin != text
         assert (text[:start], text[start + len(literal) :]) == (
             twin[:start],
@@ -79,8 +79,8 @@ def test_files_that_are_no_tests_stay_as_they_are() -> None:
     files = {"conftest.py": "assert f() == 4\n", "tests/test_a.py": form("assert", "4"), "tests/test_b.py": "x = 1\r\n"}
     twins = SuiteTwins(files)
     assert ["tests/test_a.py::test_it"] == [test.name for test in twins.tests]
-    assert files == twins.draw([], Random(0))
-    drawn = twins.draw(["tests/test_a.py::test_it"], Random(0))
+    assert files == twins.draw([], Random(0)).files
+    drawn = twins.draw(["tests/test_a.py::test_it"], Random(0)).files
     assert ["tests/test_a.py"] == [name for name in files if files[name] != drawn[name]]
 
 

@@ -1,0 +1,122 @@
+"""Which tests expect something wrong in the next run, and how much of a forger's luck is used up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from random import Random
+
+from rewardkit.suites.twins import ChangedTest
+
+
+class Canaries:
+    """The draws of one grading.
+
+    A test of whose true value there are ``r`` candidates, for who sees only the changed one, is changed with the
+    probability ``r / (r + 1)``. A forger who acts as if it were as written survives with 1 / (r + 1), and so does a
+    forger who acts as if it were changed and guesses the value: log2(r + 1) bits, whatever else is known, such as how
+    many runs there have been. A test that does not show its value has r = 1, and begins anew.
+
+    The tests of a file may depend on what earlier ones did, and then right code fails some that are as written. From
+    then on one test of that file is changed at a time, and what comes after it in its file says nothing.
+
+    Args:
+        choices: The candidates of each test that can be changed, by name, in the order in which they run.
+        bits: How many each must have in the end.
+        random: Where they are drawn from.
+    """
+
+    def __init__(self, choices: dict[str, int], bits: float, random: Random) -> None:
+        self._choices = choices  # as long as it shows its value
+        self._wanted = bits
+        self._random = random
+        self._order = {name: index for index, name in enumerate(choices)}
+        self._runs = dict.fromkeys(choices, 0)
+        self._shown: set[str] = set()  # those that have failed where they were changed
+        self._alone: set[str] = set()  # the groups of which one test is changed at a time
+        self._merged = False
+        self._at_stake: set[str] = set()
+        self._revealed: dict[str, int | None] = {}
+        self._changed_alone: dict[str, str] = {}
+
+    def group_of(self, name: str) -> str:
+        """Return what a test shares its state with: its file, or all."""
+        return "" if self._merged else name.split("::")[0]
+
+    def _bits(self, name: str) -> float:
+        return self._runs[name] * math.log2(self._choices[name] + 1)
+
+    def _is_guarded(self, name: str) -> bool:
+        return name in self._shown and self._bits(name) >= self._wanted
+
+    def are_done(self) -> bool:
+        return all(map(self._is_guarded, self._choices))
+
+    def guarded_bits(self) -> dict[str, float]:
+        """Return the bits of each test that has as many as it must."""
+        return {name: self._bits(name) for name in self._choices if self._is_guarded(name)}
+
+    def draw(self) -> set[str]:
+        """Return the names of the tests that are changed in the next run."""
+        self._revealed, self._changed_alone = {}, {}
+        self._at_stake = set()
+        waiting: set[str] = set()
+        for name in self._choices:
+            group = self.group_of(name)
+            if group not in self._alone:
+                self._at_stake.add(name)
+            elif group not in waiting and not self._is_guarded(name):
+                waiting.add(group)
+                self._at_stake.add(name)
+        changed = {name for name in sorted(self._at_stake) if self._random.random() < self._odds(name)}
+        self._changed_alone = {self.group_of(name): name for name in changed if self.group_of(name) in self._alone}
+        return changed
+
+    def _odds(self, name: str) -> float:
+        return self._choices[name] / (self._choices[name] + 1)
+
+    def comes_after_change(self, name: str) -> bool:
+        """Return whether a test as written comes after the one of its group that is changed."""
+        changed = self._changed_alone.get(self.group_of(name))
+        return changed is not None and self._order.get(name, len(self._order)) > self._order[changed]
+
+    def note(self, name: str, change: ChangedTest | None, *, shows_value: bool) -> None:
+        """Note that a changed test failed, and whether the value that it was written with came out."""
+        choices = least_choices([change]) if change is not None and shows_value else None
+        before = self._revealed.get(name, choices)
+        self._revealed[name] = None if before is None or choices is None else min(before, choices)
+
+    def settle(self, odd: Collection[str]) -> list[str]:
+        """Count what the run has shown of groups in which nothing was odd; change one at a time in the others.
+
+        Return the groups in which something was odd although that was so already.
+        """
+        groups = sorted({self.group_of(name) for name in odd})
+        for name in self._at_stake:
+            if self.group_of(name) in groups:
+                continue
+            self._count(name)
+        again = [group for group in groups if group in self._alone]
+        self._alone.update(groups)
+        return again
+
+    def _count(self, name: str) -> None:
+        if name in self._revealed:
+            self._shown.add(name)
+            choices = self._revealed[name]
+            if choices is not None:
+                self._choices[name] = min(choices, self._choices[name])
+            elif self._choices[name] > 1:  # what it was supposed to show was never shown
+                self._choices[name], self._runs[name] = 1, 0
+        self._runs[name] += 1
+
+    def merge(self) -> bool:
+        """Let all tests be one group, of which one is changed at a time; return whether they were not yet."""
+        was_merged, self._merged = self._merged, True
+        self._alone = {""}
+        return not was_merged
+
+
+def least_choices(changes: Sequence[ChangedTest]) -> int:
+    """Return how many values each test of a function must be guessed among; a test may show two."""
+    return max(1, min((change.choices for change in changes), default=1) // 2)

@@ -1,0 +1,135 @@
+"""Runs a suite with pytest inside of the jail, and writes a line of JSON for each test.
+
+Sent there as text, so it imports the standard library and pytest only. The completion shares this process, and can
+write any line itself: nothing here is a verdict. What the grader compares is in other runs, and outside.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import pathlib
+import sys
+import unittest
+from typing import Any
+
+import pytest
+
+_MOST_CHARS = 300
+_MOST_VALUE = 2_000
+_COMPARISONS = (
+    *("_baseAssertEqual", "assertMultiLineEqual", "assertSequenceEqual", "assertListEqual", "assertTupleEqual"),
+    *("assertSetEqual", "assertDictEqual", "assertAlmostEqual", "assertCountEqual"),
+)
+_compared: list[list[str]] = []
+
+
+class Packages:
+    """Finds the installed packages that a task names, and no other.
+
+    ``places`` is each module's file and, of a package, its folder, by name; ``about`` are the folders of metadata.
+    """
+
+    def __init__(self, places: dict[str, list[str]], about: list[str]) -> None:
+        self._places = places
+        self._about = [pathlib.Path(folder) for folder in about]
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
+        if path is not None or name not in self._places:
+            return None
+        file, *folders = self._places[name]
+        return importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders or None)
+
+    def find_distributions(self, context: Any = None) -> Any:
+        wanted = getattr(context, "name", None)
+        for folder in self._about:
+            distribution = importlib.metadata.PathDistribution(folder)
+            if wanted is None or _plain(distribution.name) == _plain(wanted):
+                yield distribution
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "-").replace(".", "-")
+
+
+class Reports:
+    """A plugin of pytest that writes what becomes of each test."""
+
+    def __init__(self, descriptor: int, mark: str) -> None:
+        self._descriptor = descriptor
+        self._mark = mark
+        self._outcomes: dict[str, dict[str, Any]] = {}
+
+    def write(self, line: dict[str, Any]) -> None:
+        data = f"\n{self._mark}{json.dumps(line)}\n".encode()
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+    def pytest_collection_finish(self, session: Any) -> None:
+        self.write({"collected": [item.nodeid for item in session.items]})
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            self.write({"broken": report.nodeid, "message": _last_line(report.longreprtext)})
+
+    def pytest_assertrepr_compare(self, config: Any, op: str, left: object, right: object) -> None:
+        if op == "==":
+            _note(left, right)
+
+    def pytest_runtest_logstart(self, nodeid: str, location: object) -> None:
+        _compared.clear()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        outcome = self._outcomes.setdefault(report.nodeid, {"outcome": "passed", "duration_s": 0.0, "message": ""})
+        outcome["duration_s"] += report.duration
+        if report.outcome != "passed" and outcome["outcome"] == "passed":
+            outcome["outcome"] = "failed" if report.outcome == "failed" else "skipped"
+            outcome["message"] = _message(report)
+        if report.when == "teardown":
+            outcome = self._outcomes.pop(report.nodeid)
+            self.write({"test": report.nodeid, **outcome, "compared": _compared[-1] if _compared else []})
+
+
+def _message(report: Any) -> str:
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return _last_line(crash.message if crash is not None else report.longreprtext)
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return (lines[0] if len(lines) == 1 else " ".join(lines))[:_MOST_CHARS] if lines else ""
+
+
+def _note(left: object, right: object) -> None:
+    """Note the two sides of a comparison that failed."""
+    _compared.append([repr(left)[:_MOST_VALUE], repr(right)[:_MOST_VALUE]])
+
+
+def _noting(compare: Any) -> Any:
+    def compared(self: unittest.TestCase, first: object, second: object, *rest: Any, **options: Any) -> Any:
+        try:
+            return compare(self, first, second, *rest, **options)
+        except self.failureException:
+            _note(first, second)
+            raise
+
+    return compared
+
+
+def main() -> None:
+    settings = json.loads(sys.argv[1])
+    sys.dont_write_bytecode = True
+    sys.path[:0] = [os.path.abspath(folder) for folder in settings["roots"] if os.path.isdir(folder or ".")]
+    sys.meta_path.append(Packages(settings["places"], settings["about"]))
+    for name in _COMPARISONS:
+        setattr(unittest.TestCase, name, _noting(getattr(unittest.TestCase, name)))
+    reports = Reports(os.dup(1), settings["mark"])
+    arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--no-header", "--rootdir=.", "--tb=short"]
+    arguments += ["-c", settings["ini"]] if settings["ini"] else []
+    code = pytest.main([*arguments, *settings["arguments"], *settings["files"]], plugins=[reports])
+    reports.write({"end": int(code)})
+
+
+main()
