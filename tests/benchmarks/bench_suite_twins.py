@@ -72,7 +72,7 @@ def measure(folder: Path) -> None:
         asserts, places = (sum(getattr(test, name) for test in right.values()) for name in ("asserts", "perturbable"))
         caught: Counter[str] = Counter()
         for seed in range(DRAWS):
-            changed = twins.draw([name for name, test in right.items() if test.kind], Random(seed))
+            changed = twins.draw([name for name, test in right.items() if test.kind], Random(seed)).files
             for name in suite:
                 (work / name).write_text(changed[name], encoding="utf-8")
             after = results(work, suite)

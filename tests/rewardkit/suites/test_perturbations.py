@@ -138,7 +138,7 @@ def test_a_form_has_its_kind_and_right_code_fails_each_change(form: str) -> None
 
 def drawn(twins: SuiteTwins, name: str, seed: int) -> str:
     """Return the file of tests with one test changed."""
-    return twins.draw([name], Random(seed))["test_it.py"]
+    return twins.draw([name], Random(seed)).files["test_it.py"]
 
 
 ROWS = {
