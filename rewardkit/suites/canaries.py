@@ -24,9 +24,14 @@ class Canaries:
         choices: The candidates of each test that can be changed, by name, in the order in which they run.
         bits: How many each must have in the end.
         random: Where they are drawn from.
+        weak: Those of which the text shows whether they are changed, as ``not`` does. They must fail once where they
+            are; no bits are counted for them.
     """
 
-    def __init__(self, choices: dict[str, int], bits: float, random: Random) -> None:
+    def __init__(
+        self, choices: dict[str, int], bits: float, random: Random, weak: Collection[str] = frozenset()
+    ) -> None:
+        self._weak = weak
         self._choices = choices  # as long as it shows its value
         self._wanted = bits
         self._random = random
@@ -47,14 +52,14 @@ class Canaries:
         return self._runs[name] * math.log2(self._choices[name] + 1)
 
     def _is_guarded(self, name: str) -> bool:
-        return name in self._shown and self._bits(name) >= self._wanted
+        return name in self._shown and (name in self._weak or self._bits(name) >= self._wanted)
 
     def are_done(self) -> bool:
         return all(map(self._is_guarded, self._choices))
 
     def guarded_bits(self) -> dict[str, float]:
-        """Return the bits of each test that has as many as it must."""
-        return {name: self._bits(name) for name in self._choices if self._is_guarded(name)}
+        """Return the bits of each test that has as many as it must; weak ones have none."""
+        return {name: self._bits(name) for name in self._choices if self._is_guarded(name) and name not in self._weak}
 
     def draw(self) -> set[str]:
         """Return the names of the tests that are changed in the next run."""

@@ -190,12 +190,13 @@ class _Grading:
     def _run_canaries(self, names: Sequence[str]) -> None:
         """Run canaries until the chance of a forgery is small enough for each test that can be one."""
         expected = {_function(name) for name in names}
-        guarded = {test.name for test in self._twins.tests if test.kind in _STRONG and test.name in expected}
-        if not guarded or self._bits_wanted <= 0:
+        kinds = {test.name: test.kind for test in self._twins.tests if test.kind and test.name in expected}
+        if not kinds or self._bits_wanted <= 0:
             return
-        possible = self._twins.draw(guarded, self._random).changes
-        choices = {name: least_choices(possible[name]) for name in self._in_order(guarded)}
-        canaries = Canaries(choices, self._bits_wanted, self._random)
+        possible = self._twins.draw(kinds, self._random).changes
+        choices = {name: least_choices(possible[name]) for name in self._in_order(kinds)}
+        weak = {name for name, kind in kinds.items() if kind not in _STRONG}
+        canaries = Canaries(choices, self._bits_wanted, self._random, weak)
         while not canaries.are_done() and self._runs <= _MOST_CANARIES:
             twin = self._twins.draw(perturbed := canaries.draw(), self._random)
             passing, broken = self._note(self._run(twin), twin, names, perturbed, canaries)

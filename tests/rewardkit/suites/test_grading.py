@@ -45,7 +45,7 @@ def test_right_code_passes_and_the_chance_of_a_forgery_is_said() -> None:
     assert SuiteStatus.PASSED is verdict.status, verdict
     assert NAMES == tuple(result.name for result in verdict.results)
     assert verdict.bound <= 1e-3
-    assert 1.0 == verdict.score().value
+    assert (1.0, ()) == (verdict.score().value, verdict.weak)
 
 
 def test_wrong_code_fails_in_one_run() -> None:
@@ -206,6 +206,11 @@ def test_tests_that_no_canary_guards_are_named_or_refused() -> None:
     """As the caller says."""
     assert (SuiteStatus.PASSED, ("test_s.py::test_a",)) == ((v := graded(RIGHT, WEAK)).status, v.weak)
     assert SuiteStatus.UNSUITABLE is graded(RIGHT, WEAK, weak="refuse").status
+
+
+def test_weak_tests_run_as_canaries_too() -> None:
+    """What passes whatever happens is caught in them."""
+    assert SuiteStatus.FORGED is graded(REPORTS, WEAK).status
 
 
 def test_packages_are_those_that_are_named() -> None:
