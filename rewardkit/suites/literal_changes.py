@@ -26,6 +26,7 @@ _BASES = {"0x": "0123456789abcdef", "0o": "01234567", "0b": "01"}
 _CLASSES = ("0123456789", "aeiou", "bcdfghjklmnpqrstvwxyz", "AEIOU", "BCDFGHJKLMNPQRSTVWXYZ")
 _MARKS = (".,;:!?", "+-*/", "()[]{}<>", "_-=~", "@#$%&|^")
 _TRIES = 40
+_TELLING = 3  # characters from which a value that stands in a file twice tells one by the other
 _SLOTS = 3  # places that are changed at once: who sees the changed value must guess among more
 
 
@@ -133,6 +134,8 @@ class LiteralChange:
         self._start, end = source.span(node)
         self._text = source.text[self._start : end]
         self._value = literal_value(node, imports)
+        core = self._text.strip("'\"")
+        self._is_told_elsewhere = len(core) >= _TELLING and source.text.count(core) > 1
         slots = []
         for leaf in ast.walk(node):
             if isinstance(leaf, ast.Constant):
@@ -151,7 +154,12 @@ class LiteralChange:
 
     @property
     def choices(self) -> int:
-        """How many values of the same look there are, at least, among which who sees the changed one must guess."""
+        """How many values of the same look there are, at least, among which who sees the changed one must guess.
+
+        1 where the value stands elsewhere in the file too, as in a message or a comment, so that it can be found.
+        """
+        if self._is_told_elsewhere:
+            return 1
         sizes = sorted(len(slot.choices) + 1 for slot in self._slots)[:_SLOTS]
         return max(1, math.prod(sizes) - 1)
 

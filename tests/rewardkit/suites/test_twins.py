@@ -99,3 +99,21 @@ def test_a_file_that_is_no_python_is_named(text: str, line: int) -> None:
     """The message has the file and the line."""
     with pytest.raises(ValueError, match=rf"tests/test_a\.py, line {line}: "):
         SuiteTwins({"tests/test_a.py": text})
+
+
+@pytest.mark.parametrize(
+    ("test", "is_told"),
+    [
+        ("assert f() == 1234", False),
+        ("assert f() == 1234  # 1234, as always", True),
+        ("assert f() == 1234, 'not 1234'", True),
+        ("assert f() == 'word'", False),
+        ('assert f() == "word" or "a word"', True),
+        ("assert f() == 4  # 4", False),
+    ],
+)
+def test_a_value_that_stands_elsewhere_too_can_be_found(test: str, is_told: bool) -> None:
+    """It is not counted among values that must be guessed; a single digit stands everywhere."""
+    twins = SuiteTwins({"test_it.py": f"def test_it():\n    {test.replace(' or ', '; ')}\n"})
+    (change,) = twins.draw(["test_it.py::test_it"], Random(0)).changes["test_it.py::test_it"]
+    assert is_told == (change.choices == 1)
