@@ -46,7 +46,7 @@ class Canaries:
 
     def group_of(self, name: str) -> str:
         """Return what a test shares its state with: its file, or all."""
-        return "" if self._merged else name.split("::")[0]
+        return "" if self._merged else _file(name)
 
     def _bits(self, name: str) -> float:
         return self._runs[name] * math.log2(self._choices[name] + 1)
@@ -61,17 +61,23 @@ class Canaries:
         """Return the bits of each test that has as many as it must; weak ones have none."""
         return {name: self._bits(name) for name in self._choices if self._is_guarded(name) and name not in self._weak}
 
+    def open_files(self) -> set[str]:
+        """Return the files whose tests have to run again: all, where tests of several depend on each other."""
+        return {_file(name) for name in self._choices if self._merged or not self._is_guarded(name)}
+
     def draw(self) -> set[str]:
-        """Return the names of the tests that are changed in the next run."""
+        """Return the names of the tests that are changed in the next run of the open files."""
         self._revealed, self._changed_alone = {}, {}
         self._at_stake = set()
         waiting: set[str] = set()
+        files = self.open_files()
         for name in self._choices:
             group = self.group_of(name)
-            if group not in self._alone:
-                self._at_stake.add(name)
-            elif group not in waiting and not self._is_guarded(name):
-                waiting.add(group)
+            if group in self._alone:
+                if group not in waiting and not self._is_guarded(name):
+                    waiting.add(group)
+                    self._at_stake.add(name)
+            elif _file(name) in files:
                 self._at_stake.add(name)
         changed = {name for name in sorted(self._at_stake) if self._random.random() < self._odds(name)}
         self._changed_alone = {self.group_of(name): name for name in changed if self.group_of(name) in self._alone}
@@ -120,6 +126,10 @@ class Canaries:
         was_merged, self._merged = self._merged, True
         self._alone = {""}
         return not was_merged
+
+
+def _file(name: str) -> str:
+    return name.split("::")[0]
 
 
 def least_choices(changes: Sequence[ChangedTest]) -> int:

@@ -118,6 +118,11 @@ def constant_slots(text: str, value: object) -> Iterator[TextSlot]:
         yield from _token_slots(text)
 
 
+def _count_of_word(text: str, word: str) -> int:
+    """Return how often a word stands in a text, not as a part of a longer one."""
+    return len(re.findall(rf"(?<!\w){re.escape(word)}(?!\w)", text))
+
+
 class LiteralChange:
     """A literal expression of a file that can be changed so that nothing equals the old and the new value.
 
@@ -135,7 +140,7 @@ class LiteralChange:
         self._text = source.text[self._start : end]
         self._value = literal_value(node, imports)
         core = self._text.strip("'\"")
-        self._is_told_elsewhere = len(core) >= _TELLING and source.text.count(core) > 1
+        self._is_told_elsewhere = len(core) >= _TELLING and _count_of_word(source.text, core) > 1
         slots = []
         for leaf in ast.walk(node):
             if isinstance(leaf, ast.Constant):

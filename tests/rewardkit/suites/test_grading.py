@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from rewardkit.errors import SuiteError
 from rewardkit.jailed.sealed import SealedWorkspace
 from rewardkit.suites.grading import check_suite
+from rewardkit.suites.suite_jail import GradedRun, SuiteJail
 from rewardkit.suites.suite_verdict import SuiteStatus, SuiteVerdict
 
 RIGHT = "def blend(a, b):\n    return a * 7919 + b * 104729\n\ndef word(n):\n    return 'ab' * n\n"
@@ -258,3 +260,20 @@ def test_what_makes_no_sense_is_refused(options: dict[str, Any]) -> None:
     """Before any run."""
     with pytest.raises(SuiteError, match=next(iter(options))):
         graded(RIGHT, **options)
+
+
+def test_files_whose_tests_are_guarded_do_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where answers are true or false a canary shows one bit, and ten are wanted; a number of six digits shows more."""
+    modules: list[list[str]] = []
+    run = SuiteJail.run
+
+    def noted(jail: SuiteJail, tests: Mapping[str, bytes], names: Sequence[str]) -> GradedRun:
+        modules.append(list(names))
+        return run(jail, tests, names)
+
+    monkeypatch.setattr(SuiteJail, "run", noted)
+    number = "from solution import blend\ndef test_a():\n    assert blend(3, 5) == 547402\n"
+    truth = "from solution import word\ndef test_b():\n    assert word(2).isalpha() == True\n"
+    verdict = graded(RIGHT, {"test_s.py": number, "test_t.py": truth})
+    assert (SuiteStatus.PASSED, ()) == (verdict.status, verdict.weak)
+    assert [["test_s.py", "test_t.py"], ["test_t.py"]] == [modules[0], modules[-1]]
