@@ -12,6 +12,7 @@ import ast
 import fnmatch
 import math
 import os
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random, SystemRandom
@@ -95,6 +96,9 @@ def check_suite(
     if not modules:
         return SuiteVerdict(SuiteStatus.UNSUITABLE, digest=sealed.digest, error="the suite has no file of tests")
     groups = _groups(expected, modules, runner)
+    if unknown := _unknown(groups, trusted):
+        error = f"the suite has no test {', '.join(unknown[:3])}"
+        return SuiteVerdict(SuiteStatus.UNSUITABLE, groups=groups, digest=sealed.digest, error=error)
     if changed := _changed(sealed, original, protected):
         return _refused(groups, sealed, f"changes what is protected: {', '.join(changed[:3])}")
     installed = installed_packages(tuple(packages))
@@ -351,6 +355,15 @@ def _pytest_name(name: str, modules: Sequence[str], runner: str) -> str:
         if name.startswith(f"{dotted}."):
             return "::".join([module, *name[len(dotted) + 1 :].split(".")])
     return name
+
+
+def _unknown(groups: Mapping[str, Sequence[str]], trusted: Mapping[str, bytes]) -> list[str]:
+    """Return the expected names that no trusted file can have, whatever the completion does."""
+    words = set(re.findall(r"\w+", "\n".join(_texts(trusted).values())))
+    names = [name for listed in groups.values() for name in listed]
+    return [
+        name for name in names if name.split("::")[0] not in trusted or _function(name).split("::")[-1] not in words
+    ]
 
 
 def _changed(

@@ -23,6 +23,7 @@ _OUTCOMES = ("passed", "failed", "skipped")
 _CONFIGURATION = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg")
 _INI = "rewardkit-suite.ini"
 _MOST_CHARS = 300
+_ENDS = (0, 1, 2, 5)  # of pytest: passed, failed, interrupted (by a module that cannot be imported), without a test
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def read_run(result: ExecutionResult, mark: str) -> GradedRun:
     results: dict[str, SuiteResult] = {}
     compared: dict[str, tuple[str, str]] = {}
     broken: list[str] = []
-    ended = False
+    ended: object = None
     for line in result.stdout.split("\n"):
         message = _decoded(line, mark)
         if isinstance(names := message.get("collected"), list):
@@ -104,8 +105,13 @@ def read_run(result: ExecutionResult, mark: str) -> GradedRun:
                 compared[name] = sides
         elif isinstance(name := message.get("broken"), str):
             broken.append(f"{name}: {_text(message.get('message'))}")
-        ended = ended or "end" in message
-    error = "" if ended else result.error or f"it ended before its end: {result.stderr.strip()[-_MOST_CHARS:]}"
+        ended = message.get("end", ended)
+    error = ""
+    if ended is None or ended not in _ENDS:
+        words = result.stderr.strip()[-_MOST_CHARS:]
+        error = result.error or (
+            f"pytest ended with {ended}: {words}" if ended else f"it ended before its end: {words}"
+        )
     return GradedRun(
         tuple(collected), results, compared, "; ".join([*broken[:3], *([error] if error else [])]), result.duration_s
     )

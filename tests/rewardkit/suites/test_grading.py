@@ -140,7 +140,7 @@ def test_expected_names_decide() -> None:
 @pytest.mark.parametrize(
     ("tests", "expected", "outcome"),
     [
-        (TESTS, ["test_s.py::test_other"], "missing"),
+        (TESTS, ["test_s.py::test_word[3-x]"], "missing"),
         ("import pytest\ndef test_a(): pytest.skip('no')\n", None, "skipped"),
         ("import pytest\n@pytest.mark.xfail\ndef test_a(): assert 0\n", None, "skipped"),
         ("import nothing\ndef test_a(): assert 1\n", None, "missing"),
@@ -176,6 +176,18 @@ class A(unittest.TestCase):
     def test_b(self):
         self.assertEqual(blend(3, 5), 547402)
 """
+
+
+@pytest.mark.parametrize("name", ["test_s.py::test_other", "test_t.py::test_blend", "test_blend"])
+def test_an_expected_name_that_no_test_can_have_is_the_tasks_fault(name: str) -> None:
+    """It is found in the trusted text, so no completion decides it."""
+    verdict = graded(WRONG, expected=[name])
+    assert (SuiteStatus.UNSUITABLE, 0, True) == (verdict.status, verdict.runs, name in verdict.error)
+
+
+def test_what_pytest_says_of_its_arguments_is_told() -> None:
+    """In the reason of the failure."""
+    assert "unrecognized arguments: --no-such" in graded(RIGHT, arguments=["--no-such"]).error
 
 
 def test_unittest_has_names_of_its_own() -> None:
