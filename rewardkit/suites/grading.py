@@ -359,10 +359,12 @@ def _pytest_name(name: str, modules: Sequence[str], runner: str) -> str:
 
 def _unknown(groups: Mapping[str, Sequence[str]], trusted: Mapping[str, bytes]) -> list[str]:
     """Return the expected names that no trusted file can have, whatever the completion does."""
-    words = set(re.findall(r"\w+", "\n".join(_texts(trusted).values())))
+    identifiers = set(re.findall(r"\w+", "\n".join(_texts(trusted).values())))
     names = [name for listed in groups.values() for name in listed]
     return [
-        name for name in names if name.split("::")[0] not in trusted or _function(name).split("::")[-1] not in words
+        name
+        for name in names
+        if name.split("::")[0] not in trusted or _function(name).split("::")[-1] not in identifiers
     ]
 
 

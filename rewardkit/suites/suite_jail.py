@@ -108,10 +108,8 @@ def read_run(result: ExecutionResult, mark: str) -> GradedRun:
         ended = message.get("end", ended)
     error = ""
     if ended is None or ended not in _ENDS:
-        words = result.stderr.strip()[-_MOST_CHARS:]
-        error = result.error or (
-            f"pytest ended with {ended}: {words}" if ended else f"it ended before its end: {words}"
-        )
+        tail = result.stderr.strip()[-_MOST_CHARS:]
+        error = result.error or (f"pytest ended with {ended}: {tail}" if ended else f"it ended before its end: {tail}")
     return GradedRun(
         tuple(collected), results, compared, "; ".join([*broken[:3], *([error] if error else [])]), result.duration_s
     )
