@@ -1,5 +1,6 @@
 """HumanEval's problems in Java, Go and Rust: right solutions pass by values and by a suite, wrong ones by neither."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,12 @@ from translated_humaneval import LANGUAGES, PROBLEMS, TranslatedRow, make_rows
 from sandbox import CheckReport, FunctionCheck, Limits, Sandbox, check_functions, check_suite, why_not_run
 
 _LIMITS = Limits(timeout_s=5.0)
+
+
+@pytest.fixture(scope="module")
+def jail() -> Iterator[Sandbox]:
+    with Sandbox(workers=1) as sandbox:
+        yield sandbox
 
 
 def _is_passed(report: CheckReport) -> bool:
