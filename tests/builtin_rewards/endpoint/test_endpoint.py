@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from patience import LONG_S
 
+from builtin_rewards.endpoint import limits
 from builtin_rewards.endpoint.backends import Server
 from builtin_rewards.endpoint.budget import Budget, Reservation, Spend, most_tokens
 from builtin_rewards.endpoint.client import prepare
@@ -229,9 +230,10 @@ REFUSALS = {"401": {}, "402": {}, "403": {}, "429": {"code": "insufficient_quota
 @pytest.mark.usefixtures("canary")
 @pytest.mark.parametrize(("status", "said"), REFUSALS.items(), ids=REFUSALS)
 def test_a_server_that_refuses_the_key_is_asked_a_few_times(
-    serve: Serve, faults: ModuleType, status: str, said: dict[str, str]
+    serve: Serve, faults: ModuleType, status: str, said: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of 200 questions the first few are sent; the others fail at once with the server's words, another model's not."""
+    monkeypatch.setattr(limits, "FIRST_S", LONG_S)  # else a machine that stands still is a silent server
     refusal = faults.status(int(status), "no money or no key", **said)
     server = serve(lambda number, body, headers: faults.ok() if body["model"] == "other" else refusal)
 
