@@ -142,8 +142,10 @@ class _Grading:
         names = self._names()
         results = [self._written.results.get(name) or self._missing(name) for name in names]
         status, error = SuiteStatus.PASSED, self._written.error
-        if not names:
-            status, error = SuiteStatus.UNSUITABLE, error or "the suite has no tests"
+        if not names and error:
+            status = SuiteStatus.FAILED  # the completion ended it, which excuses nothing
+        elif not names:
+            status, error = SuiteStatus.UNSUITABLE, "the suite has no tests"
         elif any(result.outcome != "passed" for result in results):
             status = SuiteStatus.FAILED
         else:
@@ -153,10 +155,10 @@ class _Grading:
                 status = SuiteStatus.FORGED if self._forged else SuiteStatus.FAILED
         unguarded = tuple(name for name in names if _function(name) not in self._bits)
         if status is SuiteStatus.PASSED and unguarded and weak == "refuse":
-            status, error = (
-                SuiteStatus.UNSUITABLE,
-                f"{len(unguarded)} of {len(names)} tests cannot be guarded by a canary",
-            )
+            strong = {test.name for test in self._twins.tests if test.kind in _STRONG}
+            is_by_text = self._bits_wanted <= 0 or not any(_function(name) in strong for name in unguarded)
+            status = SuiteStatus.UNSUITABLE if is_by_text else SuiteStatus.FAILED  # no completion excuses itself
+            error = f"{len(unguarded)} of {len(names)} tests cannot be guarded by a canary"
         bits = min(self._bits.values(), default=0.0)
         return SuiteVerdict(
             status,
@@ -244,13 +246,11 @@ class _Grading:
     ) -> bool:
         """Look, with one test changed or none, what tests that are changed one at a time showed; return if to go on."""
         suspects = {name for name in passing if canaries.group_of(_function(name)) == group}
-        for changed in [{_function(name)} for name in suspects][:1] or [set[str]()]:
-            twin = self._twins.draw(changed, self._random)
-            again_passing, again_broken = self._note(
-                self._run(twin), twin, names, changed, Canaries({}, 0, self._random)
-            )
-            self._forged |= again_passing
-            self._unsteady |= set() if changed else again_broken
+        changed = {_function(min(suspects))} if suspects else set()
+        twin = self._twins.draw(changed, self._random)
+        again_passing, again_broken = self._note(self._run(twin), twin, names, changed, Canaries({}, 0, self._random))
+        self._forged |= again_passing
+        self._unsteady |= set() if changed else again_broken
         if self._forged or self._unsteady:
             return False
         if not canaries.merge():  # it is neither, again and again

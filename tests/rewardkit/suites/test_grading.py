@@ -289,3 +289,11 @@ def test_files_whose_tests_are_guarded_do_not_run_again(monkeypatch: pytest.Monk
     verdict = graded(RIGHT, {"test_s.py": number, "test_t.py": truth})
     assert (SuiteStatus.PASSED, ()) == (verdict.status, verdict.weak)
     assert [["test_s.py", "test_t.py"], ["test_t.py"]] == [modules[0], modules[-1]]
+
+
+def test_code_that_ends_a_suite_of_inherited_tests_is_not_excused() -> None:
+    """Only the run shows which tests there are; that it ended is the completion's."""
+    tests = "import cases\nfrom solution import word\nclass TestA(cases.Base):\n    word = word\n"
+    trusted = {"test_s.py": tests, "cases.py": "class Base:\n    def test_a(self): assert 1\n"}
+    verdict = graded("import os\nos._exit(0)\n", trusted)
+    assert (SuiteStatus.FAILED, 0.0) == (verdict.status, verdict.score().value)
