@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from rewardkit.suites.literal_values import Imports
 from rewardkit.suites.source_text import Edit, SourceText
@@ -58,42 +59,40 @@ class TextChange(Protocol):
         """Return a change, drawn anew."""
 
 
-class TextSwap(NamedTuple):
+class ValuelessChange:
+    """A change of no value that is written in the test as a whole."""
+
+    __slots__ = ()
+
+    @property
+    def original(self) -> object:
+        """Nothing: there is no value to show."""
+        return None
+
+    @property
+    def choices(self) -> int:
+        """1: there is no value to guess."""
+        return 1
+
+
+@dataclass(frozen=True, slots=True)
+class TextSwap(ValuelessChange):
     """A span in whose place another text stands, drawn among some."""
 
     start: int
     end: int
     texts: tuple[str, ...]
 
-    @property
-    def original(self) -> object:
-        """Nothing: no value is changed."""
-        return None
-
-    @property
-    def choices(self) -> int:
-        """1: no value is changed."""
-        return 1
-
     def draw(self, random: Random) -> Edit:
         """Return the change to one of the texts."""
         return Edit(self.start, self.end, random.choice(self.texts))
 
 
-class AnyChange(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AnyChange(ValuelessChange):
     """One of several changes, each of a part of a value."""
 
     changes: Sequence[TextChange]
-
-    @property
-    def original(self) -> object:
-        """Nothing: the value as a whole is not written in the test."""
-        return None
-
-    @property
-    def choices(self) -> int:
-        """1: the value as a whole is not written in the test."""
-        return 1
 
     def draw(self, random: Random) -> Edit:
         """Return one of the changes."""
