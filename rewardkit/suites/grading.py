@@ -16,7 +16,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random, SystemRandom
-from typing import TYPE_CHECKING, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rewardkit.errors import SuiteError
 from rewardkit.jailed.sealed import SealedWorkspace
@@ -86,27 +87,70 @@ def check_suite(
         raise SuiteError(f"runner={runner!r:.80}: expected 'pytest' or 'unittest'")
     if not 0 < confidence <= 1:
         raise SuiteError(f"confidence={confidence!r:.80}: expected a number above 0, at most 1")
-    sealed = _sealed(workspace)
+    options = SuiteOptions(
+        expected, runner, tuple(packages), confidence, weak, original, tuple(protected), tuple(arguments), timeout_s,
+        limits, random,
+    )  # fmt: skip
+    return grade_suite(workspace, tests, options)
+
+
+class SuiteOptions(NamedTuple):
+    """How a folder is graded; the first of them as :func:`check_suite` has them.
+
+    Attributes:
+        targets: The files, folders and tests that are run, relative to the folder; ``()`` for all files of tests.
+        absolute: What stands, in all Python sources, in the place of absolute paths: names relative to the folder.
+    """
+
+    expected: Expected | None = None
+    runner: str = "pytest"
+    packages: tuple[str, ...] = ()
+    confidence: float = 1e-3
+    weak: str = "accept"
+    original: Workspace | SealedWorkspace | None = None
+    protected: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    timeout_s: float = 60.0
+    limits: Limits | None = None
+    random: Random | None = None
+    targets: tuple[str, ...] = ()
+    absolute: Mapping[str, str] = MappingProxyType({})
+
+
+def grade_suite(
+    workspace: Workspace | SealedWorkspace | str | os.PathLike[str], tests: Tests, options: SuiteOptions
+) -> SuiteVerdict:
+    """Grade a folder as :func:`check_suite` does, whose errors it raises."""
+    sealed = sealed_of(workspace)
     trusted = _trusted(tests)
     try:
         twins = SuiteTwins(_texts(trusted))
     except ValueError as wrong:
         return SuiteVerdict(SuiteStatus.UNSUITABLE, digest=sealed.digest, error=f"the tests: {wrong}")
-    modules = [name for name in trusted if any(fnmatch.fnmatchcase(name.rpartition("/")[2], p) for p in _MODULES)]
+    modules = [name for name in trusted if _is_module(name, options.targets)]
     if not modules:
         return SuiteVerdict(SuiteStatus.UNSUITABLE, digest=sealed.digest, error="the suite has no file of tests")
-    groups = _groups(expected, modules, runner)
+    groups = _groups(options.expected, modules, options.runner)
     if unknown := _unknown(groups, trusted):
         error = f"the suite has no test {', '.join(unknown[:3])}"
         return SuiteVerdict(SuiteStatus.UNSUITABLE, groups=groups, digest=sealed.digest, error=error)
-    if changed := _changed(sealed, original, protected):
+    if changed := _changed(sealed, options.original, options.protected):
         return _refused(groups, sealed, f"changes what is protected: {', '.join(changed[:3])}")
-    installed = installed_packages(tuple(packages))
+    installed = installed_packages(options.packages)
     files, left_out = without_protected(sealed.files, trusted, installed.places)
-    limits = limits or _limits(timeout_s, files, trusted)
-    jail = SuiteJail(files, installed, limits, arguments)
-    grading = _Grading(jail, twins, trusted, modules, groups, confidence, random or SystemRandom())
-    return grading.verdict(left_out, sealed.digest, weak)
+    limits = options.limits or _limits(options.timeout_s, files, trusted)
+    jail = SuiteJail(files, installed, limits, options.arguments, options.absolute)
+    random = options.random or SystemRandom()
+    grading = _Grading(jail, twins, trusted, modules, groups, options.confidence, random)
+    return grading.verdict(left_out, sealed.digest, options.weak)
+
+
+def _is_module(name: str, targets: Collection[str]) -> bool:
+    """Return whether a trusted file has tests that are run."""
+    if not targets:
+        return any(fnmatch.fnmatchcase(name.rpartition("/")[2], pattern) for pattern in _MODULES)
+    files = {target.split("::")[0] for target in targets}
+    return name in files or (_is_module(name, ()) and any(name.startswith(f"{file}/") for file in files))
 
 
 class _Grading:
@@ -309,7 +353,8 @@ def _function(name: str) -> str:
     return f"{head}::{tail.split('[')[0]}" if head else name
 
 
-def _sealed(workspace: object) -> SealedWorkspace:
+def sealed_of(workspace: object) -> SealedWorkspace:
+    """Return a folder as it is now; raise SuiteError for what is none."""
     if isinstance(workspace, SealedWorkspace):
         return workspace
     if isinstance(workspace, Workspace):
@@ -374,7 +419,7 @@ def _changed(
     """Return the names of protected files that are not as they were."""
     if original is None or not protected:
         return []
-    before = _sealed(original).files
+    before = sealed_of(original).files
     names = sorted({*before, *sealed.files})
     guarded = [name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in protected)]
     return [name for name in guarded if before.get(name) != sealed.files.get(name)]

@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import sys
 import unittest
 from typing import Any
@@ -118,9 +119,23 @@ def _noting(compare: Any) -> Any:
     return compared
 
 
+def _replace_absolute(places: dict[str, str]) -> None:
+    """Write folders of a container, where they are whole parts of paths in sources, as they lie here."""
+    names = "|".join(map(re.escape, sorted(places, key=len, reverse=True)))
+    pattern = re.compile(rf"(?<![\w./-])({names})(?![\w.-])")
+    folders = {name: os.path.abspath(place) for name, place in places.items()}
+    for path in pathlib.Path().rglob("*.py"):
+        text = os.fsdecode(path.read_bytes())
+        replaced = pattern.sub(lambda match: folders[match[1]], text)
+        if replaced != text:
+            path.write_bytes(os.fsencode(replaced))
+
+
 def main() -> None:
     settings = json.loads(sys.argv[1])
     sys.dont_write_bytecode = True
+    if settings["absolute"]:
+        _replace_absolute(settings["absolute"])
     sys.path[:0] = [os.path.abspath(folder) for folder in settings["roots"] if os.path.isdir(folder or ".")]
     sys.meta_path.append(Packages(settings["places"], settings["about"]))
     for name in _COMPARISONS:

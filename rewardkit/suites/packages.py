@@ -57,6 +57,17 @@ def installed_packages(names: tuple[str, ...]) -> InstalledPackages:
     return packages
 
 
+def missing_packages(names: Iterable[str]) -> list[str]:
+    """Return the names of distributions that are not installed here, or that the jail cannot read."""
+    missing = []
+    for name in names:
+        try:
+            installed_packages((name,))
+        except SuiteError:
+            missing.append(name)
+    return missing
+
+
 def _required(distribution: metadata.Distribution) -> list[str]:
     """Return the names of what a distribution requires, extras aside; markers are not read: what is absent is left."""
     requirements = [

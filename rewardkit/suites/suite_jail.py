@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rewardkit.jailed.jail import shared_sandbox
@@ -53,15 +54,22 @@ class SuiteJail:
         packages: Installed packages that it may import.
         limits: What a run may use.
         arguments: More arguments of pytest.
+        absolute: What stands in Python sources in the place of absolute paths, relative to the folder.
     """
 
     def __init__(
-        self, files: Mapping[str, bytes], packages: InstalledPackages, limits: Limits, arguments: Sequence[str] = ()
+        self,
+        files: Mapping[str, bytes],
+        packages: InstalledPackages,
+        limits: Limits,
+        arguments: Sequence[str] = (),
+        absolute: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._files = files
         self._packages = packages
         self._limits = limits
         self._arguments = list(arguments)
+        self._absolute = dict(absolute)
 
     def run(self, tests: Mapping[str, bytes], modules: Sequence[str]) -> GradedRun:
         """Run the tests of some modules; raise InfrastructureError where the jail itself fails."""
@@ -74,6 +82,7 @@ class SuiteJail:
             "about": self._packages.about,
             "ini": "" if configured else _INI,
             "arguments": self._arguments,
+            "absolute": self._absolute,
             "files": list(modules),
         }
         files = {**self._files, **tests, **({} if configured else {_INI: b"[pytest]\n"})}
