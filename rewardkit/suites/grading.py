@@ -354,7 +354,7 @@ def _function(name: str) -> str:
 
 
 def sealed_of(workspace: object) -> SealedWorkspace:
-    """Return a folder as it is now; raise SuiteError for what is none."""
+    """Return a folder as it is now; raise SuiteError for a value of another kind."""
     if isinstance(workspace, SealedWorkspace):
         return workspace
     if isinstance(workspace, Workspace):

@@ -119,11 +119,11 @@ def _noting(compare: Any) -> Any:
     return compared
 
 
-def _replace_absolute(places: dict[str, str]) -> None:
+def _replace_absolute(paths: dict[str, str]) -> None:
     """Write folders of a container, where they are whole parts of paths in sources, as they lie here."""
-    names = "|".join(map(re.escape, sorted(places, key=len, reverse=True)))
+    names = "|".join(map(re.escape, sorted(paths, key=len, reverse=True)))
     pattern = re.compile(rf"(?<![\w./-])({names})(?![\w.-])")
-    folders = {name: os.path.abspath(place) for name, place in places.items()}
+    folders = {name: os.path.abspath(folder) for name, folder in paths.items()}
     for path in pathlib.Path().rglob("*.py"):
         text = os.fsdecode(path.read_bytes())
         replaced = pattern.sub(lambda match: folders[match[1]], text)
