@@ -40,6 +40,8 @@ from rewardkit.scorer import Scorer
 from rewardkit.types import Cause, Message, Outcome, Rollout, Score, Status, Step, Unanswered
 
 if TYPE_CHECKING:
+    from rewardkit.harbor.task import HarborTask, from_harbor
+    from rewardkit.harbor.verdict import HarborVerdict
     from rewardkit.jailed.sealed import SealedWorkspace
     from rewardkit.record.recorder import Recorder
     from rewardkit.replay.recorded_run import Run
@@ -58,6 +60,8 @@ __all__ = [
     "DataError",
     "Finished",
     "FullError",
+    "HarborTask",
+    "HarborVerdict",
     "InfrastructureError",
     "Kind",
     "Message",
@@ -98,6 +102,7 @@ __all__ = [
     "WorkspaceError",
     "check_suite",
     "clip",
+    "from_harbor",
     "gate",
     "group_reward",
     "maximum",
@@ -113,12 +118,15 @@ __version__ = "0.1.0"
 
 
 _LATE = {
+    "HarborTask": "rewardkit.harbor.task",
+    "HarborVerdict": "rewardkit.harbor.verdict",
     "Recorder": "rewardkit.record.recorder",
     "Run": "rewardkit.replay.recorded_run",
     "SealedWorkspace": "rewardkit.jailed.sealed",
     "StepReward": "rewardkit.steps.step_reward",
     "SuiteVerdict": "rewardkit.suites.suite_verdict",
     "check_suite": "rewardkit.suites.grading",
+    "from_harbor": "rewardkit.harbor.task",
     "step_reward": "rewardkit.steps.step_reward",
 }
 """What few programs use and takes long to import, with its module."""

@@ -18,6 +18,7 @@ from rewardkit.audit.engine import BASE, form_probe, rollout_of
 from rewardkit.audit.honest import Honest, right_answers
 from rewardkit.audit.rows import REFERENCE_COLUMNS, AuditRow, gold_column, row_of
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
+from rewardkit.cli.check_tasks import check_tasks
 from rewardkit.cli.examination_report import print_examination, write_flaws
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.progress import collect
@@ -27,6 +28,7 @@ from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
 from rewardkit.examinations.catalogue import EXAMINATIONS
 from rewardkit.examinations.examination import ID_COLUMNS, ExaminationResult, examine, rows_to_examine
+from rewardkit.harbor.task import harbor_folders
 from rewardkit.rows import read_rows, trainer_warnings
 from rewardkit.rows.files import unit_of
 from rewardkit.rows.reader import Row
@@ -103,7 +105,7 @@ def check_command(
     load_timeout: LoadTimeout = LOAD_TIMEOUT_S,
     as_json: AsJson = False,
 ) -> None:
-    """Check before you train that every row of DATA suits every one of REWARDS.
+    """Check before you train that every row of DATA suits every one of REWARDS; or that a task can be trained on.
 
     Every column that a reward reads is coerced in every row. Then the right answers of the first rows are scored,
     if the data has them, and the time of a call is shown beside the reward's timeout.
@@ -113,6 +115,10 @@ def check_command(
     Rows of code are examined too: whether the reference passes their tests, and whether an empty program, functions
     that return None and changed references fail.
 
+    The folder of a task in Harbor's form, or a folder of such tasks, may stand in the place of REWARDS, without DATA.
+    Its solution must pass its tests; what the agent finds, an empty folder, and the solution changed in one place at a
+    time, --examine times, must not.
+
     Exit code 1 means that a row failed, or that a row of code has tests that cannot run, cannot fail, or refuse its
     reference. A warning, such as that a reward skipped every right answer or that TRL refuses a column's name, does not
     change the exit code.
@@ -120,8 +126,12 @@ def check_command(
     Examples:
 
     [bold]rewardkit check my_rewards.py rows.jsonl
-    rewardkit check my_rewards.py:correct rows.jsonl --gold target --json[/]
+    rewardkit check my_rewards.py:correct rows.jsonl --gold target --json
+    rewardkit check tasks/ --examine 4[/]
     """
+    if folders := harbor_folders(rewards):
+        check_tasks(folders, examine_rows, as_json=as_json)
+        return
     path = data_path(data, data_option)
     reward_set = load_rewards(rewards)
     lines = read_rows(path)

@@ -26,6 +26,8 @@ from rewardkit import (
     Score,
     ScoreBatch,
     Scorer,
+    HarborTask,
+    HarborVerdict,
     SealedWorkspace,
     Status,
     Step,
@@ -34,6 +36,7 @@ from rewardkit import (
     Unanswered,
     Workspace,
     check_suite,
+    from_harbor,
     clip,
     gate,
     group_reward,
@@ -108,6 +111,13 @@ def fixed(workspace: Workspace) -> Score:
     verdict: SuiteVerdict = check_suite(
         sealed, {"test_a.py": "def test_a(): assert 1 == 1"}, expected=["test_a.py::test_a"]
     )
+    return verdict.score()
+
+
+@reward
+def solved(workspace: Workspace, task: str) -> Score:
+    harbor_task: HarborTask = from_harbor(task)
+    verdict: HarborVerdict = harbor_task.grade(workspace, confidence=1e-3)
     return verdict.score()
 
 

@@ -1,0 +1,121 @@
+"""Reads the commands of a simple shell script, of which nothing is run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
+_JOINED = re.compile(r"\\\n\s*")
+_ENDS = frozenset({"&&", "||", ";", "|", "&", ";;"})
+_KEYWORDS = frozenset(
+    {"if", "then", "else", "elif", "fi", "do", "done", "while", "!", "{", "}", "(", ")", "time", "exec"}
+)
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_REDIRECTION = re.compile(r"&?(>>?|<)&?")
+_DESCRIPTOR = re.compile(r"(?<=\s)[012](?=[<>])")
+
+
+class ShellCommand(NamedTuple):
+    """A command of a script.
+
+    Attributes:
+        words: Its name and arguments, without assignments before it and redirections; ``()`` for an assignment alone.
+        line: The line in which it stands, as written.
+    """
+
+    words: tuple[str, ...]
+    line: str
+
+    @property
+    def name(self) -> str:
+        """The program's name without its folder; ``""`` for an assignment alone."""
+        return self.words[0].rpartition("/")[2] if self.words else ""
+
+
+def shell_commands(script: str) -> list[ShellCommand]:
+    """Return the commands of a script in order: of pipes and lists each, conditions too; heredocs' texts are left out.
+
+    Raises:
+        ValueError: A line cannot be split into words.
+    """
+    commands = []
+    for line in _lines(script):
+        try:
+            tokens = _tokens(line)
+        except ValueError as wrong:
+            raise ValueError(f"{wrong}: {line.strip()!r:.200}") from None
+        commands += [ShellCommand(words, line.strip()) for words in _split(tokens)]
+    return commands
+
+
+def _lines(script: str) -> Iterator[str]:
+    """Yield the script's lines, those that continue joined, without heredocs' texts."""
+    end = ""
+    waiting = ""
+    for line in _JOINED.sub(" ", script).split("\n"):
+        if end:
+            end = "" if line.strip() == end else end
+            continue
+        waiting += line
+        if waiting.lstrip().startswith("#"):
+            waiting = ""
+            continue
+        if heredoc := _HEREDOC.search(waiting):
+            end = heredoc[2]
+            waiting = waiting[: heredoc.start()] + waiting[heredoc.end() :]
+        if _is_open(waiting):
+            waiting += "\n"
+            continue
+        if waiting.strip():
+            yield waiting
+        waiting = ""
+    if waiting.strip():
+        yield waiting
+
+
+def _is_open(line: str) -> bool:
+    """Return whether a quotation goes on in the next line."""
+    try:
+        _tokens(line)
+    except ValueError as wrong:
+        return "quotation" in str(wrong)
+    return False
+
+
+def _tokens(line: str) -> list[str]:
+    lexer = shlex.shlex(_DESCRIPTOR.sub("", line), posix=True, punctuation_chars="();<>|&")
+    lexer.commenters = ""
+    lexer.whitespace_split = True
+    tokens = []
+    for token in lexer:
+        if token.startswith("#"):
+            break
+        tokens.append(token)
+    return tokens
+
+
+def _split(tokens: list[str]) -> Iterator[tuple[str, ...]]:
+    words: list[str] = []
+    skips = False
+    for token in [*tokens, ";"]:
+        if token in _ENDS or token in ("(", ")"):
+            if words:
+                yield _command(words)
+            words = []
+        elif skips:
+            skips = False
+        elif _REDIRECTION.fullmatch(token):
+            skips = True
+        elif token in _KEYWORDS and not words:
+            continue
+        else:
+            words.append(token)
+
+
+def _command(words: list[str]) -> tuple[str, ...]:
+    while words and _ASSIGNMENT.match(words[0]):
+        words = words[1:]
+    return tuple(words)
