@@ -40,8 +40,8 @@ from rewardkit.scorer import Scorer
 from rewardkit.types import Cause, Message, Outcome, Rollout, Score, Status, Step, Unanswered
 
 if TYPE_CHECKING:
+    from rewardkit.harbor.harbor_verdict import HarborVerdict
     from rewardkit.harbor.task import HarborTask, from_harbor
-    from rewardkit.harbor.verdict import HarborVerdict
     from rewardkit.jailed.sealed import SealedWorkspace
     from rewardkit.record.recorder import Recorder
     from rewardkit.replay.recorded_run import Run
@@ -119,7 +119,7 @@ __version__ = "0.1.0"
 
 _LATE = {
     "HarborTask": "rewardkit.harbor.task",
-    "HarborVerdict": "rewardkit.harbor.verdict",
+    "HarborVerdict": "rewardkit.harbor.harbor_verdict",
     "Recorder": "rewardkit.record.recorder",
     "Run": "rewardkit.replay.recorded_run",
     "SealedWorkspace": "rewardkit.jailed.sealed",

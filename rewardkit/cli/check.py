@@ -18,7 +18,6 @@ from rewardkit.audit.engine import BASE, form_probe, rollout_of
 from rewardkit.audit.honest import Honest, right_answers
 from rewardkit.audit.rows import REFERENCE_COLUMNS, AuditRow, gold_column, row_of
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
-from rewardkit.cli.check_tasks import check_tasks
 from rewardkit.cli.examination_report import print_examination, write_flaws
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.progress import collect
@@ -28,7 +27,6 @@ from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
 from rewardkit.examinations.catalogue import EXAMINATIONS
 from rewardkit.examinations.examination import ID_COLUMNS, ExaminationResult, examine, rows_to_examine
-from rewardkit.harbor.task import harbor_folders
 from rewardkit.rows import read_rows, trainer_warnings
 from rewardkit.rows.files import unit_of
 from rewardkit.rows.reader import Row
@@ -129,7 +127,9 @@ def check_command(
     rewardkit check my_rewards.py:correct rows.jsonl --gold target --json
     rewardkit check tasks/ --examine 4[/]
     """
-    if folders := harbor_folders(rewards):
+    if folders := _task_folders(rewards):
+        from rewardkit.cli.check_tasks import check_tasks  # what grades a folder takes long to import
+
         check_tasks(folders, examine_rows, as_json=as_json)
         return
     path = data_path(data, data_option)
@@ -150,6 +150,13 @@ def check_command(
     unread = _unread_columns(leaves, lines[0].values)
     result = {"rewards": [check.as_json() for check in checks], "warnings": trainers, "unread_columns": unread}
     finish(result, lambda: _print(checks, trainers, unread, unit_of(path)), as_json=as_json, code=code)
+
+
+def _task_folders(rewards: str) -> list[Path]:
+    """Return the folders of tasks that are named: itself, or those directly below, in the order of their names."""
+    root = Path(rewards)
+    files = [root / "task.toml"] if (root / "task.toml").is_file() else sorted(root.glob("*/task.toml"))
+    return [file.parent for file in files]
 
 
 def _unread_columns(leaves: Sequence[Reward[..., Any]], columns: Collection[str]) -> list[str]:

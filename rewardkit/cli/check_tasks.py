@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from rewardkit.cli.progress import told_progress
 from rewardkit.cli.render import NONE, fold, screen, table
 from rewardkit.errors import SuiteError
 from rewardkit.harbor.examine import TaskExamination, examine_task
+from rewardkit.harbor.harbor_verdict import HarborVerdict
 from rewardkit.harbor.task import from_harbor
-from rewardkit.harbor.verdict import HarborVerdict
 from rewardkit.shown.text import plain, shortened
 
 _FOLDERS = 3  # that are graded of each task besides the changed solutions
@@ -33,13 +33,18 @@ def check_tasks(folders: Sequence[Path], mutants: int, *, as_json: bool) -> None
     with told_progress("check") as tick:
         for number, folder in enumerate(folders):
             graded = itertools.count(number * (_FOLDERS + mutants) + 1)
-            examinations.append(_examined(folder, mutants, lambda graded=graded: tick(next(graded), total)))
+            on_graded = functools.partial(_count, tick, graded, total)
+            examinations.append(_examined(folder, mutants, on_graded))
         tick(total, total, sum(not examination.is_ok for examination in examinations))
     code = 0 if all(examination.is_ok for examination in examinations) else FAILED
     if not code and all(examination.needs for examination in examinations):
         code = NOT_JUDGED
     result = {"tasks": [_as_json(examination) for examination in examinations]}
     finish(result, lambda: _print(examinations), as_json=as_json, code=code)
+
+
+def _count(tick: Callable[[int, int], None], graded: Iterator[int], total: int) -> None:
+    tick(next(graded), total)
 
 
 def _examined(folder: Path, mutants: int, on_graded: Callable[[], None]) -> TaskExamination:
@@ -75,20 +80,25 @@ def _print(examinations: Sequence[TaskExamination]) -> None:
     for examination in faulty[:_SHOWN]:
         for fault in [examination.error] if examination.error else examination.faults():
             console.say((f"{examination.task}: ", "bold"), plain(shortened(fault, 400)), fit="wrap")
-    for examination in [examination for examination in examinations if examination.needs][:_SHOWN]:
-        needs = "; ".join(examination.needs[:3])
-        console.say(
-            (f"{examination.task}: ", "bold"), "not tried, for it needs ", plain(shortened(needs, 400)), fit="wrap"
-        )
-    for examination in [examination for examination in examinations if examination.survivors][:_SHOWN]:
-        listed = "; ".join(examination.survivors[:_SHOWN_MUTANTS])
-        count = f"{len(examination.survivors)} of {examination.mutants} changed solutions pass: "
-        console.say((f"{examination.task}: ", "bold"), ("warning: ", "yellow"), count, plain(listed), fit="wrap")
+    notes = [(examination.task, note) for examination in examinations if (note := _note(examination))]
+    for task, note in notes[:_SHOWN]:
+        console.say((f"{task}: ", "bold"), ("warning: ", "yellow"), plain(shortened(note, 400)), fit="wrap")
     if len(examinations) > 1:
         tried = sum(not examination.needs and not examination.error for examination in examinations)
-        console.say(
-            f"{tried:,} of {len(examinations):,} tasks tried, {len(faulty):,} with a fault; --json has all", fit="wrap"
-        )
+        counts = f"{tried:,} of {len(examinations):,} tasks tried, {len(faulty):,} with a fault"
+        console.say(f"{counts}; --json has all", fit="wrap")
+
+
+def _note(examination: TaskExamination) -> str:
+    """Return what a user should know of a task that is not at fault; ``""`` for nothing."""
+    if examination.needs:
+        return f"not tried, for it needs {'; '.join(examination.needs[:3])}"
+    if examination.untried:
+        return f"its solution was not tried: {examination.untried}"
+    if examination.survivors:
+        listed = "; ".join(examination.survivors[:_SHOWN_MUTANTS])
+        return f"{len(examination.survivors)} of {examination.mutants} changed solutions pass: {listed}"
+    return ""
 
 
 def _table(examinations: Sequence[TaskExamination], width: int, left_out: Collection[str]) -> Table:

@@ -79,7 +79,7 @@ def read_criteria(tests: Mapping[str, bytes], workdir: str) -> tuple[Layout, lis
     """Return the rewards that the files of a folder ``tests`` define, and what they need that is not here.
 
     Raises:
-        SuiteError: A ``reward.toml`` is none, or names what is not there.
+        SuiteError: A ``reward.toml`` cannot be read, or names what is not there.
     """
     needs: list[str] = []
     reader = _Reader(tests, workdir, needs)
@@ -97,13 +97,9 @@ def read_criteria(tests: Mapping[str, bytes], workdir: str) -> tuple[Layout, lis
 
 def evaluate(layout: Layout, files: Files) -> CriteriaRewards:
     """Return what a folder's files earn."""
-    shares: dict[str, float] = {}
-    rewards = {name: _value(group, files, shares) for name, group in layout.items()}
-    results = [
-        SuiteResult(name, "passed" if share >= 1 else "failed", message="" if share in (0, 1) else f"{share:.3g}")
-        for name, share in shares.items()
-    ]
-    return CriteriaRewards(rewards, results)
+    results: dict[int, SuiteResult] = {}
+    rewards = {name: _value(group, files, results) for name, group in layout.items()}
+    return CriteriaRewards(rewards, list(results.values()))
 
 
 class _Reader:
@@ -147,14 +143,14 @@ class _Reader:
         return _checked(tables[0], inputs, f"{folder}reward.toml") if tables else CriteriaGroup(inputs)
 
     def reward_file(self, folder: str) -> _RewardFile:
-        """Return what a folder's ``reward.toml`` says; the defaults where there is none."""
+        """Return what a folder's ``reward.toml`` says; the defaults where it is missing."""
         name = f"{folder}reward.toml"
         try:
             return _RewardFile.model_validate(tomllib.loads(self._tests.get(name, b"").decode()))
         except ValidationError as wrong:
             first = wrong.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            raise SuiteError(f"tests/{name}: {place} = {first['input']!r:.80}: {first['msg']}") from None
+            path = ".".join(map(str, first["loc"]))
+            raise SuiteError(f"tests/{name}: {path} = {first['input']!r:.80}: {first['msg']}") from None
         except ValueError as wrong:
             raise SuiteError(f"tests/{name}: no TOML: {wrong}") from None
 
@@ -199,10 +195,10 @@ def _groups(inputs: Mapping[str, CriteriaGroup | FileCriterion]) -> Layout:
     return {name: group for name, group in inputs.items() if isinstance(group, CriteriaGroup)}
 
 
-def _checked(table: _RewardTable, inputs: Mapping[str, CriteriaGroup | FileCriterion], place: str) -> CriteriaGroup:
+def _checked(table: _RewardTable, inputs: Mapping[str, CriteriaGroup | FileCriterion], path: str) -> CriteriaGroup:
     if unknown := sorted(set(table.weights) - set(inputs)):
         expected = ", ".join(map(repr, inputs)) or "none"
-        raise SuiteError(f"tests/{place}: weights: {unknown[0]!r} is none of {expected}")
+        raise SuiteError(f"tests/{path}: weights: {unknown[0]!r} is not among {expected}")
     return CriteriaGroup(inputs, _aggregation(table.aggregation), table.threshold, table.weights)
 
 
@@ -213,10 +209,14 @@ def _aggregation(name: str) -> str:
     return plain
 
 
-def _value(group: CriteriaGroup | FileCriterion, files: Files, shares: dict[str, float]) -> float:
+def _value(group: CriteriaGroup | FileCriterion, files: Files, results: dict[int, SuiteResult]) -> float:
+    """Return what a group earns; add each criterion's result by its identity, for several rewards may have it."""
     if isinstance(group, FileCriterion):
-        return shares.setdefault(group.name, group.share(files))
-    values = [_value(child, files, shares) for child in group.inputs.values()]
+        share = group.share(files)
+        message = "" if share in (0, 1) else f"{share:.3g}"
+        results[id(group)] = SuiteResult(group.name, "passed" if share >= 1 else "failed", message=message)
+        return share
+    values = [_value(child, files, results) for child in group.inputs.values()]
     weights = [_weight(name, child, group.weights) for name, child in group.inputs.items()]
     return _aggregated(values, weights, group.aggregation, group.threshold)
 

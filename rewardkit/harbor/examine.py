@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from rewardkit.errors import SuiteError
 from rewardkit.examinations.code_mutants import code_mutants
+from rewardkit.harbor.harbor_verdict import HarborVerdict
 from rewardkit.harbor.task import HarborTask
-from rewardkit.harbor.verdict import HarborVerdict
 from rewardkit.jailed.sealed import SealedWorkspace
 from rewardkit.suites.suite_verdict import SuiteStatus
 
@@ -20,7 +20,7 @@ class TaskExamination:
     Attributes:
         task: Its name.
         needs: What it needs that only an image has; it is not tried then.
-        solution: What became of its solution; ``None`` where there is none, or it cannot be run.
+        solution: What became of its solution; ``None`` where it is missing or cannot be run.
         start: What became of the folder as the agent finds it.
         empty: What became of an empty folder.
         mutants: How many changed solutions were tried.

@@ -44,7 +44,7 @@ _INSTALLERS = frozenset({"apt-get", "apt", "apk"})
 
 
 @dataclass(slots=True)
-class Image:
+class TaskImage:
     """What a Dockerfile says.
 
     Attributes:
@@ -60,7 +60,7 @@ class Image:
     needs: list[str] = field(default_factory=list)
 
 
-def read_image(dockerfile: str, context: Mapping[str, bytes], workdir: str | None = None) -> Image:
+def read_image(dockerfile: str, context: Mapping[str, bytes], workdir: str | None = None) -> TaskImage:
     """Return what the agent finds when it begins.
 
     Args:
@@ -70,7 +70,7 @@ def read_image(dockerfile: str, context: Mapping[str, bytes], workdir: str | Non
     """
     instructions = list(_instructions(dockerfile))
     folders = [text for name, text in instructions if name == "WORKDIR"]
-    image = Image(workdir or (posixpath.join("/", *folders) if folders else "/app"))
+    image = TaskImage(workdir or (posixpath.join("/", *folders) if folders else "/app"))
     here = "/"
     for name, text in instructions:
         if name == "WORKDIR":
@@ -88,14 +88,14 @@ def read_image(dockerfile: str, context: Mapping[str, bytes], workdir: str | Non
 
 def pip_packages(command: ShellCommand) -> list[str] | None:
     """Return the requirements that a command of pip or uv installs; ``None`` for another command."""
-    words = list(command.words)
-    if command.name.startswith("python") and words[1:3] == ["-m", "pip"]:
-        words = words[2:]
-    if words and words[0].rpartition("/")[2] == "uv" and words[1:2] == ["pip"]:
-        words = words[1:]
-    if not words or not re.fullmatch(r"pip3?(\.\d+)?", words[0].rpartition("/")[2]) or words[1:2] != ["install"]:
+    tokens = list(command.arguments)
+    if command.name.startswith("python") and tokens[1:3] == ["-m", "pip"]:
+        tokens = tokens[2:]
+    if command.name == "uv" and tokens[1:2] == ["pip"]:
+        tokens = tokens[1:]
+    if tokens[1:2] != ["install"] or not re.fullmatch(r"pip3?(\.\d+)?", tokens[0].rpartition("/")[2]):
         return None
-    rest = iter(words[2:])
+    rest = iter(tokens[2:])
     packages = []
     for word in rest:
         if word in ("-r", "--requirement", "-c", "--constraint", "-i", "--index-url", "--extra-index-url", "-t"):
@@ -112,18 +112,18 @@ def _instructions(dockerfile: str) -> Iterator[tuple[str, str]]:
             yield name.upper(), text.strip()
 
 
-def _copy(image: Image, text: str, here: str, context: Mapping[str, bytes]) -> None:
-    words = [str(word) for word in json.loads(text)] if text.startswith("[") else text.split()
-    if any(word.startswith("--from") for word in words):
+def _copy(image: TaskImage, text: str, here: str, context: Mapping[str, bytes]) -> None:
+    arguments = [str(word) for word in json.loads(text)] if text.startswith("[") else text.split()
+    if any(word.startswith("--from") for word in arguments):
         if _TOOL.search(text):
             return
         image.needs.append(f"an image that is built in stages: COPY {text:.100}")
         return
-    *sources, target = [word for word in words if not word.startswith("--")] or [""]
+    *sources, target = [word for word in arguments if not word.startswith("--")] or [""]
     is_folder = target.endswith("/") or target in (".", "./") or len(sources) > 1
-    place = posixpath.normpath(posixpath.join(here, target))
+    target_path = posixpath.normpath(posixpath.join(here, target))
     for source in sources:
-        copied = _copied(source, place, context, is_folder=is_folder)
+        copied = _copied(source, target_path, context, is_folder=is_folder)
         outside = [name for name in copied if not _is_below(name, image.workdir)]
         if outside or not copied:
             missing = f"{outside[0]} outside of {image.workdir}" if outside else f"{source!r}, which is not beside it"
@@ -135,11 +135,11 @@ def _copy(image: Image, text: str, here: str, context: Mapping[str, bytes]) -> N
         }
 
 
-def _copied(source: str, place: str, context: Mapping[str, bytes], *, is_folder: bool) -> dict[str, bytes]:
+def _copied(source: str, target_path: str, context: Mapping[str, bytes], *, is_folder: bool) -> dict[str, bytes]:
     """Return the files that a source brings, by their names in the image."""
     plain = posixpath.normpath(source.removeprefix("/"))
     if plain in context:
-        return {posixpath.join(place, posixpath.basename(plain)) if is_folder else place: context[plain]}
+        return {posixpath.join(target_path, posixpath.basename(plain)) if is_folder else target_path: context[plain]}
     below = {
         name: content
         for name, content in context.items()
@@ -148,7 +148,7 @@ def _copied(source: str, place: str, context: Mapping[str, bytes], *, is_folder:
     start = "" if plain == "." else plain
     return {
         posixpath.join(
-            place, name[len(start) :].lstrip("/") if name.startswith(start) else posixpath.basename(name)
+            target_path, name[len(start) :].lstrip("/") if name.startswith(start) else posixpath.basename(name)
         ): content
         for name, content in below.items()
         if plain != "." or name not in ("Dockerfile", ".dockerignore", "docker-compose.yaml")
@@ -159,7 +159,7 @@ def _is_below(name: str, folder: str) -> bool:
     return name.startswith(folder.rstrip("/") + "/")
 
 
-def _run_needs(text: str, image: Image) -> list[str]:
+def _run_needs(text: str, image: TaskImage) -> list[str]:
     """Return what the commands of a RUN make that only the image has; note the packages that they install."""
     text = re.sub(r"^(--\S+\s+)+", "", text)
     if text.startswith("["):
@@ -177,14 +177,14 @@ def _run_needs(text: str, image: Image) -> list[str]:
         elif command.name in _INSTALLERS:
             needs += [f"{name} of the image's system" for name in _system_packages(command)]
         elif command.name and command.name not in _HARMLESS:
-            needs.append(f"an image, for the Dockerfile runs {' '.join(command.words)!r:.100}")
+            needs.append(f"an image, for the Dockerfile runs {' '.join(command.arguments)!r:.100}")
     return needs
 
 
-def _listed_packages(command: ShellCommand, image: Image) -> list[str]:
+def _listed_packages(command: ShellCommand, image: TaskImage) -> list[str]:
     """Note the packages of the lists that a command of pip reads; return what it needs beside them."""
     needs = []
-    for option, name in itertools.pairwise(command.words):
+    for option, name in itertools.pairwise(command.arguments):
         if option in ("-r", "--requirement"):
             text = image.files.get(posixpath.normpath(name.removeprefix(image.workdir).lstrip("/")))
             if text is None:
@@ -197,7 +197,7 @@ def _listed_packages(command: ShellCommand, image: Image) -> list[str]:
 
 def _system_packages(command: ShellCommand) -> list[str]:
     """Return the packages of the system that a command installs and that grading may need."""
-    if command.words[1:2] == ["update"] or not {"install", "add"} & set(command.words):
+    if not {"install", "add"} & set(command.arguments):
         return []
-    names = [word for word in command.words[1:] if not word.startswith("-") and word not in ("install", "add")]
+    names = [word for word in command.arguments[1:] if not word.startswith("-") and word not in ("install", "add")]
     return [name for name in names if not _HARMLESS_PACKAGES.fullmatch(name)]

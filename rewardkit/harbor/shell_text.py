@@ -22,24 +22,24 @@ class ShellCommand(NamedTuple):
     """A command of a script.
 
     Attributes:
-        words: Its name and arguments, without assignments before it and redirections; ``()`` for an assignment alone.
+        arguments: Its name and arguments, without redirections and assignments before it; ``()`` for these alone.
         line: The line in which it stands, as written.
     """
 
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     line: str
 
     @property
     def name(self) -> str:
         """The program's name without its folder; ``""`` for an assignment alone."""
-        return self.words[0].rpartition("/")[2] if self.words else ""
+        return self.arguments[0].rpartition("/")[2] if self.arguments else ""
 
 
 def shell_commands(script: str) -> list[ShellCommand]:
     """Return the commands of a script in order: of pipes and lists each, conditions too; heredocs' texts are left out.
 
     Raises:
-        ValueError: A line cannot be split into words.
+        ValueError: A line cannot be split into arguments.
     """
     commands = []
     for line in _lines(script):
@@ -47,7 +47,7 @@ def shell_commands(script: str) -> list[ShellCommand]:
             tokens = _tokens(line)
         except ValueError as wrong:
             raise ValueError(f"{wrong}: {line.strip()!r:.200}") from None
-        commands += [ShellCommand(words, line.strip()) for words in _split(tokens)]
+        commands += [ShellCommand(arguments, line.strip()) for arguments in _split(tokens)]
     return commands
 
 
@@ -98,24 +98,24 @@ def _tokens(line: str) -> list[str]:
 
 
 def _split(tokens: list[str]) -> Iterator[tuple[str, ...]]:
-    words: list[str] = []
+    arguments: list[str] = []
     skips = False
     for token in [*tokens, ";"]:
         if token in _ENDS or token in ("(", ")"):
-            if words:
-                yield _command(words)
-            words = []
+            if arguments:
+                yield _command(arguments)
+            arguments = []
         elif skips:
             skips = False
         elif _REDIRECTION.fullmatch(token):
             skips = True
-        elif token in _KEYWORDS and not words:
+        elif token in _KEYWORDS and not arguments:
             continue
         else:
-            words.append(token)
+            arguments.append(token)
 
 
-def _command(words: list[str]) -> tuple[str, ...]:
-    while words and _ASSIGNMENT.match(words[0]):
-        words = words[1:]
-    return tuple(words)
+def _command(arguments: list[str]) -> tuple[str, ...]:
+    while arguments and _ASSIGNMENT.match(arguments[0]):
+        arguments = arguments[1:]
+    return tuple(arguments)

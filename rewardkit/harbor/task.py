@@ -11,11 +11,11 @@ from typing import Any
 
 from rewardkit.errors import SuiteError
 from rewardkit.harbor.criteria import Layout, evaluate, read_criteria
+from rewardkit.harbor.harbor_verdict import HarborVerdict
 from rewardkit.harbor.image import read_image
 from rewardkit.harbor.solution import solved_files
 from rewardkit.harbor.task_file import read_task_file
 from rewardkit.harbor.test_script import plain_packages, read_test_script
-from rewardkit.harbor.verdict import HarborVerdict
 from rewardkit.jailed.sealed import SealedWorkspace
 from rewardkit.jailed.workspace import Workspace
 from rewardkit.suites.grading import SuiteOptions, grade_suite, sealed_of
@@ -105,24 +105,24 @@ class HarborTask:
             passed = all(value >= 1 for value in rewards.values())
             status = SuiteStatus.PASSED if passed else SuiteStatus.FAILED
             return HarborVerdict(status, rewards, tuple(results), digest=sealed.digest)
-        place = self._place()
+        tests_folder = self._tests_folder()
         options = SuiteOptions(
             expected=self._expected(),
             packages=self.packages,
             confidence=confidence,
             arguments=self.arguments,
             timeout_s=self.timeout_s,
-            targets=tuple(f"{place}/{target}".rstrip("/") for target in self.targets),
-            absolute={self.workdir: ".", "/tests": place},
+            targets=tuple(f"{tests_folder}/{target}".rstrip("/") for target in self.targets),
+            absolute={self.workdir: ".", "/tests": tests_folder},
         )
-        tests = {f"{place}/{name}": content for name, content in self.tests.items() if name != "test.sh"}
+        tests = {f"{tests_folder}/{name}": content for name, content in self.tests.items() if name != "test.sh"}
         verdict = grade_suite(sealed, tests, options)
         rewards = {"reward": float(verdict.passed)}
         return HarborVerdict(
             verdict.status, rewards, verdict.results, verdict, digest=sealed.digest, error=verdict.error
         )
 
-    def _place(self) -> str:
+    def _tests_folder(self) -> str:
         """Return the name of the folder of tests beside the agent's files, which may have one of that name."""
         names = {name.split("/")[0] for name in self.start}
         return "tests" if "tests" not in names else "harbor_tests"
@@ -133,8 +133,9 @@ class HarborTask:
         lists = {group: names for group, names in groups.items() if isinstance(names, list) and names}
         if not lists or not all(isinstance(name, str) for names in lists.values() for name in names):
             return None
-        place = self._place()
-        return {group: [re.sub(r"^/?tests/", f"{place}/", name) for name in names] for group, names in lists.items()}
+        tests_folder = self._tests_folder()
+        start = re.compile(r"^/?tests/")
+        return {group: [start.sub(f"{tests_folder}/", name) for name in names] for group, names in lists.items()}
 
 
 def from_harbor(folder: str | os.PathLike[str]) -> HarborTask:
@@ -192,14 +193,6 @@ def from_harbor(folder: str | os.PathLike[str]) -> HarborTask:
         tuple(script.arguments),
         criteria,
     )
-
-
-def harbor_folders(folder: str | os.PathLike[str]) -> list[Path]:
-    """Return the folders of tasks in a folder, in the order of their names: itself, or those directly below."""
-    root = Path(folder)
-    if (root / "task.toml").is_file():
-        return [root]
-    return sorted(path.parent for path in root.glob("*/task.toml")) if root.is_dir() else []
 
 
 def _files(folder: Path) -> dict[str, bytes]:

@@ -90,5 +90,5 @@ def read_task_file(path: Path) -> TaskFile:
         return TaskFile.model_validate({**values, "schema_version": str(version)})
     except ValidationError as wrong:
         first = wrong.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise SuiteError(f"{str(path)!r:.200}: {place} = {first['input']!r:.80}: {first['msg']}") from None
+        path_in_file = ".".join(map(str, first["loc"]))
+        raise SuiteError(f"{str(path)!r:.200}: {path_in_file} = {first['input']!r:.80}: {first['msg']}") from None

@@ -61,22 +61,22 @@ def read_test_script(text: str, workdir: str = "/app") -> TestScript:
     runs = 0
     here = workdir
     for command in commands:
-        words = _without_runner(command, script)
-        if command.name == "cd" and len(command.words) > 1:
-            here = posixpath.normpath(posixpath.join(here, command.words[1]))
-        elif words and words[0] == "pytest":
+        tokens = _without_runner(command, script)
+        if command.name == "cd" and len(command.arguments) > 1:
+            here = posixpath.normpath(posixpath.join(here, command.arguments[1]))
+        elif tokens and tokens[0] == "pytest":
             runs += 1
-            _read_pytest(words[1:], here, workdir, script)
-        elif words and words[0] == "rewardkit":
+            _read_pytest(tokens[1:], here, workdir, script)
+        elif tokens and tokens[0] == "rewardkit":
             runs += 1
             script.criteria = True
-        elif words and words[0] in _CONDITIONS and not _ASKED.search(" ".join(words)):
-            script.needs.append(f"a container, for tests/test.sh looks whether {' '.join(words)!r:.100}")
-        elif words and words[0] in ("echo", "printf") and _REWARD.search(command.line):
-            if words[-1].strip() not in _REWARDS and not words[-1].startswith("$"):
-                script.needs.append(f"a container, for tests/test.sh writes the reward {words[-1]!r:.40}")
-        elif words and words[0] not in _SILENT:
-            script.needs.append(f"a container, for tests/test.sh runs {' '.join(words)!r:.100}")
+        elif tokens and tokens[0] in _CONDITIONS and not _ASKED.search(" ".join(tokens)):
+            script.needs.append(f"a container, for tests/test.sh looks whether {' '.join(tokens)!r:.100}")
+        elif tokens and tokens[0] in ("echo", "printf") and _REWARD.search(command.line):
+            if tokens[-1].strip() not in _REWARDS and not tokens[-1].startswith("$"):
+                script.needs.append(f"a container, for tests/test.sh writes the reward {tokens[-1]!r:.40}")
+        elif tokens and tokens[0] not in _SILENT:
+            script.needs.append(f"a container, for tests/test.sh runs {' '.join(tokens)!r:.100}")
     if runs > 1:
         script.needs.append("a container, for tests/test.sh runs tests more than once")
     if not runs and not script.needs:
@@ -91,25 +91,25 @@ def plain_packages(requirements: Collection[str]) -> tuple[str, ...]:
 
 
 def _without_runner(command: ShellCommand, script: TestScript) -> list[str]:
-    """Return a command's words from the program that matters on; note the packages that it installs."""
-    words = list(command.words)
+    """Return a command's arguments from the program that matters on; note the packages that it installs."""
+    tokens = list(command.arguments)
     installed = pip_packages(command)
     if installed is not None:
         script.packages += installed
         return []
     if command.name in ("uvx", "uv"):
-        words = _without_uv(words, script)
-    if words and re.fullmatch(r"python[\d.]*", words[0].rpartition("/")[2]) and words[1:3] == ["-m", "pytest"]:
-        words = words[2:]
-    if words:
-        words[0] = words[0].rpartition("/")[2]
-        words[0] = "pytest" if words[0] in ("py.test", "pytest") else words[0]
-    return words
+        tokens = _without_uv(tokens, script)
+    if tokens and re.fullmatch(r"python[\d.]*", tokens[0].rpartition("/")[2]) and tokens[1:3] == ["-m", "pytest"]:
+        tokens = tokens[2:]
+    if tokens:
+        tokens[0] = tokens[0].rpartition("/")[2]
+        tokens[0] = "pytest" if tokens[0] in ("py.test", "pytest") else tokens[0]
+    return tokens
 
 
-def _without_uv(words: list[str], script: TestScript) -> list[str]:
+def _without_uv(tokens: list[str], script: TestScript) -> list[str]:
     """Return what uv runs, and note what it brings along; ``[]`` where it only prepares."""
-    name, *rest = words
+    name, *rest = tokens
     if name.endswith("uv"):
         if rest[:1] == ["add"]:
             script.packages += [word for word in rest[1:] if not word.startswith("-")]
@@ -125,8 +125,8 @@ def _without_uv(words: list[str], script: TestScript) -> list[str]:
     return rest
 
 
-def _read_pytest(words: list[str], here: str, workdir: str, script: TestScript) -> None:
-    waiting = list(words)
+def _read_pytest(tokens: list[str], here: str, workdir: str, script: TestScript) -> None:
+    waiting = list(tokens)
     targets = []
     while waiting:
         word = waiting.pop(0)
