@@ -13,8 +13,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
 from rewardkit.errors import WorkspaceError
@@ -26,6 +26,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe wou
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # it was removed, or became a file or a link
 _OWN = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # of this process, and of no entry
 _CHUNK = 1 << 20
+_LEAST_CHUNK = 1 << 12  # of a file that grows meanwhile, or whose size the system does not know
 _KINDS = {stat.S_IFLNK: "a link", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
 
@@ -126,19 +127,26 @@ class OpenFolder:
         """Return a plain file's content; ``None`` where it has more bytes than this. Raises OSError for other files."""
         *folders, last = parts
         with self._folder(folders) as folder:
-            descriptor = os.open(last, _FILE, dir_fd=folder)
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise OSError(errno.EINVAL, "no plain file")
-            content = bytearray()
-            while len(content) <= most_bytes:
-                chunk = os.read(descriptor, min(_CHUNK, most_bytes + 1 - len(content)))
-                if not chunk:
-                    return bytes(content)
-                content += chunk
-            return None
-        finally:
-            os.close(descriptor)
+            return _read(folder, last, most_bytes)
+
+    @contextmanager
+    def reading(self) -> Iterator[Callable[[str, int], bytes | None]]:
+        """Give a function that reads as :meth:`read`, by a name with ``/``, and keeps the last file's folder open.
+
+        Files of one folder that follow each other take a third of the time so.
+        """
+        with ExitStack() as stack:
+            opened: list[tuple[str, int]] = []
+
+            def read(name: str, most_bytes: int) -> bytes | None:
+                above, _, last = name.rpartition("/")
+                if not opened or opened[0][0] != above:
+                    stack.close()
+                    opened[:] = []
+                    opened.append((above, stack.enter_context(self._folder(above.split("/") if above else []))))
+                return _read(opened[0][1], last, most_bytes)
+
+            yield read
 
     @contextmanager
     def _folder(self, parts: Sequence[str]) -> Iterator[int]:
@@ -152,6 +160,25 @@ class OpenFolder:
             yield descriptor
         finally:
             os.close(descriptor)
+
+
+def _read(folder: int, name: str, most_bytes: int) -> bytes | None:
+    """Return a plain file's content; ``None`` where it has more bytes than this. Raises OSError for other files."""
+    descriptor = os.open(name, _FILE, dir_fd=folder)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "no plain file")
+        content = bytearray()
+        chunk_bytes = min(_CHUNK, max(status.st_size + 1, _LEAST_CHUNK))
+        while len(content) <= most_bytes:
+            chunk = os.read(descriptor, min(chunk_bytes, most_bytes + 1 - len(content)))
+            if not chunk:
+                return bytes(content)
+            content += chunk
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def _entries(descriptor: int, unreadable: dict[str, str], folder: str) -> Iterator[tuple[str, int]]:

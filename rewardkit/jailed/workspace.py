@@ -266,18 +266,21 @@ class Workspace:
         files: dict[str, bytes] = {}
         reasons: dict[str, str] = {} if left_out is None else left_out
         left = most_bytes
-        for name in (listing or self._listing()).files:
-            if "__pycache__" in name.split("/"):
-                continue  # bytecode there runs in place of the source beside it, whatever that says
-            try:
-                content = self._folder.read(name.split("/"), left)
-            except OSError as refused:  # it went away meanwhile, became something else, or cannot be read
-                reasons[name] = reason_of(refused)
-                continue
-            if content is None:
-                raise WorkspaceError(f"{self!r}: more than {most_bytes:,} bytes of files, which is too large to run in")
-            files[name] = content
-            left -= len(content)
+        with self._folder.reading() as read:
+            for name in (listing or self._listing()).files:
+                if "__pycache__" in name.split("/"):
+                    continue  # bytecode there runs in place of the source beside it, whatever that says
+                try:
+                    content = read(name, left)
+                except OSError as refused:  # it went away meanwhile, became something else, or cannot be read
+                    reasons[name] = reason_of(refused)
+                    continue
+                if content is None:
+                    raise WorkspaceError(
+                        f"{self!r}: more than {most_bytes:,} bytes of files, which is too large to run in"
+                    )
+                files[name] = content
+                left -= len(content)
         self._folder.check()
         return files
 

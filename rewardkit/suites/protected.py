@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from pathlib import PurePosixPath
 
 _CONFIGURATION = frozenset(
     {"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "setup.cfg"}
@@ -49,10 +48,10 @@ def without_protected(
 
 
 def _reason(name: str, roots: Iterable[str], folders: Collection[str], reserved: Collection[str]) -> str:
-    path = PurePosixPath(name)
-    if path.name in _CONFIGURATION:
+    file = name.rpartition("/")[2]
+    if file in _CONFIGURATION:
         return "read before the tests"
-    if path.suffix in _BYTECODE:
+    if file.endswith(_BYTECODE):
         return "runs in place of a source, or at Python's start"
     if any(f"{folder}/" in f"{name}/"[: len(folder) + 1] for folder in folders):
         return "in the folder of the tests"
