@@ -17,6 +17,7 @@ from rewardkit.record.passes import PassWriter
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import CompletionTable, Floats, Whole
 from rewardkit.record.values import Completion
+from rewardkit.replay.graded_folders import GradedFolders
 from rewardkit.replay.single_scorer import Ahead, Count, Portion, SingleScorer, Tick, UnitCost, obstacle
 from rewardkit.replay.stored import Stored, needs_of, portions, with_their_groups
 from rewardkit.replay.versions import VersionFinder
@@ -99,16 +100,17 @@ def score_portions(
     chosen = with_their_groups(stored, wanted) if needs.groups else stored.of(wanted)
     wanted_ids = set(wanted.tolist())
     count = Count(tick, len(chosen))
-    ahead = Ahead(portions(run, chosen, needs, left_out, rewards))
-    for read in ahead:
-        outcomes = score(run, scorer, read.portion, count, ahead.fetch)
-        pairs = [
-            (completion, answer)
-            for completion, answer in zip(read.completions, outcomes, strict=True)
-            if completion.id in wanted_ids
-        ]
-        if pairs:
-            yield [completion for completion, _ in pairs], [answer for _, answer in pairs]
+    with GradedFolders(run.path.home) as folders:
+        ahead = Ahead(portions(run, chosen, needs, left_out, rewards, folders=folders))
+        for read in ahead:
+            outcomes = score(run, scorer, read.portion, count, ahead.fetch)
+            pairs = [
+                (completion, answer)
+                for completion, answer in zip(read.completions, outcomes, strict=True)
+                if completion.id in wanted_ids
+            ]
+            if pairs:
+                yield [completion for completion, _ in pairs], [answer for _, answer in pairs]
 
 
 def score(

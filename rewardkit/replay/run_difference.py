@@ -23,6 +23,7 @@ from rewardkit.record.table import Floats, Whole
 from rewardkit.record.values import Version
 from rewardkit.replay.compare import PARTIAL, Column, Places, Setting, compare, formula_of
 from rewardkit.replay.difference import SHOWN, Both, ChangedCompletion, Describe, Difference
+from rewardkit.replay.graded_folders import GradedFolders
 from rewardkit.replay.recorded_version import RecordedVersion, recorded_version
 from rewardkit.replay.rescore import score
 from rewardkit.replay.single_scorer import Ahead, CostSum, Count, Portion, SingleScorer, Tick, UnitCost, obstacle
@@ -252,15 +253,18 @@ class _Comparison(NamedTuple):
         run, stored, ids = self.run, self.stored, self.ids
         needs = _needs_of_all(self.sides)
         to_read = with_their_groups(stored, ids) if needs.groups else stored.of(ids)
-        ahead = Ahead(portions(run, to_read, needs, self.left_out))
-        for read in ahead:
-            old, new = (side.part(run, stored, read.portion, self.new_outcomes, ahead.fetch) for side in self.sides)
-            is_compared = np.isin(read.portion.ids, ids) & (old.column.status != "") & (new.column.status != "")
-            chosen = np.flatnonzero(is_compared)
-            if len(chosen):
-                before, after = (Column(part.column.scores[chosen], part.column.status[chosen]) for part in (old, new))
-                chosen_ids = np.array(read.portion.ids, np.int64)[chosen]
-                self.both.add(chosen_ids, before, after, _describe(read, old, new, chosen.tolist()))
+        with GradedFolders(run.path.home) as folders:
+            ahead = Ahead(portions(run, to_read, needs, self.left_out, folders=folders))
+            for read in ahead:
+                old, new = (side.part(run, stored, read.portion, self.new_outcomes, ahead.fetch) for side in self.sides)
+                is_compared = np.isin(read.portion.ids, ids) & (old.column.status != "") & (new.column.status != "")
+                chosen = np.flatnonzero(is_compared)
+                if len(chosen):
+                    before, after = (
+                        Column(part.column.scores[chosen], part.column.status[chosen]) for part in (old, new)
+                    )
+                    chosen_ids = np.array(read.portion.ids, np.int64)[chosen]
+                    self.both.add(chosen_ids, before, after, _describe(read, old, new, chosen.tolist()))
 
     def add_recorded(self) -> None:
         """Add both versions' recorded outcomes, whose texts are read for those that are named alone."""

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rewardkit.declare.compose import Composable, Composite
 from rewardkit.declare.spec import Kind
-from rewardkit.errors import ConfigError, RecordError
+from rewardkit.errors import ConfigError, RecordError, WorkspaceError
 from rewardkit.record.pictures.sources import picture_references
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import CompletionTable, Whole
 from rewardkit.record.values import Completion, Version
+from rewardkit.replay.graded_folders import GradedFolders
 from rewardkit.replay.single_scorer import PORTION_ROWS, Portion
 from rewardkit.types import Rollout
 
 NO_TEXT = "its text was left out of the record"
 NO_PICTURE = "the record has its picture scaled, and the reward may read it"
+NO_GROUP = "another completion of its group cannot be scored again"
 _STEPS = re.compile(r"(\d+)(?:-(\d+))?")
 _LABEL = re.compile(r"(?P<reward>.+)@(?P<number>\d+)")
 
@@ -33,12 +35,14 @@ class Needs(NamedTuple):
     position: bool  # Whether step or epoch may decide the score, so that batches are scored apart
     groups: bool  # Whether the completions of one prompt in a batch are scored together
     columns: frozenset[str] | None = frozenset()  # The columns that it reads; ``None`` for all
+    workspaces: frozenset[str] = frozenset()  # The columns in which it reads a folder that an agent left
 
     def __or__(self, other: Needs) -> Needs:
         """Return what both need."""
         is_all = self.columns is None or other.columns is None
         columns = None if is_all else (self.columns or frozenset()) | (other.columns or frozenset())
-        return Needs(self.position or other.position, self.groups or other.groups, columns)
+        workspaces = self.workspaces | other.workspaces
+        return Needs(self.position or other.position, self.groups or other.groups, columns, workspaces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +126,8 @@ def needs_of(reward: Composable) -> Needs:
     groups = any(leaf.spec.kind is Kind.GROUP for leaf in reward.leaves)
     wanted = [part.spec.wanted_columns for part in parts]
     columns = None if None in wanted else frozenset[str]().union(*(names for names in wanted if names is not None))
-    return Needs(reads_position or isinstance(reward, Composite), groups, columns)
+    workspaces = frozenset(name for part in parts for name in part.spec.workspaces)
+    return Needs(reads_position or isinstance(reward, Composite), groups, columns, workspaces)
 
 
 def with_their_groups(stored: Stored, ids: Whole) -> Stored:
@@ -133,16 +138,24 @@ def with_their_groups(stored: Stored, ids: Whole) -> Stored:
 
 
 def portions(
-    run: RunReader, stored: Stored, needs: Needs, left_out: Counter[str], rewards: Collection[str] = ()
+    run: RunReader,
+    stored: Stored,
+    needs: Needs,
+    left_out: Counter[str],
+    rewards: Collection[str] = (),
+    *,
+    folders: GradedFolders,
 ) -> Iterator[Read]:
     """Yield completions in the order of recording, as many at once as memory should hold.
 
     Where groups are needed, the stored ones are whole. ``left_out`` counts those that cannot be scored, by the reason.
-    The completions have the recorded outcomes of ``rewards``.
+    The completions have the recorded outcomes of ``rewards``. ``folders`` unpacks what was graded; it is open for as
+    long as a portion is scored, which is longer than this goes on.
     """
     has_pictures = run.has_pictures
+    wanted = None if needs.workspaces and not rewards else rewards
     for places in _cut(stored, needs):
-        completions = run.by_id(stored.table.ids[places].tolist(), rewards)
+        completions = run.by_id(stored.table.ids[places].tolist(), wanted)
         usable = _usable(completions, needs, _has_text)
         if len(usable) < len(completions):
             left_out[NO_TEXT] += len(completions) - len(usable)
@@ -150,12 +163,30 @@ def portions(
             with_text, usable = usable, _usable(usable, needs, lambda completion: not _has_picture(completion, needs))
             if len(usable) < len(with_text):
                 left_out[NO_PICTURE] += len(with_text) - len(usable)
+        columns = {completion.id: completion.columns for completion in usable}
+        if needs.workspaces:
+            usable, columns = _with_folders(usable, needs, folders, left_out)
         if usable:
-            rollouts = [
-                Rollout(completion.prompt, completion.completion or "", completion.columns) for completion in usable
-            ]
+            rollouts = [Rollout(row.prompt, row.completion or "", columns[row.id]) for row in usable]
             first = usable[0]
-            yield Read(usable, Portion([completion.id for completion in usable], rollouts, first.step, first.epoch))
+            yield Read(usable, Portion([row.id for row in usable], rollouts, first.step, first.epoch))
+
+
+def _with_folders(
+    completions: Sequence[Completion], needs: Needs, folders: GradedFolders, left_out: Counter[str]
+) -> tuple[list[Completion], dict[int, Mapping[str, Any]]]:
+    """Return those whose graded folder can be had again, and their columns with its path, by number."""
+    columns: dict[int, Mapping[str, Any]] = {}
+    folders.begin_portion()
+    for completion in completions:
+        try:
+            columns[completion.id] = folders.columns(completion, needs.workspaces)
+        except WorkspaceError as reason:
+            left_out[str(reason)] += 1
+    usable = _usable(completions, needs, lambda completion: completion.id in columns)
+    if len(usable) < len(columns):
+        left_out[NO_GROUP] += len(columns) - len(usable)
+    return usable, columns
 
 
 def _cut(stored: Stored, needs: Needs) -> Iterator[Whole]:

@@ -25,6 +25,7 @@ from rewardkit.replay.rescore import score_portions
 from rewardkit.replay.single_scorer import SingleScorer, Tick
 from rewardkit.replay.stored import Stored
 from rewardkit.replay.versions import VersionFinder
+from rewardkit.suites.verdict_cache import VERDICTS_VARIABLE
 from rewardkit.types import Cause, Outcome
 
 SAMPLE = 100  # Completions of each version that are scored again, unless it is said otherwise
@@ -85,8 +86,9 @@ def verify(
     """Yield a check of each version that the run used, oldest first; of all rewards unless some are named.
 
     Of each version ``sample`` completions of the whole batches are chosen at random with ``seed`` and scored again;
-    ``None`` for all. ``tick`` and ``lane`` are those of :func:`~rewardkit.replay.rescore.rescore`. Raises RecordError
-    where the run has no such reward.
+    ``None`` for all. A reward that reads a workspace gets the folder that it graded, where that was kept, and no
+    verdict is taken from an equal folder. ``tick`` and ``lane`` are those of
+    :func:`~rewardkit.replay.rescore.rescore`. Raises RecordError where the run has no such reward.
     """
     unknown = [name for name in rewards if name not in run.rewards]
     if unknown:
@@ -102,7 +104,7 @@ def verify(
                 continue
             completions, not_judged = _choose_completions(scored, version.reward, sample, seed)
             try:
-                reward_set = RewardSet({version.reward: reward})
+                reward_set = RewardSet({version.reward: reward}, env={VERDICTS_VARIABLE: "off"})
                 yield _check_version(run, version, reward_set, stored, completions, not_judged, len(scored), tick, lane)
             except (RewardLoadError, RewardTransportError, RewardDefinitionError, DataError) as fault:
                 message = str(fault).strip().splitlines()[-1]

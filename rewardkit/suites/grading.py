@@ -20,7 +20,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rewardkit.errors import SuiteError
-from rewardkit.jailed.sealed import SealedWorkspace
+from rewardkit.jailed.sealed import SealedWorkspace, digest_of
+from rewardkit.jailed.sealed_store import keep_sealed
 from rewardkit.jailed.workspace import Workspace
 from rewardkit.suites.canaries import Canaries, least_choices
 from rewardkit.suites.packages import installed_packages
@@ -28,6 +29,7 @@ from rewardkit.suites.protected import without_protected
 from rewardkit.suites.suite_jail import GradedRun, SuiteJail
 from rewardkit.suites.suite_verdict import SuiteResult, SuiteStatus, SuiteVerdict
 from rewardkit.suites.twins import ChangedTest, SuiteTwins, Twin
+from rewardkit.suites.verdict_cache import graded_once, machine_parts
 
 if TYPE_CHECKING:
     from sandbox import Limits
@@ -76,7 +78,8 @@ def check_suite(
         arguments: More arguments of pytest, such as ``("-p", "anyio")``.
         timeout_s: Seconds of each run.
         limits: What each run may use, in place of ``timeout_s``.
-        random: Where canaries are drawn from; the system's randomness unless given.
+        random: Where canaries are drawn from; the system's randomness unless given, and then a folder that equals one
+            which a worker of this runtime graded by the same tests has its verdict.
 
     Raises:
         SuiteError: An argument makes no sense, or a package is not installed.
@@ -122,6 +125,7 @@ def grade_suite(
 ) -> SuiteVerdict:
     """Grade a folder as :func:`check_suite` does, whose errors it raises."""
     sealed = sealed_of(workspace)
+    keep_sealed(sealed)
     trusted = _trusted(tests)
     try:
         twins = SuiteTwins(_texts(trusted))
@@ -140,9 +144,16 @@ def grade_suite(
     files, left_out = without_protected(sealed.files, trusted, installed.places)
     limits = options.limits or _limits(options.timeout_s, files, trusted)
     jail = SuiteJail(files, installed, limits, options.arguments, options.absolute)
-    random = options.random or SystemRandom()
-    grading = _Grading(jail, twins, trusted, modules, groups, options.confidence, random)
-    return grading.verdict(left_out, sealed.digest, options.weak)
+
+    def grade() -> SuiteVerdict:
+        random = options.random or SystemRandom()
+        grading = _Grading(jail, twins, trusted, modules, groups, options.confidence, random)
+        return grading.verdict(left_out, sealed.digest, options.weak)
+
+    if options.random is not None:
+        return grade()
+    settings = options._replace(original=None, protected=(), limits=limits)
+    return graded_once((sealed.digest, digest_of(trusted), groups, settings, installed, machine_parts()), grade)
 
 
 def _is_module(name: str, targets: Collection[str]) -> bool:

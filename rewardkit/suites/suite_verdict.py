@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rewardkit.errors import SuiteError
+from rewardkit.shown.text import beginning
 from rewardkit.types import Score
 
 _MOST_NAMED = 3
+_MOST_CHARS = 8_000  # of a reason before its digest, which a record must not cut off
+_DIGEST = re.compile(r"(?:^|; )folder ([0-9a-f]{64})\Z")
 
 
 class SuiteStatus(StrEnum):
@@ -59,6 +63,7 @@ class SuiteVerdict:
         digest: Of the folder that was graded.
         duration_s: Seconds that the runs took.
         error: Why it could not be graded, or why all failed at once.
+        cached: Whether it is the verdict of an equal folder that was graded before.
     """
 
     status: SuiteStatus
@@ -71,6 +76,7 @@ class SuiteVerdict:
     digest: str = ""
     duration_s: float = 0.0
     error: str = ""
+    cached: bool = False
 
     @property
     def passed(self) -> bool:
@@ -112,7 +118,7 @@ class SuiteVerdict:
         return Score(value, self.reason(), {**counts, "runs": self.runs, "suite_s": self.duration_s, **metrics})
 
     def reason(self) -> str:
-        """Return in words what became of the tests."""
+        """Return in words what became of the tests; its end is the digest of the folder, by which it is found again."""
         passed = [result for result in self.results if result.outcome == "passed"]
         parts = [self.error] if self.error else []
         parts.append(f"{len(passed)} of {len(self.results)} tests pass")
@@ -124,9 +130,16 @@ class SuiteVerdict:
             parts.append(f"weak, for no canary guards them: {_listed(self.weak)}")
         if self.left_out:
             parts.append(f"left out: {_listed([f'{name} ({why})' for name, why in self.left_out.items()])}")
-        if self.digest:
-            parts.append(f"folder {self.digest[:16]}")
-        return "; ".join(parts)
+        if self.cached:
+            parts.append("as an equal folder before")
+        text = beginning("; ".join(parts), _MOST_CHARS)
+        return f"{text}; folder {self.digest}" if self.digest else text
+
+
+def graded_digest(reason: str) -> str | None:
+    """Return the digest of the folder that was graded from what :meth:`SuiteVerdict.reason` wrote; else ``None``."""
+    match = _DIGEST.search(reason)
+    return match[1] if match else None
 
 
 def _described(result: SuiteResult) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rewardkit import Rollout, reward
 from rewardkit.record.recorder import Recorder
+from rewardkit.replay.graded_folders import GradedFolders
 from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.stored import NO_PICTURE, Needs, choose, needs_of, portions
 from rewardkit.score_batch import ScoreBatch
@@ -39,7 +40,8 @@ def test_a_reward_that_reads_a_picture_is_not_asked_about_its_reference(tmp_path
     with Run.open(tmp_path / "one") as run:
         for asked, left in ((looks, 1), (whole, 1), (brief, 0)):
             left_out: Counter[str] = Counter()
-            reads = list(portions(run, choose(run), needs_of(asked), left_out))
+            folders = GradedFolders(tmp_path)
+            reads = list(portions(run, choose(run), needs_of(asked), left_out, folders=folders))
             assert 2 - left == sum(len(read.completions) for read in reads)
             assert left == left_out[NO_PICTURE]
 
