@@ -10,7 +10,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, SupportsFloat, TypeGuard
 
-from rewardkit import DataError, Reward, RewardError
+from rewardkit import DataError, InfrastructureError, Reward, RewardError, Score
 from rewardkit.extending import (
     ENVIRONMENT_COLUMN,
     ENVIRONMENTS_COLUMN,
@@ -30,14 +30,38 @@ _log = logging.getLogger("trainer_adapter")
 
 
 class RaisedInEnvironment:
-    """Stands for the reward of an environment that could not give one; its message says why."""
+    """Stands for the reward of an environment that could not give one; its message says why.
 
-    def __init__(self, message: str) -> None:
+    ``is_loss`` tells a fault of the machine, as of a jail that ended, which no completion answers for.
+    """
+
+    def __init__(self, message: str, *, is_loss: bool = False) -> None:
         self.message = message
+        self.is_loss = is_loss
+
+
+class ScoreOfEnvironment(float):
+    """The number of a :class:`~rewardkit.Score` that an environment gave, with its reason and metrics."""
+
+    __slots__ = ("score",)
+
+    def __new__(cls, score: Score) -> ScoreOfEnvironment:
+        number = super().__new__(cls, score.value)  # type: ignore[arg-type]  # None is no number, and raises
+        number.score = score
+        return number
+
+    def __reduce__(self) -> tuple[type[ScoreOfEnvironment], tuple[Score]]:
+        return ScoreOfEnvironment, (self.score,)
 
 
 class EnvironmentFault(RewardError):
     """An environment could not give its reward."""
+
+
+class LostInEnvironment(InfrastructureError):
+    """An environment could not give its reward through no fault of its completion; it is not asked again."""
+
+    retry = False
 
 
 class LeafRewards(Protocol):
@@ -109,11 +133,19 @@ def _number_of(environment: object, loop: asyncio.AbstractEventLoop | None) -> _
     if not callable(get_reward):
         value = getattr(environment, "reward", None)
         value = None if callable(value) else value
-        return _Reading("reward", value, float(value) if _is_number(value) else None)
+        return _Reading("reward", value, _as_number(value))
     value = get_reward()
     if inspect.isawaitable(value):
         value = run_on(loop, _awaited(value))
-    return _Reading("get_reward()", value, float(value) if _is_number(value) else None)
+    if isinstance(value, Score) and value.value is None:
+        value = None  # not applicable
+    return _Reading("get_reward()", value, _as_number(value))
+
+
+def _as_number(value: object) -> float | None:
+    if isinstance(value, Score):
+        return ScoreOfEnvironment(value) if _is_number(value.value) else None
+    return float(value) if _is_number(value) else None
 
 
 async def _awaited(value: Awaitable[object]) -> object:
@@ -141,7 +173,7 @@ def _read(environment: object, what: str, expected: str, read: Callable[[], _Rea
     except BaseException as error:  # sys.exit too: it is one environment's, and ends no training
         raised, problem = error, f"asked for its {what}, {name} raised {_error_text(error)}"
     _log.error("%s; its completion has no %s", problem, what, exc_info=raised)
-    return RaisedInEnvironment(problem)
+    return RaisedInEnvironment(problem, is_loss=isinstance(raised, InfrastructureError))
 
 
 def _error_text(error: BaseException) -> str:

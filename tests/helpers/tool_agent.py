@@ -55,8 +55,11 @@ def rows(count: int = 8) -> list[dict[str, Any]]:
 
 
 @functools.cache
-def tool_model() -> tuple[Any, Any]:
-    """Return a small Qwen2 that calls the tool, and its tokenizer, with Qwen3's template."""
+def tool_model(*, taught: bool = True) -> tuple[Any, Any]:
+    """Return a small Qwen2 that calls the tool, or does not where nobody taught it, and its tokenizer.
+
+    The template is Qwen3's.
+    """
     import torch
     import trl
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -91,7 +94,8 @@ def tool_model() -> tuple[Any, Any]:
         eos_token_id=fast.eos_token_id,
     )
     model = Qwen2ForCausalLM(config)
-    _show(model, fast)
+    if taught:
+        _show(model, fast)
     return model, fast
 
 
