@@ -443,7 +443,7 @@ def code_compiles(*, language: str | None = None) -> Reward[..., Score]:
 
     @reward(timeout_s=DEADLINE_S, score_range=(0, 1))
     def code_compiles(completion: str, sandbox: Sandbox, language: str | None = None, prompt: str = "") -> Score:
-        """1.0 if the completion's code compiles, otherwise 0.0 with the error; it is not run.
+        """1.0 if the completion's code, a program or functions alone, compiles, otherwise 0.0 with the error; not run.
 
         0.0 also where the completion holds no code, or code of another language (see ``code_tests``). ``None`` only
         where the row's ``language`` is one that the jail does not run here.
@@ -496,7 +496,7 @@ def _code_of(
 def _compile_in_jail(code: str, sandbox: Sandbox, language: str) -> Score:
     """Return whether code compiles; not asked in this process, for hostile source can crash the compiler."""
     if language != PYTHON:
-        built = sandbox.build(code, language, limits=LIMITS)
+        built = sandbox.build(code, language, limits=LIMITS, needs_main=False)
         return judged_by(Score(1.0), language, ()) if isinstance(built, Artefact) else _outcome(built, language)
     execution = sandbox.call(_COMPILE, "compiles", [[code]], limits=LIMITS)
     if execution.status == "ok" and execution.value and not execution.value[0].ok:

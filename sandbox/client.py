@@ -275,19 +275,17 @@ class Sandbox:
         execution = evaluation.results(0, self.level)[0]
         return AssertsRun(execution, evaluation.verdict, evaluation.tester_status == 0)
 
-    def build(self, source: str, language: str, *, limits: Limits | None = None) -> Artefact | ExecutionResult:
+    def build(
+        self, source: str, language: str, *, limits: Limits | None = None, needs_main: bool = True
+    ) -> Artefact | ExecutionResult:
         """Compile a program and return it ready to run, or the compiler's result where it does not compile.
 
-        Raises:
-            LanguageUnavailableError: Nobody knows the language, or it does not run here.
+        With ``needs_main=False`` functions alone compile too. Raise LanguageUnavailableError as :meth:`run` does.
         """
-        return self._programs().build(language, source, self._limits(limits))
+        return self._programs().build(language, source, self._limits(limits), needs_main=needs_main)
 
     def run_suite(self, source: str, suite: Suite, language: str, *, limits: Limits | None = None) -> SuiteRun:
-        """Run tests in another language in a jail of their own, calling the code in another.
-
-        :func:`~sandbox.checks.check_suite` reads what this returns.
-        """
+        """Run tests in a jail of their own, calling the code in another, for :func:`~sandbox.checks.check_suite`."""
         return self._programs().run_suite(language, source, suite, self._limits(limits))
 
     def _programs(self) -> OtherLanguages:

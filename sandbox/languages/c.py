@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sandbox.languages.language import MIB, Language, Stage, Tool, Walls
+from sandbox.languages.language import MIB, Language, MissingMain, Stage, Tool, Walls
 
 LINKER = ("/usr/bin/as", "/usr/bin/ld")
 """What gcc executes besides its own directories, by the names that it looks for on ``PATH``."""
@@ -31,4 +31,5 @@ LANGUAGE = Language(
     ),
     run=PROGRAM,
     hello='#include <stdio.h>\nint main(void) { puts("hello"); }\n',
+    main=MissingMain("undefined reference to `main'", "\nint main(void) { return 0; }\n"),
 )

@@ -6,7 +6,7 @@ import dataclasses
 
 from sandbox.languages.c import COMPILER_WALLS, GCC_FILES, LINKER, PROGRAM
 from sandbox.languages.drivers.cpp import CppDriver
-from sandbox.languages.language import Kit, Language, Stage, Tool
+from sandbox.languages.language import Kit, Language, MissingMain, Stage, Tool
 
 OPTIONS = ("-O1", "-std=gnu++17")
 """Options of every compilation: a precompiled header is used only where they are those that it was made with."""
@@ -35,4 +35,5 @@ LANGUAGE = Language(
         ),
     ),
     driver=CppDriver(),
+    main=MissingMain("undefined reference to `main'", "\nint main() { return 0; }\n"),
 )

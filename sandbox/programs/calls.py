@@ -30,10 +30,19 @@ from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, SuiteRu
 from sandbox.workers.wire import anonymous_file
 
 
-def build_source(programs: Programs, language: Language, source: str, limits: Limits) -> Artefact | ExecutionResult:
-    """Compile a completion's source as a program of its own, or have it checked where nothing is compiled."""
+def build_source(
+    programs: Programs, language: Language, source: str, limits: Limits, *, needs_main: bool = True
+) -> Artefact | ExecutionResult:
+    """Compile a completion's source as a program of its own, or have it checked where nothing is compiled.
+
+    With ``needs_main=False`` functions alone compile too.
+    """
     programs.prove(language)
     built = _build_program(programs, language, source, limits)
+    main = language.main
+    if isinstance(built, ExecutionResult) and main and not needs_main and main.message in built.stderr + built.error:
+        with_main = _build_program(programs, language, source + main.text, limits)
+        return built if isinstance(with_main, ExecutionResult) else with_main
     if isinstance(built, ExecutionResult) or language.check is None:
         return built
     problem = programs.check(language, built, limits)

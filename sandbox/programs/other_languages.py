@@ -25,9 +25,11 @@ class OtherLanguages:
     def __init__(self, level: Level, workers: int) -> None:
         self._programs = Programs(level, workers)
 
-    def build(self, language: str, source: str, limits: Limits) -> Artefact | ExecutionResult:
-        """Compile a program."""
-        return calls.build_source(self._programs, language_of(language), source, limits)
+    def build(
+        self, language: str, source: str, limits: Limits, *, needs_main: bool = True
+    ) -> Artefact | ExecutionResult:
+        """Compile a program, or functions alone."""
+        return calls.build_source(self._programs, language_of(language), source, limits, needs_main=needs_main)
 
     def run_inputs(
         self,

@@ -16,7 +16,7 @@ from patience import in_time
 from builtin_rewards.code import _MARKS, code_compiles, code_runs, code_tests
 from builtin_rewards.reading.markdown import last_code
 from rewardkit import Rollout, Runtime, ScoreBatch
-from sandbox import JAIL_LANGUAGES, Limits, Sandbox
+from sandbox import JAIL_LANGUAGES, Limits, Sandbox, why_not_run
 
 ADD = "def add(a, b):\n    return a + b\n"
 WRONG = "def add(a, b):\n    return a - b\n"
@@ -428,6 +428,27 @@ def test_code_of_another_language_is_not_run(sandbox: Sandbox, name: str, form: 
 def test_python_that_mentions_another_language_is_python(sandbox: Sandbox, program: str) -> None:
     assert code_tests(completion=fenced(program), sandbox=sandbox, inputs=[""], outputs=["42"]).value == 1.0
     assert code_compiles(completion=program, sandbox=sandbox).value == 1.0
+
+
+FUNCTIONS = {
+    "c": "int f(int a) { return a; }",
+    "cpp": "#include <vector>\nint f(std::vector<int> v) { return v[0]; }",
+    "go": 'package x\nimport "fmt"\nfunc F(a int) int { fmt.Println(a); return a }',
+    "rust": "fn f(a: i32) -> i32 { a }",
+    "java": "class Solution { int f(int a) { return a; } }",
+    "javascript": "const f = (a) => a",
+}
+
+
+@pytest.mark.parametrize("language", FUNCTIONS)
+def test_functions_without_a_program_compile(sandbox: Sandbox, language: str) -> None:
+    """As rows that are judged by values or by a suite have them; what is wrong in them is told as in a program."""
+    if reason := why_not_run(language):
+        pytest.skip(reason)
+    source = FUNCTIONS[language]
+    assert code_compiles(completion=fenced(source, language), sandbox=sandbox).value == 1.0
+    wrong = code_compiles(completion=fenced(source.replace("(", "((", 1), language), sandbox=sandbox)
+    assert (0.0, True) == (wrong.value, "it does not compile" in wrong.reason or language == "javascript"), wrong
 
 
 @pytest.mark.parametrize("language", ["Kotlin", "C# 10", "Python 2", "en"])
