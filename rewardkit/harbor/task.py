@@ -18,6 +18,7 @@ from rewardkit.harbor.task_file import read_task_file
 from rewardkit.harbor.test_script import plain_packages, read_test_script
 from rewardkit.jailed.sealed import SealedWorkspace
 from rewardkit.jailed.workspace import Workspace
+from rewardkit.suites.collection import starts_processes
 from rewardkit.suites.grading import SuiteOptions, grade_suite, sealed_of
 from rewardkit.suites.packages import missing_packages
 from rewardkit.suites.suite_verdict import SuiteStatus
@@ -213,10 +214,5 @@ def _composes(context: Mapping[str, bytes]) -> bool:
     return any(name in context for name in ("docker-compose.yaml", "docker-compose.yml", "compose.yaml"))
 
 
-_PROCESSES = re.compile(
-    rb"^\s*(?:import|from)\s+(?:subprocess|multiprocessing|pexpect|docker|socket|requests|httpx)\b", re.M
-)
-
-
 def _starts_processes(tests: Mapping[str, bytes]) -> bool:
-    return any(_PROCESSES.search(content) for name, content in tests.items() if name.endswith(".py"))
+    return any(starts_processes(content) for name, content in tests.items() if name.endswith(".py"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from random import Random
 
 from rewardkit.suites.twins import ChangedTest
@@ -20,18 +20,29 @@ class Canaries:
     The tests of a file may depend on what earlier ones did, and then right code fails some that are as written. From
     then on one test of that file is changed at a time, and what comes after it in its file says nothing.
 
+    Tests may share the constant that has their expected values. In each run one of them may be changed, and where it
+    is, the others say nothing. Which one that is does not depend on what is drawn for it.
+
     Args:
         choices: The candidates of each test that can be changed, by name, in the order in which they run.
         bits: How many each must have in the end.
         random: Where they are drawn from.
         weak: Those of which the text shows whether they are changed, as ``not`` does. They must fail once where they
             are; no bits are counted for them.
+        disturbed: The tests that also read what is changed of a test, by that test's name.
     """
 
     def __init__(
-        self, choices: dict[str, int], bits: float, random: Random, weak: Collection[str] = frozenset()
+        self,
+        choices: dict[str, int],
+        bits: float,
+        random: Random,
+        weak: Collection[str] = frozenset(),
+        disturbed: Mapping[str, Collection[str]] | None = None,
     ) -> None:
         self._weak = weak
+        self._disturbed_by = {name: frozenset(others) for name, others in (disturbed or {}).items() if name in choices}
+        self._disturbed: set[str] = set()  # in the run that was drawn
         self._choices = choices  # as long as it shows its value
         self._wanted = bits
         self._random = random
@@ -79,15 +90,35 @@ class Canaries:
                     self._at_stake.add(name)
             elif _file(name) in files:
                 self._at_stake.add(name)
+        self._at_stake -= self._rivals()
         changed = {name for name in sorted(self._at_stake) if self._random.random() < self._odds(name)}
+        disturbed = set().union(*(self._disturbed_by.get(name, ()) for name in changed))
+        changed -= disturbed
+        self._at_stake -= disturbed
+        self._disturbed = set().union(*(self._disturbed_by.get(name, ()) for name in changed))
         self._changed_alone = {self.group_of(name): name for name in changed if self.group_of(name) in self._alone}
         return changed
+
+    def _rivals(self) -> set[str]:
+        """Return the tests at stake that wait, because another one of those with their constant has its turn.
+
+        Those that are guarded already give their turn to the others.
+        """
+        sharing = [name for name in sorted(self._at_stake) if name in self._disturbed_by]
+        waiting = {name for name in sharing if self._is_guarded(name)}
+        self._random.shuffle(sharing)
+        for name in sorted(sharing, key=self._bits):
+            if name not in waiting:
+                waiting |= self._disturbed_by[name] & self._disturbed_by.keys()
+        return waiting
 
     def _odds(self, name: str) -> float:
         return self._choices[name] / (self._choices[name] + 1)
 
-    def comes_after_change(self, name: str) -> bool:
-        """Return whether a test as written comes after the one of its group that is changed."""
+    def says_nothing(self, name: str) -> bool:
+        """Return whether a test as written reads what is changed, or comes after the one of its group that is."""
+        if name in self._disturbed:
+            return True
         changed = self._changed_alone.get(self.group_of(name))
         return changed is not None and self._order.get(name, len(self._order)) > self._order[changed]
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from rewardkit.suites.expected_names import FunctionNode
 
 _EXCUSE = re.compile(r"\b(?:xfail|expectedFailure|skip)$")
+
+
+_PROCESSES = re.compile(
+    rb"^\s*(?:import|from)\s+(?:subprocess|multiprocessing|pexpect|docker|socket|requests|httpx)\b", re.M
+)
 
 
 class CollectedTest(NamedTuple):
@@ -27,6 +32,23 @@ def is_test_file(name: str) -> bool:
     return file.suffix == ".py" and (
         file.name.startswith("test_") or file.name.endswith("_test.py") or file.name in ("test.py", "tests.py")
     )
+
+
+def starts_processes(content: bytes) -> bool:
+    """Return whether a file imports what starts processes or talks with others, which the jail does not have."""
+    return bool(_PROCESSES.search(content))
+
+
+def module_names_of(files: Iterable[str], folders: Iterable[str]) -> set[str]:
+    """Return the names under which files can be imported from the root or from one of some folders."""
+    names = set()
+    for file in files:
+        parts = PurePosixPath(file).with_suffix("").parts
+        for folder in ("", *folders):
+            above = PurePosixPath(folder).parts
+            if parts[: len(above)] == above:
+                names.add(".".join(parts[len(above) :]))
+    return names
 
 
 def functions_of(tree: ast.Module) -> Iterator[CollectedTest]:

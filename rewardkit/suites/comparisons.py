@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
 
 from rewardkit.suites.literal_values import Imports, NotLiteral, Tolerance, full_name, literal_value
 
@@ -15,6 +15,28 @@ class SidePair(NamedTuple):
     left: ast.expr
     right: ast.expr
     tolerance: Tolerance | None
+
+
+class AssertHelper(NamedTuple):
+    """A function of the suite that compares two of its arguments: the names of all, of these two, and the tolerance."""
+
+    parameters: tuple[str, ...]
+    left: str
+    right: str
+    tolerance: Tolerance | None
+
+    def sides(self, call: ast.Call) -> tuple[ast.expr, ast.expr] | None:
+        """Return what a call gives to be compared; ``None`` where that does not show."""
+        if any(isinstance(argument, ast.Starred) for argument in call.args):
+            return None
+        arguments = dict(zip(self.parameters, call.args, strict=False))
+        arguments |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
+        left, right = arguments.get(self.left), arguments.get(self.right)
+        return (left, right) if left is not None and right is not None else None
+
+
+Helpers: TypeAlias = Mapping[str, AssertHelper]  # by full name
+_NO_HELPERS: Helpers = {}
 
 
 class _Form(NamedTuple):
@@ -70,7 +92,7 @@ def method_name(node: ast.AST) -> str:
     return ""
 
 
-def is_assertion(node: ast.AST, imports: Imports) -> bool:
+def is_assertion(node: ast.AST, imports: Imports, helpers: Helpers = _NO_HELPERS) -> bool:
     """Return whether a node is an assert, or a call that fails a test by itself."""
     if not isinstance(node, ast.Call):
         return isinstance(node, ast.Assert)
@@ -78,22 +100,31 @@ def is_assertion(node: ast.AST, imports: Imports) -> bool:
     return (
         method_name(node).startswith("assert")
         or name in ("pytest.raises", "nose.tools.eq_")
+        or name in helpers
         or (name.startswith(("numpy.testing.", "pandas.testing.", "nose.tools.")) and ".assert_" in name)
     )
 
 
-def pairs_of_statement(node: ast.AST, imports: Imports) -> Iterator[SidePair]:
+def pairs_of_statement(node: ast.AST, imports: Imports, helpers: Helpers = _NO_HELPERS) -> Iterator[SidePair]:
     """Yield the pairs that must be equal lest a statement fails."""
     match node:
         case ast.Assert(test=test):
             yield from pairs_of_condition(test, imports)
         case ast.Expr(value=ast.Call(args=[test, *_]) as call) if method_name(call) == "assertTrue":
             yield from pairs_of_condition(test, imports)
+        case ast.Expr(value=ast.Call() as call) if helper := helpers.get(full_name(call.func, imports)):
+            for pair in _pair(*sides, None, None, imports) if (sides := helper.sides(call)) else ():
+                yield SidePair(pair.left, pair.right, _widest([pair.tolerance, helper.tolerance]))
         case ast.Expr(value=ast.Call(args=[left, right, *_]) as call):
             if (name := method_name(call)) in _METHODS:
                 yield from _pair(left, right, _METHODS[name], call, imports)
             elif (name := full_name(call.func, imports)) in _CALLS:
                 yield from _pair(left, right, _CALLS[name], call, imports)
+
+
+def _widest(tolerances: Iterable[Tolerance | None]) -> Tolerance | None:
+    limits = [tolerance for tolerance in tolerances if tolerance is not None]
+    return Tolerance(*map(max, zip(*limits, strict=True))) if limits else None
 
 
 def pairs_of_condition(node: ast.expr, imports: Imports) -> Iterator[SidePair]:
@@ -136,8 +167,7 @@ def _pair(
         return
     if any(_may_equal_all(side) for side in sides):
         return
-    widest = Tolerance(*map(max, zip(*tolerances, strict=True))) if tolerances else None
-    yield SidePair(sides[0], sides[1], widest)
+    yield SidePair(sides[0], sides[1], _widest(tolerances))
 
 
 def _may_equal_all(node: ast.expr) -> bool:

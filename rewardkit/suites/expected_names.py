@@ -15,12 +15,16 @@ ValueGroup: TypeAlias = tuple[ast.expr, ...]  # values that are changed together
 _PARAMETRIZE = "pytest.mark.parametrize"
 
 
-def constants_of(tree: ast.Module) -> dict[str, ast.expr]:
-    """Return the values of names that a file gives once, at its top, and reads once."""
+def constants_of(tree: ast.Module) -> dict[str, tuple[ast.expr, list[ast.Name]]]:
+    """Return the values of names that a file gives once, at its top, and where it reads them."""
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    loads = Counter(node.id for node in names if isinstance(node.ctx, ast.Load))
     stores = Counter(node.id for node in names if not isinstance(node.ctx, ast.Load))
-    return {name: value for name, value in _assigned(tree.body) if loads[name] == 1 and stores[name] == 1}
+    values = {name: value for name, value in _assigned(tree.body) if stores[name] == 1}
+    reads: dict[str, list[ast.Name]] = {name: [] for name in values}
+    for node in names:
+        if node.id in reads and isinstance(node.ctx, ast.Load):
+            reads[node.id].append(node)
+    return {name: (value, reads[name]) for name, value in values.items() if reads[name]}
 
 
 def _assigned(statements: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
@@ -39,7 +43,8 @@ def lists_of(function: FunctionNode, constants: Mapping[str, ast.expr]) -> dict[
     arguments = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
     own = {name: value for name, value in _assigned(function.body) if counts[name, False] == counts[name, True] == 1}
     hidden = arguments | {name for name, is_read in counts if not is_read}
-    return {**{name: value for name, value in constants.items() if name not in hidden}, **own}
+    outer = {name: value for name, value in constants.items() if name not in hidden and counts[name, True] <= 1}
+    return {**outer, **own}
 
 
 def rows_of(node: ast.expr, lists: Mapping[str, ast.expr]) -> list[ast.expr] | None:
@@ -56,7 +61,7 @@ def rows_of(node: ast.expr, lists: Mapping[str, ast.expr]) -> list[ast.expr] | N
 
 
 class ExpectedNames:
-    """The names of a test that are used as expected values alone, with where their values are written.
+    """The names of a test that are used as expected values, with where these are written.
 
     Args:
         function: The test.
@@ -79,8 +84,11 @@ class ExpectedNames:
         names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
         stores = Counter(node.id for node in names if not isinstance(node.ctx, ast.Load))
         stores.update(node.arg for node in ast.walk(function) if isinstance(node, ast.arg))
-        loads = self._loads = Counter(node.id for node in names if isinstance(node.ctx, ast.Load))
-        compared = Counter(node.id for node in {id(node): node for node in sides}.values())
+        self._loads = Counter(node.id for node in names if isinstance(node.ctx, ast.Load))
+        compared = {id(node) for node in sides}
+        self._other_uses = [node for node in names if isinstance(node.ctx, ast.Load) and id(node) not in compared]
+        lasts = [node for inner in ast.walk(function) if isinstance(inner, ast.Try) for node in inner.finalbody]
+        self._at_last = {id(node) for last in lasts for node in ast.walk(last)}
         own = list(reached)
         groups: list[tuple[str, list[ValueGroup]]] = [(name, [(value,)]) for name, value in _assigned(own)]
         for statement in own:
@@ -88,11 +96,18 @@ class ExpectedNames:
                 groups += self._of_loop(statement)
         for decorator in function.decorator_list:
             groups += self._of_parameters(decorator)
-        self._groups = {name: ways for name, ways in groups if stores[name] == 1 and loads[name] == compared[name]}
+        self._groups = {name: ways for name, ways in groups if stores[name] == 1}
 
-    def groups(self, name: str) -> list[ValueGroup]:
-        """Return the ways to change a name's value: the values of each are changed together."""
-        return self._groups.get(name, [])
+    def groups(self, name: str, statement: ast.stmt) -> list[ValueGroup]:
+        """Return the ways to change a name's value: the values of each are changed together.
+
+        A name that is used for something else before a statement that compares it, within, or in a ``finally`` has no
+        such way. What else comes after that statement is not reached, for the statement fails.
+        """
+        end = statement.end_lineno or 0, statement.end_col_offset or 0
+        uses = [node for node in self._other_uses if node.id == name]
+        is_later = all((node.lineno, node.col_offset) >= end and id(node) not in self._at_last for node in uses)
+        return self._groups.get(name, []) if is_later else []
 
     def _of_loop(self, loop: ast.For) -> Iterator[tuple[str, list[ValueGroup]]]:
         rows = rows_of(loop.iter, self._lists)

@@ -25,6 +25,7 @@ from rewardkit.jailed.sealed_store import keep_sealed
 from rewardkit.jailed.workspace import Workspace
 from rewardkit.suites.canaries import Canaries, least_choices
 from rewardkit.suites.packages import installed_packages
+from rewardkit.suites.perturbations import STRONG_KINDS
 from rewardkit.suites.protected import without_protected
 from rewardkit.suites.suite_jail import GradedRun, SuiteJail
 from rewardkit.suites.suite_verdict import SuiteResult, SuiteStatus, SuiteVerdict
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 Tests = Mapping[str, str | bytes] | str | os.PathLike[str]
 Expected = Sequence[str] | Mapping[str, Sequence[str]]
 
-_STRONG = ("value", "exception", "order")
 _MOST_CANARIES = 24
 _MEMORY_BYTES, _OUTPUT_BYTES, _ROOM_BYTES = 1 << 30, 8 << 20, 64 << 20
 _MODULES = ("test_*.py", "*_test.py")
@@ -210,7 +210,7 @@ class _Grading:
                 status = SuiteStatus.FORGED if self._forged else SuiteStatus.FAILED
         unguarded = tuple(name for name in names if _function(name) not in self._bits)
         if status is SuiteStatus.PASSED and unguarded and weak == "refuse":
-            strong = {test.name for test in self._twins.tests if test.kind in _STRONG}
+            strong = {test.name for test in self._twins.tests if test.kind in STRONG_KINDS}
             is_by_text = self._bits_wanted <= 0 or not any(_function(name) in strong for name in unguarded)
             status = SuiteStatus.UNSUITABLE if is_by_text else SuiteStatus.FAILED  # no completion excuses itself
             error = f"{len(unguarded)} of {len(names)} tests cannot be guarded by a canary"
@@ -256,8 +256,8 @@ class _Grading:
             return
         possible = self._twins.draw(kinds, self._random).changes
         choices = {name: least_choices(possible[name]) for name in self._in_order(kinds)}
-        weak = {name for name, kind in kinds.items() if kind not in _STRONG}
-        canaries = Canaries(choices, self._bits_wanted, self._random, weak)
+        weak = {name for name, kind in kinds.items() if kind not in STRONG_KINDS}
+        canaries = Canaries(choices, self._bits_wanted, self._random, weak, self._twins.disturbed)
         while not canaries.are_done() and self._runs <= _MOST_CANARIES:
             twin = self._twins.draw(perturbed := canaries.draw(), self._random)
             files = canaries.open_files()
@@ -292,7 +292,7 @@ class _Grading:
                 canaries.note(function, change, shows_value=_shows(change, run.compared.get(renamed.get(name, name))))
             elif function in perturbed:
                 (passing if outcome == "passed" else broken).add(name)
-            elif outcome != "passed" and not canaries.comes_after_change(function):
+            elif outcome != "passed" and not canaries.says_nothing(function):
                 broken.add(name)
         return passing, broken
 
@@ -359,9 +359,9 @@ def _renamed(written: Iterable[str], perturbed: Iterable[str]) -> dict[str, str]
 
 
 def _function(name: str) -> str:
-    """Return a test's name without its parameters."""
-    head, _, tail = name.rpartition("::")
-    return f"{head}::{tail.split('[')[0]}" if head else name
+    """Return a test's name without its parameters, in which anything may stand."""
+    file, colons, test = name.partition("::")
+    return f"{file}{colons}{test.partition('[')[0]}"
 
 
 def sealed_of(workspace: object) -> SealedWorkspace:

@@ -58,8 +58,9 @@ def _plain(name: str) -> str:
 class Reports:
     """A plugin of pytest that writes what becomes of each test."""
 
-    def __init__(self, descriptor: int, mark: str) -> None:
+    def __init__(self, descriptor: int, mark: str, helpers: list[str]) -> None:
         self._descriptor = descriptor
+        self._helpers = helpers
         self._mark = mark
         self._outcomes: dict[str, dict[str, Any]] = {}
 
@@ -67,6 +68,9 @@ class Reports:
         data = f"\n{self._mark}{json.dumps(line)}\n".encode()
         while data:
             data = data[os.write(self._descriptor, data) :]
+
+    def pytest_configure(self, config: Any) -> None:
+        pytest.register_assert_rewrite(*self._helpers)  # so that what their comparisons compare is noted too
 
     def pytest_collection_finish(self, session: Any) -> None:
         self.write({"collected": [item.nodeid for item in session.items]})
@@ -140,7 +144,7 @@ def main() -> None:
     sys.meta_path.append(Packages(settings["places"], settings["about"]))
     for name in _COMPARISONS:
         setattr(unittest.TestCase, name, _noting(getattr(unittest.TestCase, name)))
-    reports = Reports(os.dup(1), settings["mark"])
+    reports = Reports(os.dup(1), settings["mark"], settings["helpers"])
     arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--no-header", "--rootdir=.", "--tb=short"]
     arguments += ["-c", settings["ini"]] if settings["ini"] else []
     code = pytest.main([*arguments, *settings["arguments"], *settings["files"]], plugins=[reports])

@@ -9,6 +9,7 @@ import decimal
 import fractions
 import operator
 import pathlib
+import textwrap
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
@@ -22,11 +23,13 @@ _MAKERS: dict[str, Callable[..., Any]] = {
     "collections.Counter": collections.Counter, "collections.OrderedDict": collections.OrderedDict,
     "collections.deque": collections.deque, "datetime.date": datetime.date, "datetime.datetime": datetime.datetime,
     "datetime.time": datetime.time, "datetime.timedelta": datetime.timedelta, "datetime.timezone": datetime.timezone,
-    "decimal.Decimal": decimal.Decimal, "fractions.Fraction": fractions.Fraction,
+    "decimal.Decimal": decimal.Decimal, "fractions.Fraction": fractions.Fraction, "textwrap.dedent": textwrap.dedent,
     "pathlib.Path": pathlib.PurePosixPath, "pathlib.PurePath": pathlib.PurePosixPath,
     "pathlib.PurePosixPath": pathlib.PurePosixPath, "uuid.UUID": uuid.UUID,
 }  # fmt: skip
 _CONSTANTS: dict[str, object] = {"datetime.timezone.utc": datetime.UTC, "datetime.UTC": datetime.UTC}
+_METHODS = frozenset(["decode", "encode", "join", "lower", "lstrip", "rstrip", "split", "splitlines", "strip", "upper"])
+"""Methods of texts whose result is known, and is not longer than what goes in."""
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.BitOr: operator.or_, ast.BitAnd: operator.and_,
@@ -48,8 +51,13 @@ class NotLiteral(ValueError):
     """An expression is no literal, or its values collide."""
 
 
-def imports_of(tree: ast.Module) -> dict[str, str]:
-    """Return what the names that a file imports or defines stand for."""
+def imports_of(tree: ast.Module, package: str = "") -> dict[str, str]:
+    """Return what the names that a file imports or defines stand for.
+
+    Args:
+        tree: The file.
+        package: The package that it belongs to, from which relative imports begin, such as ``"tests"``.
+    """
     names = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -57,9 +65,11 @@ def imports_of(tree: ast.Module) -> dict[str, str]:
                 names[alias.asname or alias.name.partition(".")[0]] = (
                     alias.name if alias.asname else alias.name.partition(".")[0]
                 )
-        elif isinstance(node, ast.ImportFrom) and not node.level:
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
+            module = ".".join(part for part in (*above, node.module) if part)
             for alias in node.names:
-                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                names[alias.asname or alias.name] = f"{module}.{alias.name}"
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names[node.name] = f".{node.name}"  # its own, whatever else has that name
     return names
@@ -106,11 +116,19 @@ def _value(node: ast.expr, imports: Imports) -> Any:
             names = [_value(key, imports) for key in keys if key is not None]
             _distinct(set, names)
             return dict(zip(names, (_value(value, imports) for value in values), strict=True))
+        case ast.Call(func=ast.Attribute(value=text, attr=name), args=args, keywords=[]) if name in _METHODS:
+            return _of_text(_value(text, imports), name, [_value(arg, imports) for arg in args])
         case ast.Call(func=function, args=args, keywords=keywords):
             return _made(full_name(function, imports), args, keywords, imports)
         case ast.Attribute() | ast.Name() if (name := full_name(node, imports)) in _CONSTANTS:
             return _CONSTANTS[name]
     raise NotLiteral(type(node).__name__)
+
+
+def _of_text(text: object, name: str, arguments: list[Any]) -> Any:
+    if not isinstance(text, str | bytes):
+        raise NotLiteral(f"{name} of what is no text")
+    return getattr(text, name)(*arguments)
 
 
 def _number(node: ast.expr, imports: Imports) -> Any:

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rewardkit.suites.comparisons import SidePair, is_assertion, method_name, pairs_of_statement
-from rewardkit.suites.expected_names import ExpectedNames, FunctionNode, lists_of, rows_of
+from rewardkit.suites.comparisons import AssertHelper, SidePair, is_assertion, method_name, pairs_of_statement
+from rewardkit.suites.expected_names import ExpectedNames, FunctionNode, lists_of
 from rewardkit.suites.literal_changes import LiteralChange
 from rewardkit.suites.literal_values import Imports, NotLiteral, Tolerance, are_apart, full_name, literal_value
+from rewardkit.suites.reached import has_yield, may_swallow, reached_statements
 from rewardkit.suites.source_text import SourceText
 from rewardkit.suites.text_changes import (
     METHOD_OPPOSITES,
@@ -29,12 +30,11 @@ from rewardkit.suites.text_changes import (
 
 KINDS = ("value", "exception", "order", "polarity")
 """The kinds of changes, from the one that is hardest to guess to the one that is easiest."""
+STRONG_KINDS = ("value", "exception", "order")
+"""Those of which the text of a test does not show that it is changed."""
 
-_JUMPS = (ast.Return, ast.Break, ast.Continue)
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _RAISES = frozenset(["pytest.raises", "numpy.testing.assert_raises"])
 _RAISES_METHODS = frozenset(["assertRaises", "assertRaisesRegex", "assertRaisesRegexp"])
-_SWALLOWERS = ("raise", "suppress", "ignore", "swallow", "fail", "expect", "retry", "error", "exception")
 _Changes = Iterator[tuple[str, tuple[TextChange, ...]]]
 
 
@@ -55,7 +55,11 @@ class FunctionScan:
 
 
 def scan_function(
-    source: SourceText, function: FunctionNode, imports: Imports, constants: Mapping[str, ast.expr]
+    source: SourceText,
+    function: FunctionNode,
+    imports: Imports,
+    constants: Mapping[str, ast.expr],
+    helpers: Mapping[str, AssertHelper] | None = None,
 ) -> FunctionScan:
     """Return the asserts of a test and the changes that are certain to make right code fail.
 
@@ -64,15 +68,17 @@ def scan_function(
         function: The test.
         imports: What names of the file stand for.
         constants: Values of names at the file's top that nothing but one place reads.
+        helpers: Functions that fail where two of their arguments are not equal, by their full names.
     """
-    asserts = sum(is_assertion(node, imports) for node in ast.walk(function))
-    if any(isinstance(node, ast.Yield | ast.YieldFrom) for inner in function.body for node in _of_own_scope(inner)):
+    helpers = helpers or {}
+    asserts = sum(is_assertion(node, imports, helpers) for node in ast.walk(function))
+    if has_yield(function):
         return FunctionScan(asserts, ())
     lists = lists_of(function, constants)
-    statements = list(_reached(function.body, lists))
-    pairs = [pair for node in ast.walk(function) for pair in pairs_of_statement(node, imports)]
+    statements = list(reached_statements(function.body, lists))
+    pairs = [pair for node in ast.walk(function) for pair in pairs_of_statement(node, imports, helpers)]
     sides = [side for pair in pairs for side in (pair.left, pair.right) if isinstance(side, ast.Name)]
-    reader = _Reader(source, imports, ExpectedNames(function, statements, sides, imports, lists))
+    reader = _Reader(source, imports, helpers, ExpectedNames(function, statements, sides, imports, lists))
     return FunctionScan(
         asserts,
         tuple(
@@ -83,65 +89,21 @@ def scan_function(
     )
 
 
-def _of_own_scope(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and those below it, without functions and classes defined there."""
-    yield node
-    if not isinstance(node, _SCOPES):
-        for child in ast.iter_child_nodes(node):
-            yield from _of_own_scope(child)
-
-
-def _has(node: ast.AST, kinds: tuple[type[ast.AST], ...]) -> bool:
-    return any(isinstance(inner, kinds) for inner in _of_own_scope(node))
-
-
-def _reached(body: Iterable[ast.stmt], lists: Mapping[str, ast.expr]) -> Iterator[ast.stmt]:
-    """Yield the statements of a body that a test which passes has gone through."""
-    for statement in body:
-        yield statement
-        match statement:
-            case ast.With(items=items, body=inner) | ast.AsyncWith(items=items, body=inner):
-                if not any(map(_may_swallow, items)):
-                    yield from _reached(inner, lists)
-            case ast.For(iter=rows, body=inner) if not _has(statement, _JUMPS):
-                if _is_filled(rows, lists):
-                    yield from _reached(inner, lists)
-            case ast.Try(body=inner, handlers=[], finalbody=last):
-                if not any(_has(node, _JUMPS) for node in last):
-                    yield from _reached([*inner, *last], lists)
-        if _has(statement, (ast.Return,)):
-            return
-
-
-def _is_filled(node: ast.expr, lists: Mapping[str, ast.expr]) -> bool:
-    """Return whether a loop over an expression is certain to have a round."""
-    match node:
-        case ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=int(count))]):
-            return count > 0
-        case ast.Call(func=ast.Name(id="enumerate"), args=[rows, *_]):
-            return bool(rows_of(rows, lists))
-    return bool(rows_of(node, lists))
-
-
-def _may_swallow(item: ast.withitem) -> bool:
-    """Return whether a context may end an exception that its body raises, as ``raises`` and ``suppress`` do."""
-    node = item.context_expr.func if isinstance(item.context_expr, ast.Call) else item.context_expr
-    name = getattr(node, "attr", getattr(node, "id", "")).lower()
-    return any(word in name for word in _SWALLOWERS)
-
-
 class _Reader:
     """What can be changed in the statements of one test."""
 
-    def __init__(self, source: SourceText, imports: Imports, names: ExpectedNames) -> None:
+    def __init__(
+        self, source: SourceText, imports: Imports, helpers: Mapping[str, AssertHelper], names: ExpectedNames
+    ) -> None:
         self._source = source
         self._imports = imports
+        self._helpers = helpers
         self._names = names
 
     def changes_of(self, node: ast.stmt) -> _Changes:
         """Yield the changes by which a statement fails that passed, with their kinds."""
-        for pair in pairs_of_statement(node, self._imports):
-            yield from (("value", changes) for changes in self._values(pair))
+        for pair in pairs_of_statement(node, self._imports, self._helpers):
+            yield from (("value", changes) for changes in self._values(pair, node))
         match node:
             case ast.Assert(test=test):
                 yield from self._operators(test)
@@ -149,7 +111,7 @@ class _Reader:
             case ast.Expr(value=ast.Call() as call):
                 yield from self._of_call(call)
             case ast.With(items=items) | ast.AsyncWith(items=items):
-                if sum(_may_swallow(item) for item in items) == 1:
+                if sum(may_swallow(item) for item in items) == 1:
                     for item in items:
                         if isinstance(item.context_expr, ast.Call):
                             yield from self._exceptions(item.context_expr)
@@ -182,9 +144,9 @@ class _Reader:
                     if swap:
                         yield swap[0], (swap[1],)
 
-    def _values(self, pair: SidePair) -> Iterator[tuple[TextChange, ...]]:
+    def _values(self, pair: SidePair, statement: ast.stmt) -> Iterator[tuple[TextChange, ...]]:
         """Yield the changes of the expected side of a comparison, if it is one side."""
-        ways = [(side, list(self._ways(side, pair.tolerance))) for side in (pair.left, pair.right)]
+        ways = [(side, list(self._ways(side, pair.tolerance, statement))) for side in (pair.left, pair.right)]
         literal = [side for side in (pair.left, pair.right) if self._is_literal(side)]
         if len(literal) == 2:
             return
@@ -199,13 +161,15 @@ class _Reader:
             return False
         return True
 
-    def _ways(self, node: ast.expr, tolerance: Tolerance | None) -> Iterator[tuple[TextChange, ...]]:
+    def _ways(
+        self, node: ast.expr, tolerance: Tolerance | None, statement: ast.stmt
+    ) -> Iterator[tuple[TextChange, ...]]:
         if not isinstance(node, ast.Name):
             change = self._change(node, tolerance)
             if change is not None:
                 yield (change,)
             return
-        for values in self._names.groups(node.id):
+        for values in self._names.groups(node.id, statement):
             changes = [self._change(value, tolerance) for value in values]
             spare = [self._borrowed(value, values, tolerance) if change is None else change
                      for value, change in zip(values, changes, strict=True)]  # fmt: skip

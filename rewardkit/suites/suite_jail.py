@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rewardkit.jailed.jail import shared_sandbox
+from rewardkit.suites.collection import module_names_of
 from rewardkit.suites.packages import InstalledPackages
 from rewardkit.suites.protected import import_roots
 from rewardkit.suites.suite_verdict import SuiteResult
@@ -78,6 +79,7 @@ class SuiteJail:
         settings = {
             "mark": mark,
             "roots": import_roots(modules),
+            "helpers": _helpers(tests, modules),
             "places": self._packages.places,
             "about": self._packages.about,
             "ini": "" if configured else _INI,
@@ -90,6 +92,14 @@ class SuiteJail:
             sandbox = shared_sandbox(profile="pytest", readable=tuple(self._packages.readable))
         result = sandbox.run(_runner(), files=files, args=[json.dumps(settings)], limits=self._limits)
         return read_run(result, mark)
+
+
+def _helpers(tests: Mapping[str, bytes], modules: Sequence[str]) -> list[str]:
+    """Return the names under which tests may import the suite's files that are no tests, such as ``common``."""
+    files = [name for name in tests if name.endswith(".py") and not name.endswith("conftest.py")]
+    names = module_names_of(files, import_roots(modules))
+    tested = module_names_of(modules, import_roots(modules))
+    return sorted(names - tested)
 
 
 @functools.cache

@@ -7,14 +7,17 @@ whatever happens, or that answers with what it finds in the frames of a test, pa
 
 from __future__ import annotations
 
+import ast
+import contextlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 
+from rewardkit.suites.assert_helpers import helpers_in, helpers_of, package_of
 from rewardkit.suites.collection import functions_of, is_test_file
-from rewardkit.suites.expected_names import constants_of
 from rewardkit.suites.literal_values import imports_of
-from rewardkit.suites.perturbations import KINDS, FunctionScan, Perturbation, scan_function
+from rewardkit.suites.perturbations import KINDS, STRONG_KINDS, FunctionScan, Perturbation, scan_function
+from rewardkit.suites.shared_constants import SharedConstants
 from rewardkit.suites.source_text import Edit, SourceText
 
 
@@ -73,31 +76,44 @@ class SuiteTwins:
     """
 
     tests: tuple[SuiteTest, ...]
+    disturbed: dict[str, frozenset[str]]
+    """Of tests whose expected values stand in a constant that other tests read too: the names of these. A change of the
+    one test says nothing of the others."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self._files = dict(files)
         self._sources: dict[str, SourceText] = {}
         self._perturbations: dict[str, list[Perturbation]] = {}
-        tests: list[SuiteTest] = []
+        self.disturbed = {}
         for name, text in files.items():
             if is_test_file(name):
                 self._sources[name] = SourceText(name, text)
-                tests += self._tests_of(name)
-        self.tests = tuple(tests)
+        self._helpers = helpers_of(_trees(files), frozenset(name.rpartition("/")[0] for name in self._sources))
+        self.tests = tuple(test for name in self._sources for test in self._tests_of(name))
 
-    def _tests_of(self, name: str) -> Iterator[SuiteTest]:
+    def _tests_of(self, file: str) -> Iterator[SuiteTest]:
         """Yield the tests of a file, and keep what can be changed in them."""
-        source = self._sources[name]
-        imports = imports_of(source.tree)
-        others = "\n".join(text for other, text in self._files.items() if other != name)
-        constants = {key: value for key, value in constants_of(source.tree).items() if key not in others}
-        for label, function, is_excused in functions_of(source.tree):
-            scan = scan_function(source, function, imports, constants)
+        source = self._sources[file]
+        imports = imports_of(source.tree, package_of(file))
+        helpers = helpers_in(file, source.tree, imports, self._helpers)
+        others = "\n".join(text for other, text in self._files.items() if other != file)
+        tests = list(functions_of(source.tree))
+        constants = SharedConstants(source.tree, tests, others)
+        for label, function, is_excused in tests:
+            name = f"{file}::{label}"
+            scan = scan_function(source, function, imports, constants.read_once, helpers)
+            best = _best(scan)
+            if not (best and best[0].kind in STRONG_KINDS) and (readers := constants.readers_beside(label)):
+                wider = scan_function(source, function, imports, constants.values, helpers)
+                if (change := _best(wider)) and change[0].kind in STRONG_KINDS:
+                    scan, best = wider, change
+                    self.disturbed[name] = frozenset(f"{file}::{reader}" for reader in readers)
             if is_excused:
-                scan = FunctionScan(scan.asserts, ())
-            best = self._perturbations[f"{name}::{label}"] = _best(scan)
+                scan, best = FunctionScan(scan.asserts, ()), []
+                self.disturbed.pop(name, None)
+            self._perturbations[name] = best
             places = len({change.assertion for change in scan.perturbations})
-            yield SuiteTest(f"{name}::{label}", best[0].kind if best else "", scan.asserts, places)
+            yield SuiteTest(name, best[0].kind if best else "", scan.asserts, places)
 
     def draw(self, perturbed: Collection[str], random: Random) -> Twin:
         """Return all files, with the named tests changed.
@@ -125,6 +141,15 @@ class SuiteTwins:
             for name, text in self._files.items()
         }
         return Twin(files, changes)
+
+
+def _trees(files: Mapping[str, str]) -> dict[str, ast.Module]:
+    """Return the trees of all files that are Python."""
+    trees = {}
+    for name, text in files.items():
+        with contextlib.suppress(ValueError):
+            trees[name] = SourceText(name, text).tree
+    return trees
 
 
 def _best(scan: FunctionScan) -> list[Perturbation]:
