@@ -7,10 +7,11 @@ import contextlib
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from sandbox import parse
 
+_Item = TypeVar("_Item")
 Change: TypeAlias = Callable[[ast.AST], ast.AST | None]  # changes a copy of a node; returns what stands in its place
 
 _OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
@@ -22,7 +23,7 @@ _OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
 _BOUNDS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
 }  # fmt: skip
-_SIGNS = {
+SIGNS = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
     ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.And: "and", ast.Or: "or", ast.Eq: "==", ast.NotEq: "!=",
     ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">",
@@ -40,7 +41,7 @@ class CodeMutant(NamedTuple):
     source: str
 
 
-class _Site(NamedTuple):
+class MutationSite(NamedTuple):
     """A node of a tree by its number in the order of :func:`ast.walk`, what is done to it, and the words for that."""
 
     number: int
@@ -61,14 +62,14 @@ def code_mutants(source: str, most: int) -> list[CodeMutant]:
         unchanged = ast.unparse(tree)
     except _UNREADABLE:
         return []
-    endless = _numbers_in_loops(tree)
-    kinds = [list(kind(tree)) for kind in (_operators, _constants, _bounds, _branches)]
+    endless = numbers_in_loops(tree)
+    kinds = [list(kind(tree)) for kind in (operator_sites, constant_sites, bound_sites, branch_sites)]
     safe = ([site for site in sites if site.number not in endless] for sites in kinds)
     risky = ([site for site in sites if site.number in endless] for sites in kinds)
     mutants: dict[str, CodeMutant] = {}
-    for site in [*_in_turn(safe), *_in_turn(risky)]:
+    for site in [*in_turn(safe), *in_turn(risky)]:
         with contextlib.suppress(RecursionError):  # a tree so deep cannot be copied
-            text = _changed(tree, site)
+            text = ast.unparse(changed_tree(tree, site))
             if text != unchanged:
                 mutants.setdefault(text, CodeMutant(site.label, text))
         if len(mutants) == most:
@@ -76,9 +77,9 @@ def code_mutants(source: str, most: int) -> list[CodeMutant]:
     return list(mutants.values())
 
 
-def _in_turn(kinds: Iterable[Sequence[_Site]]) -> Iterator[_Site]:
-    """Yield the first site of each kind, then the second of each, and so on."""
-    yield from (site for sites in zip_longest(*kinds) for site in sites if site is not None)
+def in_turn(kinds: Iterable[Sequence[_Item]]) -> Iterator[_Item]:
+    """Yield the first of each kind, then the second of each, and so on."""
+    yield from (item for items in zip_longest(*kinds) for item in items if item is not None)
 
 
 def returning_none(source: str) -> str | None:
@@ -96,8 +97,8 @@ def returning_none(source: str) -> str | None:
         return None
 
 
-def _changed(tree: ast.Module, site: _Site) -> str:
-    """Return the program with one site changed."""
+def changed_tree(tree: ast.Module, site: MutationSite) -> ast.Module:
+    """Return a copy of the program with one site changed."""
     changed = copy.deepcopy(tree)
     node = next(node for number, node in enumerate(ast.walk(changed)) if number == site.number)
     replacement = site.change(node)
@@ -108,10 +109,10 @@ def _changed(tree: ast.Module, site: _Site) -> str:
                     setattr(parent, name, replacement)
                 elif isinstance(value, list) and any(item is node for item in value):
                     value[:] = [replacement if item is node else item for item in value]
-    return ast.unparse(ast.fix_missing_locations(changed))
+    return ast.fix_missing_locations(changed)
 
 
-def _sites(tree: ast.Module) -> Iterator[tuple[int, ast.AST]]:
+def open_nodes(tree: ast.Module) -> Iterator[tuple[int, ast.AST]]:
     """Yield the numbered nodes that may be changed."""
     fixed = {id(node) for root in _fixed_roots(tree) for node in ast.walk(root)}
     yield from ((number, node) for number, node in enumerate(ast.walk(tree)) if id(node) not in fixed)
@@ -122,7 +123,7 @@ def _fixed_roots(tree: ast.Module) -> Iterator[ast.AST]:
     for node in ast.walk(tree):
         if _is_fixed(node):
             yield node
-        elif isinstance(node, ast.If) and _is_test_for_main(node.test):
+        elif isinstance(node, ast.If) and is_test_for_main(node.test):
             yield node.test
         yield from getattr(node, "decorator_list", ())
         annotations = (getattr(node, name, None) for name in ("annotation", "returns"))
@@ -140,39 +141,41 @@ def _is_fixed(node: ast.AST) -> bool:
     return isinstance(node, ast.Assert | ast.Import | ast.ImportFrom | ast.JoinedStr)
 
 
-def _numbers_in_loops(tree: ast.Module) -> set[int]:
+def numbers_in_loops(tree: ast.Module) -> set[int]:
     """Return the numbers of the nodes in loops that end by a condition."""
     inside = {id(node) for loop in ast.walk(tree) if isinstance(loop, ast.While) for node in ast.walk(loop)}
     return {number for number, node in enumerate(ast.walk(tree)) if id(node) in inside}
 
 
-def _operators(tree: ast.Module) -> Iterator[_Site]:
-    for number, node in _sites(tree):
+def operator_sites(tree: ast.Module) -> Iterator[MutationSite]:
+    for number, node in open_nodes(tree):
         if isinstance(node, ast.BinOp | ast.AugAssign | ast.BoolOp):
             other = _OPERATORS.get(type(node.op))
             if other is not None:
-                yield _Site(number, _label(node, type(node.op), other), _set_operator(other))
+                yield MutationSite(number, _label(node, type(node.op), other), _set_operator(other))
         elif isinstance(node, ast.Compare) and type(node.ops[0]) in _OPERATORS:
             other = _OPERATORS[type(node.ops[0])]
-            yield _Site(number, _label(node, type(node.ops[0]), other), _set_comparison(other))
+            yield MutationSite(number, _label(node, type(node.ops[0]), other), _set_comparison(other))
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
             sign = "not" if isinstance(node.op, ast.Not) else "-"
-            yield _Site(number, f"line {node.lineno}: {sign!r} is dropped", lambda node: getattr(node, "operand", None))
+            yield MutationSite(
+                number, f"line {node.lineno}: {sign!r} is dropped", lambda node: getattr(node, "operand", None)
+            )
 
 
-def _bounds(tree: ast.Module) -> Iterator[_Site]:
-    for number, node in _sites(tree):
+def bound_sites(tree: ast.Module) -> Iterator[MutationSite]:
+    for number, node in open_nodes(tree):
         if isinstance(node, ast.Compare) and type(node.ops[0]) in _BOUNDS:
             other = _BOUNDS[type(node.ops[0])]
-            yield _Site(number, _label(node, type(node.ops[0]), other), _set_comparison(other))
+            yield MutationSite(number, _label(node, type(node.ops[0]), other), _set_comparison(other))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range" and node.args:
-            yield _Site(number, f"line {node.lineno}: the end of a range is one less", _shorten_range)
+            yield MutationSite(number, f"line {node.lineno}: the end of a range is one less", _shorten_range)
         elif isinstance(node, ast.Slice) and node.upper is not None:
-            yield _Site(number, f"line {node.lineno}: the end of a slice is one less", _shorten_slice)
+            yield MutationSite(number, f"line {node.lineno}: the end of a slice is one less", _shorten_slice)
 
 
-def _constants(tree: ast.Module) -> Iterator[_Site]:
-    for number, node in _sites(tree):
+def constant_sites(tree: ast.Module) -> Iterator[MutationSite]:
+    for number, node in open_nodes(tree):
         if not isinstance(node, ast.Constant) or node.value is None or node.value is Ellipsis:
             continue
         value = node.value
@@ -185,19 +188,19 @@ def _constants(tree: ast.Module) -> Iterator[_Site]:
         else:
             continue
         for other in others:
-            yield _Site(number, f"line {node.lineno}: {value!r} becomes {other!r}", _set_value(other))
+            yield MutationSite(number, f"line {node.lineno}: {value!r} becomes {other!r}", _set_value(other))
 
 
-def _branches(tree: ast.Module) -> Iterator[_Site]:
-    for number, node in _sites(tree):
-        if isinstance(node, ast.If | ast.IfExp) and not _is_test_for_main(node.test):
-            yield _Site(number, f"line {node.lineno}: a branch is never taken", _set_test(False))
-            yield _Site(number, f"line {node.lineno}: a branch is always taken", _set_test(True))
+def branch_sites(tree: ast.Module) -> Iterator[MutationSite]:
+    for number, node in open_nodes(tree):
+        if isinstance(node, ast.If | ast.IfExp) and not is_test_for_main(node.test):
+            yield MutationSite(number, f"line {node.lineno}: a branch is never taken", _set_test(False))
+            yield MutationSite(number, f"line {node.lineno}: a branch is always taken", _set_test(True))
         elif isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value):
-            yield _Site(number, f"line {node.lineno}: None is returned", _return_none)
+            yield MutationSite(number, f"line {node.lineno}: None is returned", _return_none)
 
 
-def _is_test_for_main(node: ast.expr) -> bool:
+def is_test_for_main(node: ast.expr) -> bool:
     return any(isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(node))
 
 
@@ -206,7 +209,7 @@ def _is_none(node: ast.expr) -> bool:
 
 
 def _label(node: ast.expr | ast.stmt, old: type[ast.AST], new: type[ast.AST]) -> str:
-    return f"line {node.lineno}: {_SIGNS[old]!r} becomes {_SIGNS[new]!r}"
+    return f"line {node.lineno}: {SIGNS[old]!r} becomes {SIGNS[new]!r}"
 
 
 def _set_operator(other: type[ast.AST]) -> Change:

@@ -1,39 +1,32 @@
-"""What real suites cost as canaries, and whether right code is accused: ``bench_check_suite.py FOLDER...``.
+"""What real suites cost as canaries, and whether right code is accused: ``bench_check_suite.py PACKAGE...``.
 
-Each folder is an unpacked source distribution with its own tests, which are its expected ones where they pass as they
-are. A verdict other than ``passed`` on the distribution's own code is a false catch.
+Each package is a source distribution, packed or not, with its own tests, which are its expected ones where they pass as
+they are. A verdict other than ``passed`` on the distribution's own code is a false catch.
+
+``bench_check_suite.py --tasks FOLDER RECORD [PATTERN]`` grades the tasks of a folder that ``docs/examples/seeded_bugs``
+wrote, with the solution and as they are, adds a line of JSON for each to the file RECORD, and prints the table of all
+its lines. Tasks that have a line already are not graded again; a pattern of names chooses among the others.
 """
 
 from __future__ import annotations
 
-import fnmatch
+import json
 import sys
 import time
+from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
-from rewardkit.jailed.sealed import SealedWorkspace
-from rewardkit.suites.grading import check_suite
+from rewardkit import SealedWorkspace, SuiteVerdict, check_suite, from_harbor
+from rewardkit.suites.seeded_bugs import read_package
 
 TIMEOUT_S = 300.0
-TESTS = ("test/*", "tests/*", "*/tests/*", "*/test/*", "test_*.py", "tests.py", "*_test.py")
-
-
-def split(folder: Path) -> tuple[SealedWorkspace, dict[str, bytes]]:
-    """Return a distribution's files, and those of its tests."""
-    files = {
-        path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
-    }
-    tests = {
-        name: data
-        for name, data in files.items()
-        if any(fnmatch.fnmatchcase(name, pattern) for pattern in TESTS) or name.endswith(("conftest.py", "pytest.ini"))
-    }
-    return SealedWorkspace({name: data for name, data in files.items() if name not in tests}), tests
 
 
 def measure(folder: Path) -> bool:
     """Print the line of one distribution; return whether its own code is accused."""
-    workspace, tests = split(folder)
+    package = read_package(folder)
+    workspace, tests = package.sources, package.tests
     began = time.perf_counter()
     written = check_suite(workspace, tests, confidence=1.0, timeout_s=TIMEOUT_S)
     once_s = time.perf_counter() - began
@@ -55,6 +48,72 @@ def measure(folder: Path) -> bool:
     return not verdict.passed
 
 
+def grade_task(folder: Path) -> dict[str, Any]:
+    """Return what becomes of a task's solution, and of the folder as the agent finds it."""
+    task = from_harbor(folder)
+    began = time.perf_counter()
+    right = task.grade(task.solved())
+    seconds = time.perf_counter() - began
+    wrong = task.grade(SealedWorkspace(task.start))
+    suite = right.suite or SuiteVerdict(right.status)
+    return {
+        "task": folder.name,
+        "package": task.metadata["package"],
+        "fixed": right.status.value,
+        "unfixed": wrong.status.value,
+        "tests": len(right.results),
+        "weak": len(suite.weak),
+        "runs": suite.runs,
+        "bound": suite.bound,
+        "seconds": round(seconds, 2),
+        "reason": "" if right.passed else right.reason()[:600],
+    }
+
+
+def grade_tasks(folder: Path, record: Path, pattern: str = "*") -> None:
+    """Grade the tasks of a folder that have no line yet, the first of each package first, and print the table."""
+    graded = {line["task"] for line in lines_of(record)}
+    tasks = [path.parent for path in folder.glob(f"{pattern}/task.toml") if path.parent.name not in graded]
+    for task in sorted(tasks, key=lambda task: (int(task.name.rpartition("-")[2]), task.name)):
+        line = grade_task(task)
+        with record.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        if (line["fixed"], line["unfixed"]) != ("passed", "failed"):
+            print(line, flush=True)
+    print_table(lines_of(record))
+
+
+def lines_of(record: Path) -> list[dict[str, Any]]:
+    """Return the lines of a record; a file that is not there has none yet."""
+    return [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()] if record.exists() else []
+
+
+def print_table(lines: list[dict[str, Any]]) -> None:
+    """Print the figures of each package, and of all."""
+    by_package: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for line in lines:
+        by_package[line["package"]].append(line)
+    print("| package | tasks | tests | weak | runs | seconds |\n|---|---|---|---|---|---|")
+    for name, own in sorted(by_package.items()):
+        runs, seconds = ([line[key] for line in own] for key in ("runs", "seconds"))
+        weak = sum(line["weak"] for line in own) / max(1, sum(line["tests"] for line in own))
+        print(
+            f"| {name} | {len(own)} | {own[0]['tests']} | {weak:.0%} | {min(runs)} to {max(runs)} | "
+            f"{sum(seconds) / len(own):.1f} |"
+        )
+    fixed, unfixed = (
+        sum(line[key] == status for line in lines) for key, status in (("fixed", "passed"), ("unfixed", "failed"))
+    )
+    canaries = sum(line["runs"] - 1 for line in lines)
+    print(
+        f"{len(lines)} tasks of {len(by_package)} packages: {fixed} solutions pass, {unfixed} unfixed fail, "
+        f"{len(lines) - fixed} accused; {canaries:,} canaries"
+    )
+
+
 if __name__ == "__main__":
-    accused = [folder for folder in sys.argv[1:] if measure(Path(folder))]
-    print(f"{len(accused)} of {len(sys.argv) - 1} accused")
+    if sys.argv[1:2] == ["--tasks"]:
+        grade_tasks(Path(sys.argv[2]), Path(sys.argv[3]), *sys.argv[4:5])
+    else:
+        accused = [folder for folder in sys.argv[1:] if measure(Path(folder))]
+        print(f"{len(accused)} of {len(sys.argv) - 1} accused")
