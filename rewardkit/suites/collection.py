@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from rewardkit.suites.expected_names import FunctionNode
 _EXCUSE = re.compile(r"\b(?:xfail|expectedFailure|skip)$")
 
 
+_MOST_BASES = 5  # classes above each other; more, or a circle, are not followed
 _PROCESSES = re.compile(
     rb"^\s*(?:import|from)\s+(?:subprocess|multiprocessing|pexpect|docker|socket|requests|httpx)\b", re.M
 )
@@ -52,11 +53,22 @@ def module_names_of(files: Iterable[str], folders: Iterable[str]) -> set[str]:
 
 
 def functions_of(tree: ast.Module) -> Iterator[CollectedTest]:
-    """Yield the tests of a file; of two with one name the last, as Python has it."""
+    """Yield the tests of a file; of two with one name the last, as Python has it.
+
+    A method that classes of the file inherit from another one of it is a test of each, with one function.
+    """
     marks = [ast.unparse(node) for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
     is_excused = any(mark.startswith("pytestmark") and "xfail" in mark for mark in marks)
     cases = _test_cases(tree)
-    yield from _collected(tree.body, "", cases, is_excused)
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    yield from _collected(tree.body, "", cases, is_excused, classes)
+
+
+def _inherited(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef], depth: int = 0) -> list[ast.stmt]:
+    """Return the statements of a class after those of the classes of the file from which it derives."""
+    bases = [classes[base.id] for base in reversed(node.bases) if isinstance(base, ast.Name) and base.id in classes]
+    above = [statement for base in bases if depth < _MOST_BASES for statement in _inherited(base, classes, depth + 1)]
+    return [*above, *node.body]
 
 
 def _test_cases(tree: ast.Module) -> set[str]:
@@ -74,14 +86,28 @@ def _test_cases(tree: ast.Module) -> set[str]:
     return cases
 
 
-def _collected(body: list[ast.stmt], prefix: str, cases: set[str], is_excused: bool) -> Iterator[CollectedTest]:
-    last = {node.name: node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
-    for name, node in last.items():
+def _collected(
+    body: list[ast.stmt], prefix: str, cases: set[str], is_excused: bool, classes: Mapping[str, ast.ClassDef]
+) -> Iterator[CollectedTest]:
+    for name, node in _bound(body).items():
         marks = [mark.func if isinstance(mark, ast.Call) else mark for mark in node.decorator_list]
         excused = is_excused or any(_EXCUSE.search(ast.unparse(mark)) for mark in marks)
         if isinstance(node, ast.ClassDef):
-            has_start = any(isinstance(inner, ast.FunctionDef) and inner.name == "__init__" for inner in node.body)
+            inner = _inherited(node, classes)
+            has_start = any(isinstance(method, ast.FunctionDef) and method.name == "__init__" for method in inner)
             if name in cases or (name.startswith("Test") and not has_start):
-                yield from _collected(node.body, f"{prefix}{name}::", cases, excused)
+                yield from _collected(inner, f"{prefix}{name}::", cases, excused, classes)
         elif name.startswith("test"):
             yield CollectedTest(prefix + name, node, excused)
+
+
+def _bound(body: list[ast.stmt]) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    """Return the functions and classes that stand behind their names at the end of a body."""
+    last: dict[str, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef] = {}
+    for node in body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                last[node.name] = node
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                last.pop(name, None)
+    return last

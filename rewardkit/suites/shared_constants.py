@@ -24,16 +24,19 @@ class SharedConstants:
     """The values of these, and of names that nothing but tests reads."""
 
     def __init__(self, tree: ast.Module, tests: Sequence[CollectedTest], other_files: str) -> None:
-        reading = {id(node): test.name for test in tests for node in ast.walk(test.function)}
+        reading: dict[int, set[str]] = {}
+        for test in tests:  # a function that classes inherit is several tests
+            for node in ast.walk(test.function):
+                reading.setdefault(id(node), set()).add(test.name)
         constants = {name: value for name, value in constants_of(tree).items() if name not in other_files}
         self.read_once = {name: value for name, (value, reads) in constants.items() if len(reads) == 1}
         self.values = dict(self.read_once)
         self._readers: dict[str, set[str]] = {}
         for name, (value, reads) in constants.items():
-            readers = {reading.get(id(node), "") for node in reads}
-            if len(reads) > 1 and "" not in readers:
+            readers = [reading.get(id(node), set()) for node in reads]
+            if len(reads) > 1 and all(readers):
                 self.values[name] = value
-                self._readers[name] = readers
+                self._readers[name] = set().union(*readers)
 
     def readers_beside(self, test: str) -> set[str]:
         """Return the other tests that read a constant which a test shares; a test that alone reads one is not named."""

@@ -77,8 +77,8 @@ class SuiteTwins:
 
     tests: tuple[SuiteTest, ...]
     disturbed: dict[str, frozenset[str]]
-    """Of tests whose expected values stand in a constant that other tests read too: the names of these. A change of the
-    one test says nothing of the others."""
+    """Of tests that share with others the constant with their expected values, or an inherited function: the names of
+    the others. A change of the one test says nothing of these."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self._files = dict(files)
@@ -99,18 +99,21 @@ class SuiteTwins:
         others = "\n".join(text for other, text in self._files.items() if other != file)
         tests = list(functions_of(source.tree))
         constants = SharedConstants(source.tree, tests, others)
+        inherited: dict[int, set[str]] = {}
+        for test in tests:
+            inherited.setdefault(id(test.function), set()).add(test.name)
         for label, function, is_excused in tests:
             name = f"{file}::{label}"
             scan = scan_function(source, function, imports, constants.read_once, helpers)
-            best = _best(scan)
+            best, disturbed = _best(scan), inherited[id(function)] - {label}
             if not (best and best[0].kind in STRONG_KINDS) and (readers := constants.readers_beside(label)):
                 wider = scan_function(source, function, imports, constants.values, helpers)
                 if (change := _best(wider)) and change[0].kind in STRONG_KINDS:
-                    scan, best = wider, change
-                    self.disturbed[name] = frozenset(f"{file}::{reader}" for reader in readers)
+                    scan, best, disturbed = wider, change, disturbed | readers
             if is_excused:
                 scan, best = FunctionScan(scan.asserts, ()), []
-                self.disturbed.pop(name, None)
+            if best and disturbed:
+                self.disturbed[name] = frozenset(f"{file}::{other}" for other in disturbed)
             self._perturbations[name] = best
             places = len({change.assertion for change in scan.perturbations})
             yield SuiteTest(name, best[0].kind if best else "", scan.asserts, places)

@@ -128,3 +128,43 @@ def test_right_code_passes_and_code_that_equals_all_is_caught() -> None:
         assert ("passed", ()) == (right.status, right.weak), right.reason()
         assert right.bound <= 1e-3
         assert "forged" == check_suite(SealedWorkspace({"words.py": CHEAT}), tests, random=Random(seed)).status
+
+
+INHERITED = """\
+from unittest import TestCase
+from words import plural
+
+class Shared:
+    word = ""
+    expected = ""
+
+    def test_plural(self):
+        assert plural(self.word) == self.word + "s"
+        assert plural("stone") == "stones"
+
+    def test_gone(self):
+        assert plural("tree") == "trees"
+
+class TestLamp(Shared, TestCase):
+    word = "lamp"
+
+class TestHouse(Shared):
+    word = "house"
+    test_gone = None
+
+class Absent(Shared):
+    pass
+"""
+
+
+def test_an_inherited_function_is_a_test_of_each_class() -> None:
+    """Changed for one of them it says nothing of the others; a name that a class takes away is no test."""
+    twins = SuiteTwins({"tests/test_words.py": INHERITED})
+    names = [test.name.partition("::")[2] for test in twins.tests]
+    assert ["TestLamp::test_plural", "TestLamp::test_gone", "TestHouse::test_plural"] == names
+    own = [f"tests/test_words.py::{name}" for name in ("TestLamp::test_plural", "TestHouse::test_plural")]
+    assert {own[0]: {own[1]}, own[1]: {own[0]}} == twins.disturbed
+    right = check_suite(SealedWorkspace({"words.py": RIGHT}), {"tests/test_words.py": INHERITED})
+    assert ("passed", (), 3) == (right.status, right.weak, len(right.results)), right.reason()
+    cheat = check_suite(SealedWorkspace({"words.py": CHEAT}), {"tests/test_words.py": INHERITED})
+    assert not cheat.passed
