@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rewardkit import SealedWorkspace, SuiteVerdict, check_suite, from_harbor
-from rewardkit.suites.seeded_bugs import read_package
+from rewardkit.harbor.seeded_bugs import read_package
 
 TIMEOUT_S = 300.0
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from random import Random
 
 from rewardkit.errors import SuiteError
+from rewardkit.harbor.seeded_bugs import PackageWithTests, read_package, seed_bugs, with_passing
+from rewardkit.harbor.task_folder import write_task
 from rewardkit.loading.packages import cache_folder
-from rewardkit.suites.seeded_bugs import PackageWithTests, read_package, seed_bugs, with_passing
-from rewardkit.suites.task_folder import write_task
 
 BACKENDS = ("setuptools", "wheel", "hatchling", "hatch-vcs", "hatch-fancy-pypi-readme", "flit-core", "poetry-core",
             "setuptools-scm", "pdm-backend")  # fmt: skip

@@ -15,9 +15,9 @@ import pytest
 
 from rewardkit import SealedWorkspace, check_suite, from_harbor
 from rewardkit.errors import SuiteError
+from rewardkit.harbor.seeded_bugs import PackageWithTests, read_package, seed_bugs, with_passing
+from rewardkit.harbor.task_folder import write_task
 from rewardkit.loading.packages import cache_folder
-from rewardkit.suites.seeded_bugs import PackageWithTests, read_package, seed_bugs, with_passing
-from rewardkit.suites.task_folder import write_task
 
 FILES = {
     "setup.py": "raise SystemExit('is not run')\n",

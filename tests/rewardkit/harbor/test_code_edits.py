@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from rewardkit.suites.code_edits import code_edits
+from rewardkit.harbor.code_edits import code_edits
 
 SOURCE = '''\
 # é: a comment before

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from rewardkit.errors import SuiteError
-from rewardkit.suites.seeded_bugs import SeededBug
+from rewardkit.harbor.seeded_bugs import SeededBug
 
 _MOST_NAMED = 5
 _MOST_CHARS = 300

@@ -13,8 +13,8 @@ from pathlib import Path
 from random import Random
 
 from rewardkit.errors import SuiteError
+from rewardkit.harbor.code_edits import code_edits
 from rewardkit.jailed.sealed import SealedWorkspace
-from rewardkit.suites.code_edits import code_edits
 from rewardkit.suites.collection import is_test_file, starts_processes
 from rewardkit.suites.grading import check_suite
 

@@ -12,8 +12,8 @@ import pytest
 
 from rewardkit import SealedWorkspace
 from rewardkit.errors import SuiteError
-from rewardkit.suites.seeded_bugs import PackageWithTests, SeededBug
-from rewardkit.suites.task_folder import write_task
+from rewardkit.harbor.seeded_bugs import PackageWithTests, SeededBug
+from rewardkit.harbor.task_folder import write_task
 
 TESTS = """\
 import shapes
