@@ -181,6 +181,26 @@ CPP = [
         [([[1]], [1, 3])],
         id="a method that is a template, and has a parameter of its own value",
     ),
+    Calls(
+        "go",
+        'import "cmp"\nfunc f[S ~[]E, E cmp.Ordered](s S, v E) int { for i, x := range s { if x == v { return i } }\n'
+        "return -1 }",
+        [([["x", "y"], "y"], 1), ([[], "x"], -1)],
+        id="functions whose types are open, by the types of the row",
+    ),
+    Calls(
+        "go",
+        "func f[K comparable, V any](m map[K]V, n int) int { return len(m) + n }",
+        [([{"a": 1.5}, 2], 3)],
+        id="a function of maps whose types are open",
+    ),
+    Calls(
+        "rust",
+        "fn f<'a, T: PartialOrd + Copy, U>(xs: &'a [T], m: std::collections::HashMap<String, U>) -> T {\n"
+        "let mut best = xs[m.len()]; for &x in xs { if x > best { best = x } } best }",
+        [([[1.5, 4.5, 2.0], {"a": 1}], 4.5), ([[1, 2, 3], {}], 3.0)],
+        id="functions whose types are open, by the types of the row",
+    ),
 ]
 
 _JSON_VALUES: list[Any] = [

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sandbox.languages.drivers import runtime_text
+from sandbox.languages.drivers.row_types import RowType, signatures_of
 from sandbox.languages.drivers.scanning import blank, check_name, clean, closing, split_list
 from sandbox.languages.language import CannotDriveError, Program, Suite
 
@@ -47,7 +48,7 @@ class GoDriver:
         package = _PACKAGE.search(blank(source))
         rest = source[package.end() :] if package else source
         owner = owner or _owner_of_method(rest, name)
-        call = f"new({owner}).{name}" if owner else name
+        call = f"new({owner}).{name}" if owner else _by_types(rest, name, calls)
         body = _without_imports(rest)
         text = f"package main; {_IMPORTS}; {_used(_imports_of(rest), body)}{body}\n{runtime_text('rk.go')}"
         return Program({"main.go": f"{text}\nfunc main() {{ rkServe({call}) }}\n"})
@@ -79,6 +80,37 @@ def _owner_of_method(source: str, name: str) -> str:
         rf"^func[ \t]*\([ \t]*(?:\w+[ \t]+)?\*?(\w+)[ \t]*\)[ \t]*{re.escape(name)}\b", bare, re.MULTILINE
     )
     return method[1] if method else ""
+
+
+def _by_types(source: str, name: str, calls: Sequence[Any]) -> str:
+    """Return a function, or where its types are open one of the row's types that calls it."""
+    if not re.search(rf"^[ \t]*func[ \t]+{re.escape(name)}[ \t]*\[", blank(source), re.MULTILINE):
+        return name
+    signatures = signatures_of(calls)
+    if len(signatures) != 1:
+        return name
+    names = ", ".join(f"a{index}" for index in range(len(signatures[0])))
+    parameters = ", ".join(f"a{index} {_type_text(kind)}" for index, kind in enumerate(signatures[0]))
+    return f"func({parameters}) any {{ return {name}({names}) }}"
+
+
+def _type_text(kind: RowType) -> str:
+    return _TYPE_TEXTS[kind.name].format(*map(_type_text, kind.parts))
+
+
+_TYPE_TEXTS = {
+    "bool": "bool",
+    "int": "int",
+    "long": "int",
+    "float": "float64",
+    "str": "string",
+    "any": "int",
+    "none": "*int",
+    "optional": "*{0}",
+    "list": "[]{0}",
+    "set": "map[{0}]bool",
+    "dict": "map[{0}]{1}",
+}
 
 
 def _declared(declaration: str, entry_point: str) -> tuple[int, str]:

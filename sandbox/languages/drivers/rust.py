@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sandbox.languages.drivers import runtime_text
+from sandbox.languages.drivers.row_types import RowType, signatures_of
 from sandbox.languages.drivers.scanning import blank, check_name, clean, closing, split_list
 from sandbox.languages.language import CannotDriveError, Program, Suite
 
@@ -38,6 +39,7 @@ class RustDriver:
         lacks_owner = owner and not re.search(rf"\b(?:struct|enum|type)\s+{owner}\b", bare)
         count = len(_parameters(source, bare, name))
         path = f"super::{owner}::{name}" if owner else f"super::{name}"
+        path += _type_arguments(source, bare, name, calls)
         source = _MAIN.sub(r"\1rewardkit_completion_main", source) + (f"\nstruct {owner};\n" if lacks_owner else "")
         return Program({"main.rs": f"{source}{runtime_text('rk.rs')}{_answering_main(path, count)}"})
 
@@ -77,6 +79,62 @@ def _parameters(text: str, bare: str, name: str) -> list[str]:
     matches = list(re.finditer(_FUNCTION.format(name=re.escape(name)), bare))
     end = closing(bare, matches[-1].end() - 1) if matches else 0
     return split_list(text[matches[-1].end() : end]) if end else []
+
+
+def _type_arguments(source: str, bare: str, name: str, calls: Sequence[Any]) -> str:
+    """Return the types of a row for those that a function leaves open, as ``::<i64>``; ``""`` where it leaves none."""
+    heads = list(re.finditer(rf"\bfn\s+{re.escape(name)}\s*<", bare))
+    if not heads or not calls:
+        return ""
+    opening = bare.find("(", heads[-1].end())
+    listed = split_list(source[heads[-1].end() : bare.rfind(">", heads[-1].end(), opening)])
+    names = [part.removeprefix("const ").split(":")[0].strip() for part in listed if not part.startswith("'")]
+    signatures = signatures_of(calls)
+    if not names or len(signatures) != 1:
+        return ""
+    types: dict[str, str] = {}
+    for parameter, kind in zip(_parameters(source, bare, name), signatures[0], strict=False):
+        _match_types(parameter.partition(":")[2], kind, types)
+    return f"::<{', '.join(types.get(name, '_') for name in names)}>"
+
+
+def _match_types(text: str, kind: RowType, types: dict[str, str]) -> None:
+    """Note for each name in the text of a type which type of a row it stands for."""
+    text = re.sub(r"^(?:&|\s|'\w+|\bmut\b|\bdyn\b)+", "", text).strip()
+    if not text:
+        return
+    if text.startswith("["):
+        parts = [text[1:].split(";")[0].rstrip("] ")]
+    elif "<" in text:
+        outer, _, rest = text.partition("<")
+        parts = split_list(rest.rpartition(">")[0])
+        if outer.strip().rpartition("::")[2] in ("Box", "Rc", "Arc", "Cow"):
+            _match_types(parts[-1], kind, types)
+            return
+    else:
+        types.setdefault(text, _type_text(kind))
+        return
+    for part, inner in zip(parts, kind.parts, strict=False):
+        _match_types(part, inner, types)
+
+
+def _type_text(kind: RowType) -> str:
+    return _TYPE_TEXTS[kind.name].format(*map(_type_text, kind.parts))
+
+
+_TYPE_TEXTS = {
+    "bool": "bool",
+    "int": "i64",
+    "long": "i64",
+    "float": "f64",
+    "str": "String",
+    "any": "i64",
+    "none": "Option<i64>",
+    "optional": "Option<{0}>",
+    "list": "Vec<{0}>",
+    "set": "std::collections::HashSet<{0}>",
+    "dict": "std::collections::HashMap<{0}, {1}>",
+}
 
 
 def _answering_main(path: str, count: int) -> str:
