@@ -111,7 +111,8 @@ def fixed(workspace: Workspace) -> Score:
     verdict: SuiteVerdict = check_suite(
         sealed, {"test_a.py": "def test_a(): assert 1 == 1"}, expected=["test_a.py::test_a"]
     )
-    return verdict.score()
+    is_cached: bool = verdict.cached
+    return verdict.score({"expected": 1.0} if is_cached else None)
 
 
 @reward
