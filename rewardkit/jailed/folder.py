@@ -133,7 +133,7 @@ class OpenFolder:
     def reading(self) -> Iterator[Callable[[str, int], bytes | None]]:
         """Give a function that reads as :meth:`read`, by a name with ``/``, and keeps the last file's folder open.
 
-        Files of one folder that follow each other take a third of the time so.
+        Files of one folder that follow each other take half of the time so.
         """
         with ExitStack() as stack:
             opened: list[tuple[str, int]] = []

@@ -106,7 +106,7 @@ class SuiteVerdict:
             SuiteError: There is no such group, or the weights are not finite numbers above 0 together.
         """
         if self.status is SuiteStatus.UNSUITABLE:
-            return Score(None, self.error)
+            return Score(None, self._with_digest(self.error))
         value = float(self.passed)
         if weights is not None:
             total = math.fsum(weights.values())
@@ -132,8 +132,11 @@ class SuiteVerdict:
             parts.append(f"left out: {_listed([f'{name} ({why})' for name, why in self.left_out.items()])}")
         if self.cached:
             parts.append("as an equal folder before")
-        text = beginning("; ".join(parts), _MOST_CHARS)
-        return f"{text}; folder {self.digest}" if self.digest else text
+        return self._with_digest("; ".join(parts))
+
+    def _with_digest(self, text: str) -> str:
+        short = beginning(text, _MOST_CHARS)
+        return f"{short}; folder {self.digest}" if self.digest else short
 
 
 def graded_digest(reason: str) -> str | None:

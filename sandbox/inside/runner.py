@@ -129,7 +129,7 @@ _PROGRAM_NAME, TESTS_NAME = "main.py", "tests.py"  # what code and tests are cal
 
 
 def _write_file(name: str, content: str | bytes, folders: set[str]) -> None:
-    """Write a file by the calls of the system alone, of which a thousand files take a fifth of the time of ``open``."""
+    """Write a file by the calls of the system alone, which takes half of the time that ``open`` takes."""
     folder = os.path.dirname(name)
     if folder not in folders:
         os.makedirs(folder, exist_ok=True)

@@ -18,12 +18,15 @@ from datasets import Dataset
 from typer.testing import CliRunner
 
 from rewardkit import (
+    Cause,
     DataError,
+    InfrastructureError,
     MissingColumnError,
     RewardDefinitionError,
     Rollout,
     Run,
     Runtime,
+    Score,
     Status,
     Workspace,
     group_reward,
@@ -118,6 +121,24 @@ class Asked:
 class AskedInTurn(Asked):
     async def get_reward(self) -> object:  # type: ignore[override]
         return super().get_reward()
+
+
+@pytest.mark.parametrize("lane", ["inline", "worker"])
+def test_an_environment_may_give_a_score_with_its_reason(lane: str, tmp_path: Path) -> None:
+    """As a verdict of a suite is one; a lost grading is unknown, and is not asked for again."""
+    lost = Asked(InfrastructureError("the jail ended"))
+    given = [Asked(Score(0.5, "half of it", {"runs": 2})), AskedInTurn(Score(1.0)), Asked(Score(None, "no suite"))]
+    run = tmp_path / "run"
+    with RewardAdapter([environment_reward], lane=lane, workers=1, record=run, max_infrastructure_rate=1.0) as adapter:
+        assert [0.5, 1.0, None, None, None] == adapter.reward_funcs[0](**_batch([*given, Asked(Score("x")), lost]))  # type: ignore[arg-type]
+    with Run.open(run) as recorded:
+        outcomes = [row.outcomes["environment"] for row in recorded.completions()]
+    assert ("half of it", {"runs": 2.0}) == (outcomes[0].reason, outcomes[0].metrics)
+    expected = [Status.SCORED, Status.SCORED, Status.SKIPPED, Status.FAILED, Status.FAILED]
+    assert expected == [outcome.status for outcome in outcomes]
+    assert [Cause.EXCEPTION, Cause.INFRASTRUCTURE] == [outcome.cause for outcome in outcomes[3:]]
+    assert "InfrastructureError: the jail ended" in str(outcomes[4].error)
+    assert (1, 1) == (lost.times, outcomes[4].attempts)
 
 
 @reward

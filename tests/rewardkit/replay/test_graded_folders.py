@@ -192,6 +192,8 @@ def test_the_digest_ends_every_reason() -> None:
     assert graded_digest(verdict.reason()) is None
     whole = SuiteVerdict(**{**_fields(verdict), "digest": "ab" * 32}).reason()
     assert ("ab" * 32, True) == (graded_digest(whole), len(whole) < 10_000)
+    unsuitable = SuiteVerdict(SuiteStatus.UNSUITABLE, digest="cd" * 32, error="the suite has no tests").score()
+    assert ("cd" * 32, None) == (graded_digest(unsuitable.reason or ""), unsuitable.value)
     assert [None, None, None] == [graded_digest(text) for text in (f"{whole} and more", f"{whole}\n", "folder abc")]
 
 
