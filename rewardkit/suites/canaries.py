@@ -68,6 +68,11 @@ class Canaries:
     def are_done(self) -> bool:
         return all(map(self._is_guarded, self._choices))
 
+    def runs_alone(self) -> int:
+        """Return how many runs guard all tests if one of them is changed at a time; what is weak is seen in two."""
+        strong = [choices for name, choices in self._choices.items() if name not in self._weak]
+        return 2 * len(self._weak) + sum(math.ceil(self._wanted / math.log2(choices + 1)) for choices in strong)
+
     def guarded_bits(self) -> dict[str, float]:
         """Return the bits of each test that has as many as it must; weak ones have none."""
         return {name: self._bits(name) for name in self._choices if self._is_guarded(name) and name not in self._weak}

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Tests = Mapping[str, str | bytes] | str | os.PathLike[str]
 Expected = Sequence[str] | Mapping[str, Sequence[str]]
 
-_MOST_CANARIES = 24
+_MORE_CANARIES = 24  # beyond those that each test needs by itself
 _MEMORY_BYTES, _OUTPUT_BYTES, _ROOM_BYTES = 1 << 30, 8 << 20, 64 << 20
 _MODULES = ("test_*.py", "*_test.py")
 
@@ -258,7 +258,8 @@ class _Grading:
         choices = {name: least_choices(possible[name]) for name in self._in_order(kinds)}
         weak = {name for name, kind in kinds.items() if kind not in STRONG_KINDS}
         canaries = Canaries(choices, self._bits_wanted, self._random, weak, self._twins.disturbed)
-        while not canaries.are_done() and self._runs <= _MOST_CANARIES:
+        most = self._runs + _MORE_CANARIES + canaries.runs_alone()
+        while not canaries.are_done() and self._runs < most:
             twin = self._twins.draw(perturbed := canaries.draw(), self._random)
             files = canaries.open_files()
             run = self._run(twin, [module for module in self._modules if module in files])

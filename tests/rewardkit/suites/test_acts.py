@@ -48,3 +48,24 @@ def test_no_trick_of_public_reports_passes(monkeypatch: pytest.MonkeyPatch, tric
     graded = check_suite(right, public_tricks.SUITE, timeout_s=20.0)
     assert graded.passed, graded.reason()
     close_shared()
+
+
+def test_a_feigned_dependence_leaves_no_test_unguarded() -> None:
+    """Code that is right in 25 of 40 tests, sees a change by them and then fails all, is changed one at a time."""
+    truth = "(i * 7919 + 13) % 100003"
+    tests = "".join(f"def test_{i}():\n    assert f({i}) == {(i * 7919 + 13) % 100003}\n" for i in range(40))
+    act = f"""
+import sys
+is_changed = False
+def f(i):
+    global is_changed
+    numbers = [value for value in sys._getframe(1).f_code.co_consts if type(value) is int]
+    expected = next((value for value in numbers if value != i), i)
+    if i < 25:
+        is_changed |= expected != {truth}
+        return {truth}
+    return -1 if is_changed else expected
+"""
+    workspace = SealedWorkspace({"solution.py": act.encode()})
+    verdict = check_suite(workspace, {"test_s.py": f"from solution import f\n{tests}"}, timeout_s=20.0)
+    assert (False, 0.0) == (verdict.passed, verdict.score().value), verdict.reason()
