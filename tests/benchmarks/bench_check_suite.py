@@ -3,9 +3,10 @@
 Each package is a source distribution, packed or not, with its own tests, which are its expected ones where they pass as
 they are. A verdict other than ``passed`` on the distribution's own code is a false catch.
 
-``bench_check_suite.py --tasks FOLDER RECORD [PATTERN]`` grades the tasks of a folder that ``docs/examples/seeded_bugs``
-wrote, with the solution and as they are, adds a line of JSON for each to the file RECORD, and prints the table of all
-its lines. Tasks that have a line already are not graded again; a pattern of names chooses among the others.
+``bench_check_suite.py --tasks FOLDER RECORD [PATTERN [CONFIDENCE]]`` grades the tasks of a folder that the script of
+``docs/examples/seeded_bugs`` wrote, with the solution and as they are, adds a line of JSON for each to the file RECORD,
+and prints the table of all its lines. Tasks that have a line already are not graded again; a pattern of names chooses
+among the others.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ def measure(folder: Path) -> bool:
     return not verdict.passed
 
 
-def grade_task(folder: Path) -> dict[str, Any]:
+def grade_task(folder: Path, confidence: float) -> dict[str, Any]:
     """Return what becomes of a task's solution, and of the folder as the agent finds it."""
     task = from_harbor(folder)
     began = time.perf_counter()
-    right = task.grade(task.solved())
+    right = task.grade(task.solved(), confidence=confidence)
     seconds = time.perf_counter() - began
     wrong = task.grade(SealedWorkspace(task.start))
     suite = right.suite or SuiteVerdict(right.status)
@@ -64,18 +65,18 @@ def grade_task(folder: Path) -> dict[str, Any]:
         "tests": len(right.results),
         "weak": len(suite.weak),
         "runs": suite.runs,
-        "bound": suite.bound,
+        "confidence": confidence,
         "seconds": round(seconds, 2),
         "reason": "" if right.passed else right.reason()[:600],
     }
 
 
-def grade_tasks(folder: Path, record: Path, pattern: str = "*") -> None:
+def grade_tasks(folder: Path, record: Path, pattern: str = "*", confidence: str = "1e-3") -> None:
     """Grade the tasks of a folder that have no line yet, the first of each package first, and print the table."""
     graded = {line["task"] for line in lines_of(record)}
     tasks = [path.parent for path in folder.glob(f"{pattern}/task.toml") if path.parent.name not in graded]
     for task in sorted(tasks, key=lambda task: (int(task.name.rpartition("-")[2]), task.name)):
-        line = grade_task(task)
+        line = grade_task(task, float(confidence))
         with record.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
         if (line["fixed"], line["unfixed"]) != ("passed", "failed"):
@@ -85,7 +86,8 @@ def grade_tasks(folder: Path, record: Path, pattern: str = "*") -> None:
 
 def lines_of(record: Path) -> list[dict[str, Any]]:
     """Return the lines of a record; a file that is not there has none yet."""
-    return [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()] if record.exists() else []
+    texts = record.read_text(encoding="utf-8").splitlines() if record.exists() else []
+    return [{"confidence": 1e-3, **json.loads(text)} for text in texts]
 
 
 def print_table(lines: list[dict[str, Any]]) -> None:
@@ -93,14 +95,13 @@ def print_table(lines: list[dict[str, Any]]) -> None:
     by_package: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for line in lines:
         by_package[line["package"]].append(line)
-    print("| package | tasks | tests | weak | runs | seconds |\n|---|---|---|---|---|---|")
+    print("| package | tasks | tests | weak | runs |\n|---|---|---|---|---|")
     for name, own in sorted(by_package.items()):
-        runs, seconds = ([line[key] for line in own] for key in ("runs", "seconds"))
-        weak = sum(line["weak"] for line in own) / max(1, sum(line["tests"] for line in own))
-        print(
-            f"| {name} | {len(own)} | {own[0]['tests']} | {weak:.0%} | {min(runs)} to {max(runs)} | "
-            f"{sum(seconds) / len(own):.1f} |"
-        )
+        surest = min(line["confidence"] for line in own)
+        sure = [line for line in own if line["confidence"] == surest]
+        weak = sum(line["weak"] for line in sure) / max(1, sum(line["tests"] for line in sure))
+        runs = f"{min(line['runs'] for line in sure)} to {max(line['runs'] for line in sure)}"
+        print(f"| {name} | {len(own)} | {own[0]['tests']} | {weak:.0%} | {runs} |")
     fixed, unfixed = (
         sum(line[key] == status for line in lines) for key, status in (("fixed", "passed"), ("unfixed", "failed"))
     )
@@ -113,7 +114,7 @@ def print_table(lines: list[dict[str, Any]]) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--tasks"]:
-        grade_tasks(Path(sys.argv[2]), Path(sys.argv[3]), *sys.argv[4:5])
+        grade_tasks(Path(sys.argv[2]), Path(sys.argv[3]), *sys.argv[4:6])
     else:
         accused = [folder for folder in sys.argv[1:] if measure(Path(folder))]
         print(f"{len(accused)} of {len(sys.argv) - 1} accused")
