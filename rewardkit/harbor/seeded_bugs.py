@@ -14,6 +14,7 @@ from random import Random
 
 from rewardkit.errors import SuiteError
 from rewardkit.harbor.code_edits import code_edits
+from rewardkit.jailed.jail import close_shared
 from rewardkit.jailed.sealed import SealedWorkspace
 from rewardkit.suites.collection import is_test_file, starts_processes
 from rewardkit.suites.grading import check_suite
@@ -102,7 +103,8 @@ def with_passing(package: PackageWithTests, timeout_s: float = 60.0) -> PackageW
     """Return a package with the names of its tests that pass, each of two times, and of those that do not.
 
     Files in which no test passes, such as those that import what is not there, are left out of its tests, and so are
-    those that start processes.
+    those that start processes. The second time has a jail of its own, in which texts have other hashes: a function of
+    which a test then has another name, for its parameters stand in a set, is of no use.
 
     Raises:
         InfrastructureError: The jail failed.
@@ -116,8 +118,12 @@ def with_passing(package: PackageWithTests, timeout_s: float = 60.0) -> PackageW
     modules = {name.split("::")[0] for name in passing}
     tests = {name: content for name, content in package.tests.items() if name in modules or not is_test_file(name)}
     package = replace(package, tests=tests)
+    close_shared()
     second = _outcomes(package, package.sources, passing, timeout_s) if passing else {}
-    steady = tuple(name for name in passing if second.get(name, ("missing", ""))[0] == "passed")
+    unsteady = {_identifier(name) for name in passing if second.get(name, ("missing", ""))[0] == "missing"}
+    steady = tuple(
+        name for name in passing if _identifier(name) not in unsteady and second.get(name, ("", ""))[0] == "passed"
+    )
     others = (name for name, (outcome, _) in first.items() if outcome != "skipped" and name.split("::")[0] in modules)
     return replace(package, passing=steady, broken=tuple(name for name in others if name not in {*steady}))
 

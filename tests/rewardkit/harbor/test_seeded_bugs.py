@@ -138,6 +138,15 @@ def test_tests_that_do_not_pass_are_set_apart(package: PackageWithTests) -> None
     assert 5 == len(package.passing)
 
 
+def test_tests_whose_names_change_are_of_no_use(tmp_path: Path) -> None:
+    """Their parameters stand in a set, whose order is another one in each process."""
+    rows = ", ".join(f"('{letter}', ({number},))" for number, letter in enumerate("abcdefgh"))
+    mark = f"@pytest.mark.parametrize(('a', 'b'), {{{rows}}})"
+    text = f"import pytest\n\n{mark}\ndef test_set(a, b):\n    assert a\n"
+    (tmp_path / "test_a.py").write_text(f"{text}\ndef test_steady():\n    assert True\n")
+    assert ("tests/test_a.py::test_steady",) == with_passing(read_package(tmp_path)).passing
+
+
 def test_a_mistake_is_noticed_by_some_tests_and_not_by_most(package: PackageWithTests) -> None:
     """Each names the tests that fail by it and why; the code that no test reaches is left as it is."""
     bugs = list(seed_bugs(package, 4, Random(1), tries=30))
