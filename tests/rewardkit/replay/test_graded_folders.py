@@ -124,6 +124,7 @@ def test_what_cannot_be_graded_again_is_counted_by_the_reason(work: Path) -> Non
     assert f"fixed@1: 1 not judged: {NOT_KEPT}" in text
 
 
+@pytest.mark.full
 def test_a_group_is_graded_again_where_all_of_it_was_kept(work: Path) -> None:
     """Otherwise none of it is."""
     run = recorded(work, "ranked")
@@ -133,6 +134,7 @@ def test_a_group_is_graded_again_where_all_of_it_was_kept(work: Path) -> None:
     assert ("not judged", 0, 0, reasons) == only(told("verify", run, "--all", "--workers", "1"))
 
 
+@pytest.mark.full
 def test_of_two_folders_the_one_that_the_record_lacks_was_graded(work: Path) -> None:
     """The other is the data set's, and read where it lies."""
     (work / "template").mkdir()
