@@ -70,6 +70,8 @@ class SealedWorkspace:
         source = Path(path)
         try:
             with zipfile.ZipFile(source) as archive:
+                if archive.comment != _FORM.encode():
+                    raise WorkspaceError(f"sealed workspace {str(source)!r:.200}: it is of another form than {_FORM!r}")
                 names = [os.fsdecode(name) for name in archive.read("names").split(b"\0") if name]
                 files = {name: archive.read(f"{number}") for number, name in enumerate(names)}
         except (OSError, KeyError, zipfile.BadZipFile) as wrong:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import socket
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,15 @@ def test_what_is_no_kept_workspace_is_refused(tmp_path: Path, content: bytes) ->
     other = SealedWorkspace({"a": b"1"}).save(tmp_path)
     with pytest.raises(WorkspaceError, match="digest"):
         SealedWorkspace.load(other.rename(tmp_path / f"{'0' * 64}.zip"))
+
+
+def test_a_workspace_of_another_form_is_refused(tmp_path: Path) -> None:
+    """Its own mark says which form it has."""
+    path = SealedWorkspace({"a": b"1"}).save(tmp_path)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.comment = b"rewardkit sealed workspace 2"
+    with pytest.raises(WorkspaceError, match="of another form"):
+        SealedWorkspace.load(path)
 
 
 def test_a_folder_that_is_too_large_is_refused(folder: Path) -> None:
