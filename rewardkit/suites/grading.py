@@ -209,11 +209,10 @@ class _Grading:
             if self._forged or self._unsteady:
                 status = SuiteStatus.FORGED if self._forged else SuiteStatus.FAILED
         unguarded = tuple(name for name in names if _function(name) not in self._bits)
-        if status is SuiteStatus.PASSED and unguarded and weak == "refuse":
-            strong = {test.name for test in self._twins.tests if test.kind in STRONG_KINDS}
-            is_by_text = self._bits_wanted <= 0 or not any(_function(name) in strong for name in unguarded)
-            status = SuiteStatus.UNSUITABLE if is_by_text else SuiteStatus.FAILED  # no completion excuses itself
-            error = f"{len(unguarded)} of {len(names)} tests cannot be guarded by a canary"
+        if status is SuiteStatus.PASSED and self._bits_wanted > 0 and (odd := self._unguarded_by_behaviour(unguarded)):
+            status, error = SuiteStatus.FAILED, f"{len(odd)} tests do not say what they compare, such as {odd[0]}"
+        elif status is SuiteStatus.PASSED and unguarded and weak == "refuse":
+            status, error = SuiteStatus.UNSUITABLE, f"{len(unguarded)} of {len(names)} tests cannot be guarded"
         bits = min(self._bits.values(), default=0.0)
         return SuiteVerdict(
             status,
@@ -227,6 +226,11 @@ class _Grading:
             self._duration_s,
             error,
         )
+
+    def _unguarded_by_behaviour(self, unguarded: Sequence[str]) -> list[str]:
+        """Return the tests that canaries guard where code is right, and have not: that no completion excuses."""
+        strong = {test.name for test in self._twins.tests if test.kind in STRONG_KINDS}
+        return [name for name in unguarded if _function(name) in strong]
 
     def _run(self, twin: Twin, modules: Sequence[str] = ()) -> GradedRun:
         tests = {

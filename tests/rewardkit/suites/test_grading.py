@@ -10,6 +10,7 @@ import pytest
 
 from rewardkit.errors import SuiteError
 from rewardkit.jailed.sealed import SealedWorkspace
+from rewardkit.suites import grading
 from rewardkit.suites.grading import check_suite
 from rewardkit.suites.suite_jail import GradedRun, SuiteJail
 from rewardkit.suites.suite_verdict import SuiteStatus, SuiteVerdict
@@ -214,6 +215,15 @@ def test_code_that_passes_at_times_only_fails() -> None:
 
 
 WEAK = "from solution import word\ndef test_a():\n    assert word(2).startswith('a')\n"
+
+
+def test_a_test_that_canaries_should_have_guarded_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only tests whose text says so are weak: a completion excuses none by what it does."""
+    monkeypatch.setattr(grading, "_MORE_CANARIES", 0)
+    monkeypatch.setattr(grading.Canaries, "runs_alone", lambda self: 0)
+    verdict = graded(RIGHT)
+    assert (SuiteStatus.FAILED, 0.0) == (verdict.status, verdict.score().value)
+    assert "4 tests do not say what they compare" in verdict.reason()
 
 
 def test_tests_that_no_canary_guards_are_named_or_refused() -> None:
