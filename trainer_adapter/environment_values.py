@@ -44,6 +44,7 @@ class ScoreOfEnvironment(float):
     """The number of a :class:`~rewardkit.Score` that an environment gave, with its reason and metrics."""
 
     __slots__ = ("score",)
+    score: Score
 
     def __new__(cls, score: Score) -> ScoreOfEnvironment:
         number = super().__new__(cls, score.value)  # type: ignore[arg-type]  # None is no number, and raises
