@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import io
 import os
+import re
 import secrets
 import tarfile
 from collections.abc import Mapping
 
 from rewardkit.errors import SuiteError
-from rewardkit.harbor.absolute import with_paths
 from rewardkit.jailed.jail import shared_sandbox
 from sandbox import ExecutionStatus, Limits
 
@@ -49,9 +49,12 @@ def solved_files(start: Mapping[str, bytes], solution: Mapping[str, bytes], work
 
 
 def _rewritten(name: str, content: bytes, places: Mapping[str, str]) -> bytes:
+    """Return a script with the folders of the container, where they are whole parts of paths, as they lie here."""
     if not name.endswith((".sh", ".py")):
         return content
-    return os.fsencode(with_paths(os.fsdecode(content), places))
+    names = "|".join(map(re.escape, sorted(places, key=len, reverse=True)))
+    text = re.sub(rf"(?<![\w./-])({names})(?![\w.-])", lambda match: places[match[1]], os.fsdecode(content))
+    return os.fsencode(text)
 
 
 def _unpacked(archive: bytes) -> dict[str, bytes]:
