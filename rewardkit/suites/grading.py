@@ -40,6 +40,7 @@ Expected = Sequence[str] | Mapping[str, Sequence[str]]
 
 _MORE_CANARIES = 24  # beyond those that each test needs by itself
 _MEMORY_BYTES, _OUTPUT_BYTES, _ROOM_BYTES = 1 << 30, 8 << 20, 64 << 20
+_CHOOSING = ("-k", "-m", "-x", "--co", "--collect-only", "--deselect", "--ignore", "--exitfirst", "--maxfail")
 _MODULES = ("test_*.py", "*_test.py")
 
 
@@ -75,7 +76,7 @@ def check_suite(
         weak: What becomes of a folder that passes tests which no canary can guard.
         original: The folder as the agent was given it; with it ``protected`` is looked after.
         protected: Patterns of names that the agent must leave as they were.
-        arguments: More arguments of pytest, such as ``("-p", "anyio")``.
+        arguments: More arguments of pytest, such as ``("-p", "anyio")``; not those that choose tests.
         timeout_s: Seconds of each run.
         limits: What each run may use, in place of ``timeout_s``.
         random: Where canaries are drawn from; the system's randomness unless given, and then a folder that equals one
@@ -90,6 +91,8 @@ def check_suite(
         raise SuiteError(f"runner={runner!r:.80}: expected 'pytest' or 'unittest'")
     if not 0 < confidence <= 1:
         raise SuiteError(f"confidence={confidence!r:.80}: expected a number above 0, at most 1")
+    if chosen := [argument for argument in arguments if argument.split("=")[0] in _CHOOSING]:
+        raise SuiteError(f"arguments: {chosen[0]!r:.80} chooses tests; name those that must pass in expected")
     options = SuiteOptions(
         expected, runner, tuple(packages), confidence, weak, original, tuple(protected), tuple(arguments), timeout_s,
         limits, random,

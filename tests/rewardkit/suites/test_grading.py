@@ -277,7 +277,17 @@ def test_a_suite_that_does_not_end_ends_in_its_limits(solution: str, words: str)
     assert (SuiteStatus.FAILED, 1, True) == (verdict.status, verdict.runs, words in verdict.error), verdict
 
 
-@pytest.mark.parametrize("options", [{"confidence": 0}, {"confidence": 2}, {"runner": "nose"}, {"expected": "test_a"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"confidence": 0},
+        {"confidence": 2},
+        {"runner": "nose"},
+        {"expected": "test_a"},
+        {"arguments": ("-k", "blend")},
+        {"arguments": ("--deselect=test_s.py",)},
+    ],
+)
 def test_what_makes_no_sense_is_refused(options: dict[str, Any]) -> None:
     """Before any run."""
     with pytest.raises(SuiteError, match=next(iter(options))):
