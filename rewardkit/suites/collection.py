@@ -102,12 +102,29 @@ def _collected(
 
 
 def _bound(body: list[ast.stmt]) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
-    """Return the functions and classes that stand behind their names at the end of a body."""
+    """Return the functions and classes that stand behind their names at the end of a body.
+
+    A name that an import, an assignment or a block binds after that is left out: what is behind it does not show here.
+    """
     last: dict[str, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef] = {}
     for node in body:
-        match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                last[node.name] = node
-            case ast.Assign(targets=[ast.Name(id=name)]):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            last[node.name] = node
+        else:
+            for name in _names_bound(node):
                 last.pop(name, None)
     return last
+
+
+def _names_bound(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a statement binds, itself or in its blocks."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+            return
+        case ast.alias():
+            yield node.asname or node.name.partition(".")[0]
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+            yield name
+    for child in ast.iter_child_nodes(node):
+        yield from _names_bound(child)

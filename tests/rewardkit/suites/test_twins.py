@@ -117,3 +117,21 @@ def test_a_value_that_stands_elsewhere_too_can_be_found(test: str, is_told: bool
     twins = SuiteTwins({"test_it.py": f"def test_it():\n    {test.replace(' or ', '; ')}\n"})
     (change,) = twins.draw(["test_it.py::test_it"], Random(0)).changes["test_it.py::test_it"]
     assert is_told == (change.choices == 1)
+
+
+@pytest.mark.parametrize(
+    "binding",
+    [
+        "from other import test_it",
+        "if True:\n    from other import test_it",
+        "import other as test_it",
+        "test_it = other",
+        "try:\n    def test_it(): pass\nfinally:\n    pass",
+        "del test_it",
+    ],
+)
+def test_a_test_whose_name_is_bound_again_is_another_one(binding: str) -> None:
+    """What was written first does not run; a function that comes last does."""
+    first = "def test_it():\n    assert f() == 1234\n"
+    assert () == SuiteTwins({"test_a.py": f"{first}{binding}\n"}).tests
+    assert ["value"] == [test.kind for test in SuiteTwins({"test_a.py": f"{binding}\n{first}"}).tests]
