@@ -100,7 +100,7 @@ def print_table(lines: list[dict[str, Any]]) -> None:
         surest = min(line["confidence"] for line in own)
         sure = [line for line in own if line["confidence"] == surest]
         weak = sum(line["weak"] for line in sure) / max(1, sum(line["tests"] for line in sure))
-        runs = f"{min(line['runs'] for line in sure)} to {max(line['runs'] for line in sure)}"
+        runs = " to ".join(map(str, sorted({min(counts := [line["runs"] for line in sure]), max(counts)})))
         print(f"| {name} | {len(own)} | {own[0]['tests']} | {weak:.0%} | {runs} |")
     fixed, unfixed = (
         sum(line[key] == status for line in lines) for key, status in (("fixed", "passed"), ("unfixed", "failed"))
