@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 import subprocess
 import sys
 import tarfile
@@ -181,23 +180,26 @@ def test_a_package_without_tests_has_no_mistakes(tmp_path: Path) -> None:
 SDISTS = cache_folder() / "sdists"
 
 
+MOST_PACKAGES = 4
+"""The smallest of those that are cached."""
+
+
 @pytest.mark.slow
 @pytest.mark.full
-def test_the_tasks_of_real_packages_are_graded_rightly(tmp_path: Path) -> None:
-    """Of each cached source distribution two tasks: the solution passes with canaries, the folder as it is fails."""
-    paths = sorted(SDISTS.glob("*.tar.gz")) if SDISTS.is_dir() else []
+def test_the_tasks_of_real_packages_are_graded_rightly(root: Path) -> None:
+    """Of cached source distributions a task each: the solution passes with canaries, the folder as it is fails."""
+    listed = (root / "docs" / "examples" / "seeded_bugs" / "packages.txt").read_text(encoding="utf-8").split()
+    cached = sorted(SDISTS.glob("*.tar.gz"), key=lambda path: path.stat().st_size) if SDISTS.is_dir() else []
+    paths = [path for path in cached if path.name.rpartition("-")[0].replace("_", "-").lower() in listed]
     if not paths:
         pytest.skip(f"no source distributions in {SDISTS}; docs/examples/seeded_bugs/seeded_bugs.py fetches them")
-    graded = 0
-    for path in paths:
-        package = with_passing(read_package(path), 20.0)
-        for bug in itertools.islice(seed_bugs(package, 2, Random(path.name), timeout_s=60.0), 2):
-            expected = {"fail_to_pass": list(bug.failing), "pass_to_pass": bug.passing}
-            fixed = check_suite(package.sources, package.tests, expected=expected)
-            assert fixed.passed, (path.name, fixed.reason())
-            assert not check_suite(bug.workspace(), package.tests, expected=expected).passed
-            graded += 1
-    assert graded >= len(paths) // 2
+    for path in paths[:MOST_PACKAGES]:
+        package = with_passing(read_package(path))
+        bug = next(seed_bugs(package, 1, Random(path.name)))
+        expected = {"fail_to_pass": list(bug.failing), "pass_to_pass": bug.passing}
+        fixed = check_suite(package.sources, package.tests, expected=expected)
+        assert fixed.passed, (path.name, fixed.reason())
+        assert "failed" == check_suite(bug.workspace(), package.tests, expected=expected).status
 
 
 def test_the_script_makes_tasks_of_what_is_cached(root: Path, tmp_path: Path) -> None:
