@@ -79,9 +79,11 @@ class Reports:
         if report.failed:
             self.write({"broken": report.nodeid, "message": _last_line(report.longreprtext)})
 
-    def pytest_assertrepr_compare(self, config: Any, op: str, left: object, right: object) -> None:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_assertrepr_compare(self, config: Any, op: str, left: object, right: object) -> list[str]:
         if op == "==":
             _note(left, right)
+        return [f"{repr(left)[:_MOST_CHARS]} {op} {repr(right)[:_MOST_CHARS]}"]  # pytest's own comparison takes long
 
     def pytest_runtest_logstart(self, nodeid: str, location: object) -> None:
         _compared.clear()
@@ -145,7 +147,7 @@ def main() -> None:
     for name in _COMPARISONS:
         setattr(unittest.TestCase, name, _noting(getattr(unittest.TestCase, name)))
     reports = Reports(os.dup(1), settings["mark"], settings["helpers"])
-    arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--no-header", "--rootdir=.", "--tb=short"]
+    arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--no-header", "--rootdir=.", "--tb=line"]
     arguments += ["-c", settings["ini"]] if settings["ini"] else []
     code = pytest.main([*arguments, *settings["arguments"], *settings["files"]], plugins=[reports])
     reports.write({"end": int(code)})
