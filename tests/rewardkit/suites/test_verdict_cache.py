@@ -203,7 +203,7 @@ def fails(monkeypatch: pytest.MonkeyPatch) -> None:
         {"packages": ["tenacity"]},
         {"confidence": 0.5},
         {"weak": "refuse"},
-        {"arguments": ["-x"]},
+        {"arguments": ["-p", "no:nose"]},
         {"timeout_s": 7.0},
         {"random": Random(1)},
         {"tests": {**TESTS, "data.txt": "1"}},
