@@ -177,7 +177,7 @@ def from_harbor(folder: str | os.PathLike[str]) -> HarborTask:
         needs += more
     else:
         needs += [f"the package {name!r}, which is not installed here" for name in missing_packages(packages)]
-        needs += ["several processes, for its tests start some"] if _starts_processes(tests) else []
+        needs += _needs_of_tests(tests, image.workdir)
     return HarborTask(
         root,
         settings.task.name or root.resolve().name,
@@ -197,10 +197,26 @@ def from_harbor(folder: str | os.PathLike[str]) -> HarborTask:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    if not folder.is_dir():
-        return {}
-    sealed = Workspace(folder).sealed(most_bytes=_MOST_BYTES)
-    return {name: content for name, content in sealed.files.items() if "__pycache__" not in name.split("/")}
+    """Return the plain files of a part of the task, which its author wrote, by relative name.
+
+    Raises:
+        SuiteError: They are too large, or one cannot be read.
+    """
+    files: dict[str, bytes] = {}
+    left = _MOST_BYTES
+    for path in sorted(folder.rglob("*")):
+        if not path.is_file() or "__pycache__" in path.parts:
+            continue
+        try:
+            left -= path.stat().st_size
+            if left < 0:
+                raise SuiteError(
+                    f"task {str(folder.parent)!r:.200}: {folder.name}/ has more than {_MOST_BYTES:,} bytes"
+                )
+            files[path.relative_to(folder).as_posix()] = path.read_bytes()
+        except OSError as wrong:
+            raise SuiteError(f"task {str(folder.parent)!r:.200}: {path.name!r:.80} cannot be read: {wrong}") from None
+    return files
 
 
 def _decoded(content: bytes, root: Path, name: str) -> str:
@@ -214,5 +230,20 @@ def _composes(context: Mapping[str, bytes]) -> bool:
     return any(name in context for name in ("docker-compose.yaml", "docker-compose.yml", "compose.yaml"))
 
 
-def _starts_processes(tests: Mapping[str, bytes]) -> bool:
-    return any(starts_processes(content) for name, content in tests.items() if name.endswith(".py"))
+def _needs_of_tests(tests: Mapping[str, bytes], workdir: str) -> list[str]:
+    """Return what tests use that the jail does not have: processes, and files of the container elsewhere."""
+    needs = []
+    for name, content in tests.items():
+        if not name.endswith(".py"):
+            continue
+        if starts_processes(content):
+            needs.append("several processes, for its tests start some")
+        for path in _OPENED.findall(content.decode("utf-8", "replace")):
+            if not f"{path}/".startswith((f"{workdir.rstrip('/')}/", "/tests/", "/dev/null/")):
+                needs.append(f"{path!r:.80} of its container, for tests/{name} reads it")
+    return needs
+
+
+_OPENED = re.compile(
+    r"""\b(?:Path|open|exists|isfile|isdir|listdir|getsize|chdir|load|loadtxt|read_\w+)\(\s*f?["'](/[\w.-][^"']*)["']"""
+)

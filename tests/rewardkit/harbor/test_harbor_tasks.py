@@ -9,7 +9,7 @@ import pytest
 from harbor_folders import DOCKERFILE, SOLVED, START, TASK, TEST_SCRIPT, TESTS, write_task
 
 from rewardkit import SealedWorkspace, Workspace, from_harbor
-from rewardkit.errors import SuiteError
+from rewardkit.errors import SuiteError, WorkspaceError
 from rewardkit.suites.suite_verdict import SuiteStatus
 from sandbox import why_not_run
 
@@ -108,6 +108,10 @@ NEEDS: dict[str, tuple[Mapping[str, str], str]] = {
     "Windows": ({"task.toml": f"{TASK}os = 'windows'\n"}, "Windows"),
     "a package": ({"tests/test.sh": f"uvx -w nowhere-to-be-had==1.0 {PYTEST}"}, "'nowhere-to-be-had', which is not"),
     "processes": ({"tests/test_outputs.py": f"import subprocess\n{TESTS}"}, "several processes"),
+    "files of the container": (
+        {"tests/test_outputs.py": "from pathlib import Path\ndef test_a():\n    assert Path('/data/x').exists()\n"},
+        "'/data/x' of its container",
+    ),
     "a judge": ({"tests/test.sh": "uvx --from harbor-rewardkit rewardkit /tests", "tests/style.toml": ""}, "a judge"),
 }
 
@@ -184,6 +188,16 @@ def test_what_is_no_task_is_refused_by_name(
     """With what is wrong with it."""
     with pytest.raises(SuiteError, match=message):
         from_harbor(write_task(tmp_path, files))
+
+
+def test_a_task_may_lie_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only an agent's folder must lie in those of workspaces; the caches of Python are no files of a task."""
+    folder = write_task(tmp_path / "task", {"tests/__pycache__/test_outputs.cpython-311.pyc": b"x"})
+    monkeypatch.setenv("REWARDKIT_WORKSPACES", str(tmp_path / "agents"))
+    task = from_harbor(folder)
+    assert {"test.sh", "test_outputs.py"} == set(task.tests)
+    with pytest.raises(WorkspaceError, match="outside"):
+        task.grade(folder)
 
 
 def test_a_script_that_does_anything_is_only_read(tmp_path: Path) -> None:
