@@ -14,6 +14,7 @@ from rewardkit.harbor.shell_text import ShellCommand, shell_commands
 
 _JOINED = re.compile(r"\\\s*\n(?:\s*#.*\n)*")
 _PLAIN_BASE = re.compile(r"(^|[/-])(python|ubuntu|debian|alpine|buildpack-deps|scratch)([-:@]|$)")
+_FLAGS = re.compile(r"^(?:--\S+\s+)+")
 _SILENT = frozenset(
     {"ARG", "CMD", "ENTRYPOINT", "EXPOSE", "LABEL", "MAINTAINER", "SHELL", "STOPSIGNAL", "USER", "HEALTHCHECK"}
 )
@@ -79,8 +80,8 @@ def read_image(dockerfile: str, context: Mapping[str, bytes], workdir: str | Non
             _copy(image, text, here, context)
         elif name == "RUN":
             image.needs += _run_needs(text, image)
-        elif name == "FROM" and not _PLAIN_BASE.search(text.split()[0] if text else ""):
-            image.needs.append(f"the image {text.split()[0] if text else ''!r:.80}, from which it starts")
+        elif name == "FROM" and not _PLAIN_BASE.search(base := _FLAGS.sub("", text).partition(" ")[0]):
+            image.needs.append(f"the image {base!r:.80}, from which it starts")
         elif name not in {*_SILENT, "FROM", "ENV"}:
             image.needs.append(f"an image, for the Dockerfile has {name}")
     return image
@@ -113,7 +114,11 @@ def _instructions(dockerfile: str) -> Iterator[tuple[str, str]]:
 
 
 def _copy(image: TaskImage, text: str, here: str, context: Mapping[str, bytes]) -> None:
-    arguments = [str(word) for word in json.loads(text)] if text.startswith("[") else text.split()
+    try:
+        arguments = [str(word) for word in json.loads(text)] if text.startswith("[") else text.split()
+    except ValueError:
+        image.needs.append(f"an image, for the Dockerfile has what cannot be read: COPY {text:.100}")
+        return
     if any(word.startswith("--from") for word in arguments):
         if _TOOL.search(text):
             return
@@ -161,7 +166,7 @@ def _is_below(name: str, folder: str) -> bool:
 
 def _run_needs(text: str, image: TaskImage) -> list[str]:
     """Return what the commands of a RUN make that only the image has; note the packages that they install."""
-    text = re.sub(r"^(--\S+\s+)+", "", text)
+    text = _FLAGS.sub("", text)
     if text.startswith("["):
         return [f"an image, for the Dockerfile runs {text:.100}"]
     try:

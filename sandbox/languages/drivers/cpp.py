@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sandbox.languages.drivers import runtime_text
-from sandbox.languages.drivers.row_types import RowType, signatures_of
+from sandbox.languages.drivers.row_types import signatures_of
 from sandbox.languages.drivers.scanning import (
     Definition,
     blank,
@@ -81,17 +81,13 @@ def _leaves_types_open(source: str, parts: list[str]) -> bool:
 
 def _serve_by_types(parts: list[str], calls: Sequence[Any]) -> tuple[str, str]:
     """Return the call that serves a function by the types of a row's arguments, and the headers of these types."""
-    signatures = [", ".join(f"{_type_text(kind)}&" for kind in signature) for signature in signatures_of(calls)]
+    signatures = [", ".join(f"{kind.text(_TYPE_TEXTS)}&" for kind in signature) for signature in signatures_of(calls)]
     types = ", ".join(f"::rewardkit_driver::Parameters<{signature}>" for signature in signatures)
     owner, name = "::".join(parts[:-1]), parts[-1]
     function = f"{owner}{{}}.{name}" if owner else f"::{name}"
     call = f"[](auto&... values) -> decltype(auto) {{ return {function}(values...); }}"
     headers = [name for name in ("map", "set", "optional") if f"std::{name}<" in types]
     return f"serve_each<{types}>({call})", "".join(f"#include <{name}>\n" for name in headers)
-
-
-def _type_text(kind: RowType) -> str:
-    return _TYPE_TEXTS[kind.name].format(*map(_type_text, kind.parts))
 
 
 _TYPE_TEXTS = {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sandbox.languages.drivers import runtime_text
-from sandbox.languages.drivers.row_types import RowType, signatures_of
+from sandbox.languages.drivers.row_types import signatures_of
 from sandbox.languages.drivers.scanning import blank, check_name, clean, closing, split_list
 from sandbox.languages.language import CannotDriveError, Program, Suite
 
@@ -90,12 +90,8 @@ def _by_types(source: str, name: str, calls: Sequence[Any]) -> str:
     if len(signatures) != 1:
         return name
     names = ", ".join(f"a{index}" for index in range(len(signatures[0])))
-    parameters = ", ".join(f"a{index} {_type_text(kind)}" for index, kind in enumerate(signatures[0]))
+    parameters = ", ".join(f"a{index} {kind.text(_TYPE_TEXTS)}" for index, kind in enumerate(signatures[0]))
     return f"func({parameters}) any {{ return {name}({names}) }}"
-
-
-def _type_text(kind: RowType) -> str:
-    return _TYPE_TEXTS[kind.name].format(*map(_type_text, kind.parts))
 
 
 _TYPE_TEXTS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,10 @@ class RowType:
 
     name: str
     parts: tuple[RowType, ...] = ()
+
+    def text(self, texts: Mapping[str, str]) -> str:
+        """Return it as a language writes it; ``texts`` has each name's form, with ``{0}`` and ``{1}`` for its parts."""
+        return texts[self.name].format(*(part.text(texts) for part in self.parts))
 
 
 _ANY, _NONE = RowType("any"), RowType("none")

@@ -112,14 +112,10 @@ def _match_types(text: str, kind: RowType, types: dict[str, str]) -> None:
             _match_types(parts[-1], kind, types)
             return
     else:
-        types.setdefault(text, _type_text(kind))
+        types.setdefault(text, kind.text(_TYPE_TEXTS))
         return
     for part, inner in zip(parts, kind.parts, strict=False):
         _match_types(part, inner, types)
-
-
-def _type_text(kind: RowType) -> str:
-    return _TYPE_TEXTS[kind.name].format(*map(_type_text, kind.parts))
 
 
 _TYPE_TEXTS = {

@@ -100,6 +100,7 @@ NEEDS: dict[str, tuple[Mapping[str, str], str]] = {
     "another base": ({"environment/Dockerfile": "FROM nvidia/cuda:12\nCOPY . /app"}, "the image 'nvidia/cuda:12'"),
     "files elsewhere": ({"environment/Dockerfile": f"{DOCKERFILE}COPY shapes.py /data/\n"}, "outside of /app"),
     "a missing source": ({"environment/Dockerfile": f"{DOCKERFILE}COPY nothing /app/\n"}, "which is not beside it"),
+    "a broken list": ({"environment/Dockerfile": f'{DOCKERFILE}COPY ["shapes.py", /app]\n'}, "cannot be read: COPY"),
     "stages": ({"environment/Dockerfile": f"{DOCKERFILE}COPY --from=build /x /app/\n"}, "built in stages"),
     "services": ({"environment/docker-compose.yaml": "services: {}"}, "several containers"),
     "a GPU": ({"task.toml": TASK.replace("cpus", "gpus")}, "a GPU"),
@@ -125,6 +126,13 @@ def test_what_only_an_image_has_is_named_and_nothing_is_scored(tmp_path: Path, c
     verdict = task.grade(SealedWorkspace({"shapes.py": SOLVED.encode()}))
     assert (SuiteStatus.UNSUITABLE, None) == (verdict.status, verdict.score().value)
     assert need in verdict.reason()
+
+
+def test_flags_and_lists_of_a_dockerfile_are_read(tmp_path: Path) -> None:
+    """A platform is no image, and a list of names is as good as names."""
+    dockerfile = 'FROM --platform=linux/amd64 python:3.11-slim AS base\nWORKDIR /app\nCOPY ["shapes.py", "/app/"]\n'
+    task = from_harbor(write_task(tmp_path, {"environment/Dockerfile": dockerfile}))
+    assert ((), {"shapes.py"}) == (task.needs, set(task.start))
 
 
 def test_packages_of_image_and_script_are_those_of_the_tests(tmp_path: Path) -> None:
