@@ -163,10 +163,11 @@ def _post(url: str, body: bytes, timeout_s: float) -> str | None:
     except urllib.error.HTTPError as error:
         error.close()
         return f"it answered {error.code}" + (", a redirect, which is not followed" if 300 <= error.code < 400 else "")
-    except urllib.error.URLError as error:
-        return f"cannot be reached: {type(error.reason).__name__}"
     except Exception as error:  # whatever a server sends must not reach who raised the flag
-        return f"cannot be reached: {type(error).__name__}"
+        cause = error.reason if isinstance(error, urllib.error.URLError) else error
+        if isinstance(cause, TimeoutError):  # The socket's wait ended just before the thread's
+            return f"no answer within {timeout_s:g} s"
+        return f"cannot be reached: {type(cause).__name__}"
 
 
 class Alerts:
