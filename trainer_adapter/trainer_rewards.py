@@ -33,8 +33,8 @@ from rewardkit.serving import JoinedRuntime, PartsScorer, ToldRow, is_address, s
 from sandbox import cores, local_ranks
 from trainer_adapter.grpo import MOST_WORKERS, RuntimeOptions
 from trainer_adapter.trainer_versions import TrainerVersions
+from trainer_adapter.turns import Text, plain_text
 
-Text: TypeAlias = str | Sequence[Mapping[str, Any]]  # A prompt or a completion: text, or chat messages
 VARIABLE = "REWARDKIT_REWARDS"  # The environment variable that names the rewards where nothing else does
 GROUP_COLUMN = "rewardkit_group"
 """The column that tells groups apart, where a trainer says which completions are of one."""
@@ -128,6 +128,8 @@ class TrainerRewards:
         _check_options(on_unknown, group_size, group_wait_s)
         self._on_unknown = on_unknown
         runtime = self._runtime_of(rewards, weights, options)
+        self.names = tuple(runtime.rewards)
+        """The rewards' names, in order."""
         leaves = [leaf for reward in runtime.rewards.values() for leaf in reward.leaves]
         columns = [leaf.spec.wanted_columns for leaf in leaves]
         self.columns: frozenset[str] | None = None
@@ -236,7 +238,7 @@ class TrainerRewards:
             example = {name: value for name, value in example.items() if name in self.columns}
         if self.groups and group is not None:
             example[GROUP_COLUMN] = group
-        return Rollout(prompt, completion, example)
+        return Rollout(plain_text(prompt), plain_text(completion), example)
 
     def number(self, row: ToldRow) -> float:
         """Return the total, and 0.0 for none.

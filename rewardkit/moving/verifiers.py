@@ -1,10 +1,13 @@
-"""``from_verifiers``: a function of a rubric of verifiers', as it is, for one rollout or, by plural names, a group."""
+"""``from_verifiers``: a function of a rubric of verifiers', for one rollout or, by plural names, a group, as it is.
+
+Functions of version 1, ``f(task, trace)``, are :mod:`rewardkit.moving.verifiers_task`'s.
+"""
 
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property, partial
 from typing import Any, Unpack, overload
 
@@ -26,6 +29,7 @@ from rewardkit.moving.function import (
     signature_of,
     takes_all,
 )
+from rewardkit.moving.verifiers_task import TASK_NAMES, AsyncTaskFunction, TaskFunction
 from rewardkit.shown.text import shortened
 
 _SINGULAR = {"prompts": "prompt", "completions": "completion", "answers": "answer", "tasks": "task", "infos": "info",
@@ -92,11 +96,15 @@ def from_verifiers(
     *, objects: Mapping[str, Any] | None = ..., **options: Unpack[NamedOptions]
 ) -> Callable[[Callable[..., Any]], Reward[..., Any]]: ...
 def from_verifiers(function: Any = NOT_GIVEN, /, *, objects: Mapping[str, Any] | None = None, **options: object) -> Any:
-    """Return a reward of a function that was written for a ``Rubric`` of verifiers', which stays as it is.
+    """Return a reward of a function that was written for verifiers, which stays as it is; also a decorator.
 
-    It gets by name what it asks for: ``prompt`` and ``completion`` as the rollout holds them, ``answer``, ``task``,
-    ``info`` (JSON becomes an object) and ``state``, which holds the row and these. A function with plural names, such
-    as ``completions``, gets the rollouts of one prompt at once. Also a decorator.
+    A function, or a method, that takes ``trace`` is one of a task of version 1, 0.4 with it: ``task`` has the row's
+    columns and the prompt, ``trace`` the messages, ``last_reply`` and what else can be known of a completion. Of keyed
+    scores the sum is the score, and each is a metric.
+
+    A function of a ``Rubric`` gets what it names: ``prompt`` and ``completion`` as the rollout holds them, ``answer``,
+    ``task``, ``info`` (JSON becomes an object) and ``state``, which holds the row and these. One with plural names,
+    such as ``completions``, gets the rollouts of one prompt at once.
 
     >>> from rewardkit.moving import from_verifiers
     >>> async def correct(completion, answer, **kwargs):
@@ -107,7 +115,7 @@ def from_verifiers(function: Any = NOT_GIVEN, /, *, objects: Mapping[str, Any] |
 
     Args:
         function: The function, plain or ``async``.
-        objects: What the rubric hands to its functions beside these, such as ``{"parser": parser}``; it travels to
+        objects: What a rubric hands to its functions beside these, such as ``{"parser": parser}``; it travels to
             the workers, so it must be picklable.
         options: As for :func:`rewardkit.reward`.
 
@@ -116,9 +124,14 @@ def from_verifiers(function: Any = NOT_GIVEN, /, *, objects: Mapping[str, Any] |
     """
 
     def move(moved: Callable[..., Any]) -> Reward[..., Any]:
+        check_function(moved, "from_verifiers")
+        settings = tuple((objects or {}).items())
+        if "trace" in parameters_of(moved):
+            _check_filled(moved, TASK_NAMES | (objects or {}).keys())
+            return reward_of((TaskFunction, AsyncTaskFunction), moved, settings, Kind.SINGLE, options)
         _check(moved, objects or {})
         kinds, kind = (VerifiersFunction, AsyncVerifiersFunction), Kind.GROUP if _in_groups(moved) else Kind.SINGLE
-        return reward_of(kinds, moved, tuple((objects or {}).items()), kind, options)
+        return reward_of(kinds, moved, settings, kind, options)
 
     return move if function is NOT_GIVEN else move(function)
 
@@ -143,19 +156,21 @@ def _info(value: object) -> Any:
 
 def _check(function: Callable[..., Any], objects: Mapping[str, Any]) -> None:
     """Raise :class:`RewardDefinitionError` for a function that a rubric could not call."""
-    check_function(function, "from_verifiers")
-    name, parameters = name_of(function), parameters_of(function)
-    if "trace" in required_of(function):
-        raise RewardDefinitionError(
-            f"from_verifiers: {name}() takes 'trace', of verifiers 1: mark a function of prompt and completion with "
-            "@reward, and call it in both places"
-        )
     names = _SINGULAR.keys() if _in_groups(function) else _KNOWN
-    unfilled = sorted(required_of(function) - names - objects.keys())
-    if unfilled:
+    _check_filled(function, names | objects.keys())
+    if not parameters_of(function) and not takes_all(function):
         raise RewardDefinitionError(
-            f"from_verifiers: nothing fills {unfilled[0]!r} of {name}(); a rubric's own objects are given by "
-            f"objects={{{unfilled[0]!r}: ...}}"
+            f"from_verifiers: {name_of(function)}() takes no parameters; it must take 'completion', or 'trace'"
         )
-    if not parameters and not takes_all(function):
-        raise RewardDefinitionError(f"from_verifiers: {name}() takes no parameters; it must take 'completion'")
+
+
+def _check_filled(function: Callable[..., Any], names: Collection[str]) -> None:
+    """Raise :class:`RewardDefinitionError` for a required parameter that is not among these names."""
+    unfilled = sorted(required_of(function) - set(names))
+    if not unfilled:
+        return
+    if unfilled[0] == "runtime":
+        fix = "it is the machine of an agent's run, which no recorded completion has"
+    else:
+        fix = f"a rubric's own objects are given by objects={{{unfilled[0]!r}: ...}}"
+    raise RewardDefinitionError(f"from_verifiers: nothing fills {unfilled[0]!r} of {name_of(function)}(); {fix}")

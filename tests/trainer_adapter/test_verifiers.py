@@ -1,10 +1,11 @@
-"""verifiers' shape, as recorded: a rubric's function gets the arguments that its parameters name."""
+"""verifiers' shape, as recorded: a function gets the arguments that its parameters name."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,7 +64,8 @@ def test_single_calls_with_faults_are_few_batches() -> None:
 def test_a_group_function_has_plural_names_and_sees_the_group() -> None:
     """By its parameters' names a rubric knows that it takes a group."""
     function = verifiers.verifiers_group_reward("fated_rewards:rank")
-    assert {"prompts", "completions", "answers", "infos", "tasks"} == set(inspect.signature(function).parameters)
+    names = {"prompts", "completions", "answers", "infos", "tasks", "task", "traces"}
+    assert names == set(inspect.signature(function).parameters)
     texts = ["aaa", "a", "aa"]
     asked = function([STATE["prompt"]] * 3, texts, answers=["4"] * 3, tasks=["sums"] * 3, infos=[{}] * 3)
     assert [2.0, 0.0, 1.0] == asyncio.run(asked)  # type: ignore[arg-type]
@@ -108,7 +110,43 @@ def test_lists_of_a_group_that_do_not_belong_together_are_named(lists: dict[str,
 
 def test_bad_input_names_verifiers_settings() -> None:
     """Group rewards for single rollouts, and a column that is in no info."""
-    with pytest.raises(ConfigError, match="rollouts_per_example, or take verifiers_group_reward"):
+    with pytest.raises(ConfigError, match="the rollouts of a task, or take verifiers_group_reward"):
         verifiers.verifiers_reward("fated_rewards:rank")
-    with pytest.raises(MissingColumnError, match=r"verifiers: .*dataset's info"):
+    with pytest.raises(MissingColumnError, match=r"verifiers: .*fields of the dataset's info"):
         asyncio.run(_rubric(verifiers.verifiers_reward("fated_rewards:hard"), "4"))
+
+
+@pytest.mark.parametrize(
+    ("version", "file", "refused"),
+    [
+        ("0.1.9", "rubrics/rubric.py", False),
+        ("0.3.1", "legacy/rubrics/rubric.py", False),
+        ("0.4.2", "v1/task.py", False),
+        ("0.9.0", "v2/task.py", True),
+    ],
+)
+def test_a_version_that_calls_no_rewards_in_these_ways_is_refused(
+    version: str, file: str, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names its number, as the rewards are made."""
+    for path, text in ((f"verifiers/{file}", ""), ("verifiers/__init__.py", "raise ImportError")):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    metadata = tmp_path / f"verifiers-{version}.dist-info/METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text(f"Metadata-Version: 2.1\nName: verifiers\nVersion: {version}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for make in (verifiers.verifiers_reward, verifiers.verifiers_group_reward):
+        if refused:
+            with pytest.raises(ConfigError, match=r"verifiers 0\.9\.0 has neither.*'verifiers>=0\.3,<0\.5'"):
+                make(_level, lane="inline")
+        else:
+            assert callable(make(_level, lane="inline"))
+
+
+def test_a_call_that_passes_nothing_is_refused() -> None:
+    """Whatever version passes neither completions nor traces."""
+    with pytest.raises(ConfigError, match="passes neither a completion nor a trace"):
+        asyncio.run(verifiers.verifiers_reward(_level, lane="inline")(task=object()))  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="passes neither a completion nor traces"):
+        asyncio.run(verifiers.verifiers_group_reward(_level, lane="inline")(task=object()))  # type: ignore[arg-type]

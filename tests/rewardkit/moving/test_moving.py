@@ -130,6 +130,54 @@ def test_an_info_that_is_no_json_is_named(info: str) -> None:
     assert [one.score for one in outcomes(from_verifiers(level), ["c"], info="null")] == [0.0]
 
 
+def test_a_function_of_task_and_trace_reads_row_and_messages() -> None:
+    """Plain, async or a method; keyed scores are summed, and what it notes is a metric."""
+
+    def right(task: Any, trace: Any) -> dict[str, float]:
+        trace.record_metric("turns", trace.num_turns)
+        return {"right": float(trace.last_reply == task.answer), "asked": float(task.prompt_text == "q")}
+
+    async def later(trace: Any) -> float:
+        return float([turn.role for turn in trace.messages] == ["user", "assistant"])
+
+    def of_class(self: Any, trace: Any) -> float:
+        return float(self.data.answer == trace.task.data.answer == "4")
+
+    batch = outcomes(from_verifiers(right), ["4", [{"role": "assistant", "content": "5"}]], answer="4")
+    assert [(2.0, {"right": 1.0, "asked": 1.0, "turns": 1.0}), (1.0, {"right": 0.0, "asked": 1.0, "turns": 1.0})] == [
+        (outcome.score, dict(outcome.metrics)) for outcome in batch
+    ]
+    for function in (later, of_class):
+        assert [1.0] == [outcome.score for outcome in outcomes(from_verifiers(function), ["4"], answer="4")]
+
+
+@pytest.mark.parametrize(
+    ("read", "words"),
+    [
+        (lambda task, trace: task.gold, "task.gold: the row has no column 'gold'"),
+        (lambda task, trace: trace.usage, "trace.usage is of an agent's run"),
+    ],
+    ids=["column", "run"],
+)
+def test_what_a_stand_in_lacks_is_a_failure_that_names_it(read: Callable[..., Any], words: str) -> None:
+    """No score is made of what is not there."""
+
+    def score(task: Any, trace: Any) -> float:
+        return float(read(task, trace))
+
+    (outcome,) = outcomes(from_verifiers(score), ["4"], answer="4")
+    assert (Status.FAILED, True) == (outcome.status, words in (outcome.error or ""))
+
+
+def test_keyed_scores_without_keys_are_skipped() -> None:
+    """A trace without rewards has none."""
+
+    def nothing(trace: Any) -> dict[str, float]:
+        return {}
+
+    assert [Status.SKIPPED] == [outcome.status for outcome in outcomes(from_verifiers(nothing), ["4"], answer="4")]
+
+
 def test_columns_of_a_direct_call_reach_a_rubrics_function() -> None:
     """As in a run: ``info``, ``task`` and others may be given by name, for one completion and for a group."""
 
@@ -325,7 +373,7 @@ def _router(solution_str: str, reward_router_address: str) -> float:
     return 0.0
 
 
-def _trace(trace: Any) -> float:
+def _on_machine(trace: Any, runtime: Any) -> float:
     return 0.0
 
 
@@ -343,7 +391,7 @@ def _client(completion: Any, judge: Any) -> float:
         (from_trl, reward(_one_completion), "is a reward already"),
         (from_verl, _no_solution, "takes no 'solution_str'"),
         (from_verl, _router, "functools.partial(_router, reward_router_address=...)"),
-        (from_verifiers, _trace, "of verifiers 1"),
+        (from_verifiers, _on_machine, "the machine of an agent's run"),
         (from_verifiers, _client, "objects={'judge': ...}"),
         (from_verifiers, lambda: 0.0, "it must take 'completion'"),
     ],
