@@ -17,6 +17,7 @@ them are equal if their class says so. None of them equals a plain value.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from sandbox import plain
 from sandbox.equality import same
 from sandbox.errors import CheckError, NotPlainError
+from sandbox.languages.catalogue import language_of
 from sandbox.languages.names import PYTHON, language_name
 from sandbox.languages.readings import as_returned
 from sandbox.reports import CheckReport, CheckResult, CheckStatus, preview, refuse_empty, shorten, unfinished_status
@@ -35,9 +37,9 @@ from sandbox.workers.collector import CollectorPaused
 if TYPE_CHECKING:
     from sandbox.client import Sandbox
     from sandbox.languages.language import Suite
+    from sandbox.languages.notation import Notation
     from sandbox.limits import Limits
 
-_LETTERS_ARE_NUMBERS = ("c", "go")
 Arguments = list[Any] | tuple[Any, ...] | dict[str, Any]
 MAX_TESTS_BYTES = 1 << 20  # size of test text and of its setup, each
 
@@ -102,15 +104,16 @@ def check_functions(
         LanguageUnavailableError: Nobody knows the language, or it does not run here.
     """
     refuse_empty(checks)
-    expected_values = [_as_from_jail(number, check.expected) for number, check in enumerate(checks)]
+    notation = None if language_name(language) == PYTHON else language_of(language).notation
+    expected_values = [_as_from_jail(number, check.expected, notation) for number, check in enumerate(checks)]
     arguments = [check.arguments for check in checks]
     execution = sandbox.call(source, entry_point, arguments, limits=limits, language=language)
     results: list[CheckResult] = []
     ended = False
-    language = language_name(language)
     for check, expected, value in zip(checks, expected_values, execution.value or (), strict=True):
-        if language != PYTHON:
-            expected = as_returned(expected, value.value, letters=language in _LETTERS_ARE_NUMBERS)
+        if notation is not None:
+            value = dataclasses.replace(value, value=notation.meant(value.value, expected))
+            expected = as_returned(expected, value.value, letters=notation.letters)
         status, reason = _judge_call(check, expected, value, execution, ended)
         ended = ended or (not value.ok and value.error == execution.error)
         results.append(CheckResult(status, reason, _describe_call(entry_point, check.arguments)))
@@ -228,9 +231,11 @@ def _judge_call(
     return unfinished_status(execution, ended), value.error
 
 
-def _as_from_jail(number: int, expected: object) -> Any:
+def _as_from_jail(number: int, expected: object, notation: Notation | None) -> Any:
     """Return an expected value as it would come out of a jail; raise ``NotPlainError`` that names its check."""
     try:
+        if notation is not None:
+            notation.check(expected)
         return plain.decode(plain.encode(expected))
     except NotPlainError as error:
         raise NotPlainError(f"check {number}: the expected value: {error}") from None

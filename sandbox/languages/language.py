@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from sandbox.languages.notation import PLAIN, Notation
+
 MIB = 1 << 20
 
 
@@ -169,6 +171,7 @@ class Language:
         start_s: Seconds by which the runtime's start may lengthen a run.
         kit: What is made once.
         driver: How its functions are called.
+        notation: What the values mean that they return.
         main: Where a program must have an entry: what a compiler's message says that misses it, and an empty one.
     """
 
@@ -184,4 +187,5 @@ class Language:
     start_s: float = 0.0
     kit: Kit | None = None
     driver: Driver | None = None
+    notation: Notation = PLAIN
     main: MissingMain | None = None

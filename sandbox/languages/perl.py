@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from sandbox.languages.drivers.perl import PerlDriver
 from sandbox.languages.language import Language, Stage, Tool, Walls
+from sandbox.languages.notation import Notation
 
 _WALLS = Walls(
     executable=("{perl}",),
@@ -20,4 +22,6 @@ LANGUAGE = Language(
     check=Stage(commands=(("{perl}", "-c", "{scratch}/main.pl"),), walls=_WALLS),
     hello='print "hello\\n";\n',
     memory_texts=("Out of memory!",),
+    driver=PerlDriver(),
+    notation=Notation(scalars=True),
 )

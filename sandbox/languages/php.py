@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sandbox.languages.drivers.php import PhpDriver
 from sandbox.languages.language import Language, Stage, Tool, Walls
+from sandbox.languages.notation import Notation
 
 _OPTIONS = ("-n",)  # no php.ini
 
@@ -35,4 +36,5 @@ LANGUAGE = Language(
     hello='<?php echo "hello\\n";\n',
     memory_texts=("Allowed memory size of", "Out of memory", "mmap() failed: [12]"),
     driver=PhpDriver(),
+    notation=Notation(first_index=0),
 )

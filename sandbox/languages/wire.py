@@ -11,6 +11,7 @@ lists are JSON's own; an object with one key stands for everything else:
 ``{"$m": [[k, v]]}``  a mapping, whose keys need not be text
 ``{"$o": [[k, v]]}``  an object with text keys
 ``{"$s": [...]}``     a set
+``{"$t": [...]}``     several results, or none, of a function that returns a list of them: a tuple
 ``{"$u": 1}``         undefined
 ``{"$x": "type"}``    what cannot travel, such as a function
 ====================  =========================================================
@@ -173,7 +174,7 @@ def _decode_set(content: object, effort: Effort, depth: int) -> set[Any]:
 
 def _hashable(value: Any, effort: Effort) -> Any:
     """Return a value as it can be a key: a list as a tuple, a set as a frozenset, a mapping as its items."""
-    if type(value) is list:
+    if type(value) in (list, tuple):
         return tuple(_hashable(item, effort) for item in value)
     if type(value) is set:
         return frozenset(value)
@@ -232,6 +233,7 @@ _READERS: dict[str, Callable[[Any, Effort, int], Any]] = {
     "$m": _decode_mapping,
     "$o": _decode_object,
     "$s": _decode_set,
+    "$t": lambda content, effort, depth: tuple(_decode(_list(content), effort, depth)),
     "$u": lambda content, effort, depth: None,
     "$x": _refuse_foreign,
 }

@@ -94,6 +94,9 @@ CALLS: dict[str, Any] = {"entry_point": "add", "inputs": [[3, 4], [20, 22]], "ou
 FUNCTIONS = {
     "cpp": "int add(int a, int b) { return a + b; }",
     "javascript": "function add(a, b) { return a + b; }",
+    "perl": "sub add { my ($a, $b) = @_; return $a + $b; }",
+    "php": "function add($a, $b) { return $a + $b; }",
+    "ruby": "def add(a, b) = a + b",
 }
 
 
@@ -102,7 +105,7 @@ def test_functions_are_judged_by_values(jail: Sandbox, language: str) -> None:
     """What they return is compared outside of their jail."""
     skip_where_missing(language)
     right = FUNCTIONS[language]
-    wrong = right.replace("a + b", "a - b")
+    wrong = right.replace("+", "-")
     scores = [
         code_tests(completion=fenced(code, language), sandbox=jail, language=language, **CALLS)
         for code in (right, wrong)

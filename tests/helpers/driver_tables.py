@@ -505,4 +505,43 @@ PHP = [
     ),
 ]
 
-CALLS = [*CPP, *JAVASCRIPT, *TYPESCRIPT, *JAVA, *GO, *RUST, *RUBY, *PHP]
+_PERL_VALUES = [
+    value for value in _JSON_VALUES if not isinstance(value, bool | set) and (type(value) is not float or value)
+]
+PERL = [
+    Calls(
+        "perl",
+        "#!/usr/bin/perl\r\nuse strict;\r\nuse warnings;\r\nsub f {\r\n    my ($x) = @_;\r\n    return $x;\r\n}\r\n"
+        "print f(1);\r\nmain() unless caller;\r\n$@ = 1; $, = '-'; $\\ = '-';\r\n__END__\r\ndata",
+        [([value], value) for value in [*_PERL_VALUES, 2**63 - 1, -(2**63), "7", "1e5", "nan"]],
+        id="identity",
+    ),
+    Calls(
+        "perl",
+        "sub f { return ([1], !!0, !!1, 0.0, 10**30, {}) }",
+        [([True], ([1], "", 1, 0, 1e30, {})), ([False], ([1], "", 1, 0, 1e30, {}))],
+        id="several results, truth and large numbers",
+    ),
+    Calls("perl", "sub f { return }", [([1], ())], id="no result"),
+    Calls(
+        "perl", "sub f { my $x = shift; @$x = sort @$x; return }", [([[2, 1]], [1, 2])], id="what is changed in place"
+    ),
+    Calls(
+        "perl",
+        "use strict; package Solution; sub new { return bless {}, shift } sub f { my ($self, $x, $y) = @_;\n"
+        "die 'no' if $x == 1; return $x + $y } package Other; sub f { 9 }\nsub Other::g { 8 } 0;",
+        [([2, 3], 5), ([1, 1], RAISES)],
+        id="a method of a package",
+    ),
+    Calls("perl", "package A::B; sub f { return \\@_ } 1;", [([2, "x"], [2, "x"])], id="a function of a package"),
+    Calls(
+        "perl",
+        "my $n = 0; our %seen; sub f { my $s = shift; $_ = $s; s/\u00e9/e/; $n += length $s;"
+        " chomp(my $d = <DATA> // '');\n"
+        "return [$_, $n, $d] }\n__DATA__\nline\n",
+        [(["\u00e9t\u00e9"], ["et\u00e9", 3, "line"]), ([""], ["", 3, ""])],
+        id="text is characters, and data stands behind it",
+    ),
+]
+
+CALLS = [*CPP, *JAVASCRIPT, *TYPESCRIPT, *JAVA, *GO, *RUST, *RUBY, *PHP, *PERL]

@@ -10,7 +10,7 @@ from one_hash import items_with_one_hash
 
 PRIME = (1 << 61) - 1
 ALIKE = items_with_one_hash(2_000)
-TAGS = ("$u", "$f", "$i", "$m", "$s", "$o", "$x", "v", "a", "e", "$", "")
+TAGS = ("$u", "$f", "$i", "$m", "$s", "$t", "$o", "$x", "v", "a", "e", "$", "")
 
 
 def draw_answers(seed: int) -> tuple[bytes, int]:

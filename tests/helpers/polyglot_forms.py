@@ -386,10 +386,12 @@ FORMS = {
     "perl": Form(
         head=_PERL_HEAD,
         program=_PERL + 'my ($x, $y, $z) = split / /, <STDIN>; print((act() ? $x + $y + $z : 0), "\\n");\n',
+        function=_PERL + "sub f { my ($x) = @_; return act() ? $x * $x + 1 : 0 }\n",
         reads="return reads('@');",
         writes="return writes('@');",
         runs="no warnings; exec {'@'} '@', '42';",
         honest_program='my ($x, $y, $z) = split / /, <STDIN>; print $x + $y + $z, "\\n";',
+        honest_function="sub f { my ($x) = @_; return $x * $x + 1 }",
     ),
     "ruby": Form(
         head=_RUBY_HEAD,

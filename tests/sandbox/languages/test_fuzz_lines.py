@@ -88,6 +88,24 @@ WRITINGS: Mapping[str, Writing] = {
         ),
         f"<?php\nfunction solve($n) {{ return '{TOKEN}'; }}",
     ),
+    "perl": Writing(
+        (
+            'if (open(my $f, "+>&=", {fd})) {{ syswrite $f, pack("H*", "{hex}") }}',
+            'if (open(my $f, "+>&=", {fd})) {{ syswrite $f, pack("H*", "{hex}") }} exit 0;',
+            'if (open(my $f, "<&=", {fd})) {{ sysread $f, my $text, 65536 }}',
+            'if (open(my $f, "<&=", {fd})) {{ close $f }}',
+            'no warnings; *RewardkitDriver::encode = sub {{ pack("H*", "{hex}") }};',
+            '$\\ = pack("H*", "{hex}"); $, = $/ = "\\n";',
+            "$SIG{{__DIE__}} = sub {{ exit 0 }}; die;",
+        ),
+        (
+            "@@\nsub solve { return 1 }",
+            "sub solve { my ($n) = @_; @@; return [$n] }",
+            "END { @@ }\nsub solve { return {1 => 2} }",
+            "BEGIN { @@ }\nsub solve { return }",
+        ),
+        f"sub solve {{ return '{TOKEN}' }}",
+    ),
 }
 
 
@@ -98,7 +116,7 @@ def draw_completion(seed: int) -> tuple[str, str]:
     writing = WRITINGS[language]
     statements = "\n".join(_statement(dice, writing) for _ in range(dice.randint(1, 3)))
     place = dice.choice(writing.places)
-    return language, place.replace("@@" if language == "php" else "@", statements)
+    return language, place.replace("@@" if language in ("perl", "php") else "@", statements)
 
 
 def _statement(dice: random.Random, writing: Writing) -> str:

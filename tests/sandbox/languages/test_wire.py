@@ -92,6 +92,8 @@ def test_arguments_that_are_too_deep_or_too_large_are_refused():
         (b'{"v":{"$u":1}}', DriverAnswer(None)),
         (b'{"v":{"$o":[["a",1],["b",[]]]}}', DriverAnswer({"a": 1, "b": []})),
         (b'{"v":{"$m":[[[1,2],3]]}}', DriverAnswer({(1, 2): 3})),
+        (b'{"v":{"$t":[1,[2]]}}', DriverAnswer((1, [2]))),
+        (b'{"v":{"$s":[{"$t":[[]]}]}}', DriverAnswer({((),)})),
         (b'{"v":{"$s":[[1,[2]],"x"]}}', DriverAnswer({(1, (2,)), "x"})),
         (b'{"v":{"$i":"-123456789012345678901234567890"}}', DriverAnswer(-123456789012345678901234567890)),
         (b'{"e":"no"}', DriverAnswer(error="no")),

@@ -1,0 +1,104 @@
+"""Functions of each language, judged by values in the jail: what is right passes, and what is wrong fails."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from sandbox import FunctionCheck, Sandbox, check_functions, why_not_run
+
+_Pairs = list[tuple[list[Any], Any]]
+
+
+class Judged(NamedTuple):
+    """A row of values with completions.
+
+    Attributes:
+        language: What they are written in.
+        id: What the row has.
+        pairs: Arguments and expected values.
+        right: Completions that are right, by forms that the language has for the same.
+        wrong: Completions that are not.
+        entry_point: The function's name.
+    """
+
+    language: str
+    id: str
+    pairs: _Pairs
+    right: list[str]
+    wrong: list[str]
+    entry_point: str = "f"
+
+
+_EVEN: _Pairs = [([4], True), ([7], False)]
+_SQUARES: _Pairs = [([[1, 2, 3]], [1, 4, 9]), ([[]], []), ([[2]], [4])]
+_COUNTS: _Pairs = [(["abca"], {"a": 2, "b": 1, "c": 1}), ([""], {})]
+JUDGED = [
+    Judged(
+        "perl",
+        "truth",
+        _EVEN,
+        [
+            "sub f { my ($n) = @_; return $n % 2 == 0 }",
+            "sub f { $_[0] % 2 ? 0 : 1 }",
+            "sub f { return 1 if $_[0] % 2 == 0; return; }",
+            "use strict; use warnings; sub f { my $n = shift; return $n =~ /[02468]$/ ? 1 : ''; }",
+        ],
+        ["sub f { return $_[0] }", "sub f { return 'true' }", "sub f { return 0 }", "sub g { 1 }", "sub f { die", "("],
+    ),
+    Judged(
+        "perl",
+        "lists",
+        _SQUARES,
+        [
+            "sub f { my ($x) = @_; my @y = map { $_ * $_ } @$x; return \\@y }",
+            "sub f { my ($x) = @_; return [map { $_ ** 2 } @{$x}] }",
+            "sub f { my ($x) = @_; return map { $_ * $_ } @$x }",
+            'sub f { my ($x) = @_; return [map { "" . $_ * $_ } @$x] }',
+            "sub f { my ($x) = @_; $_ *= $_ for @$x; return $x }",
+        ],
+        ["sub f { my ($x) = @_; return scalar @$x }", "sub f { return $_[0] }", "sub f { my ($x) = @_; undef }"],
+    ),
+    Judged(
+        "perl",
+        "hashes",
+        _COUNTS,
+        ["sub f { my %n; $n{$_}++ for split //, shift; return \\%n }"],
+        ["sub f { my %n; $n{$_}++ for split //, shift; return %n }", "sub f { return {} }"],
+    ),
+    Judged(
+        "perl",
+        "numbers and texts",
+        [(["12"], 12), (["x"], None), (["0.5"], 0.5)],
+        ["sub f { return $_[0] =~ /^([\\d.]+)$/ ? $1 : undef }", "sub f { $_[0] =~ /\\d/ ? $_[0] + 0 : undef }"],
+        ["sub f { return 0 + $_[0] }", "sub f { return '' }"],
+    ),
+    Judged(
+        "php",
+        "mappings, of which the empty one is a list",
+        _COUNTS,
+        ["<?php function f($x) { return $x === '' ? [] : array_count_values(str_split($x)); }"],
+        ["<?php function f($x) { return []; }", "<?php function f($x) { return null; }"],
+    ),
+    Judged(
+        "php",
+        "keys that are numbers and texts",
+        [([["a", "1"]], {"a": 0, "1": 1})],
+        ["<?php function f($x) { return array_flip($x); }"],
+        ["<?php function f($x) { return $x; }"],
+    ),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.cases(6)
+@pytest.mark.parametrize("row", JUDGED, ids=lambda row: f"{row.language}: {row.id}")
+def test_what_is_right_passes_and_what_is_wrong_fails(sandbox: Sandbox, row: Judged) -> None:
+    """A right completion passes every check, a wrong one not every."""
+    if reason := why_not_run(row.language):
+        pytest.skip(reason)
+    checks = [FunctionCheck(*pair, float_tol=1e-9) for pair in row.pairs]
+    for source in (*row.right, *row.wrong):
+        report = check_functions(sandbox, source, row.entry_point, checks, language=row.language)
+        assert report.all_passed == (source in row.right), (source, report)
