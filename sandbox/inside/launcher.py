@@ -37,7 +37,7 @@ CONTROL = len(FILES)
 STARTED, END = b"started", b"end"
 """What it says when a command's ``execve`` has succeeded, and what it is told to end all that runs."""
 ORDER_FILES = ("content", "stdin", "stdout", "stderr", "taken")
-"""The files that come with an order, as descriptors; further ones become 3, 4 and so on of the program."""
+"""The files that come with an order, as descriptors; further ones become the program's channel."""
 MAX_ORDER = 1 << 18  # bytes of an order
 TAKEN = struct.Struct("=IQ")  # of each file that is taken: the lengths of its name and of its content, which follow
 
@@ -298,10 +298,11 @@ def _become_program(
 ) -> None:
     """Turn this forked process into the program; say on ``report`` why that was not possible."""
     try:
-        wanted = [*descriptors[1:4], *descriptors[len(ORDER_FILES) :]]  # stdin, stdout, stderr, then 3 and on
-        aside = [os.dup2(source, _ASIDE + number) for number, source in enumerate((report, rules, *wanted))]
+        streams = zip(order["channel"], descriptors[len(ORDER_FILES) :], strict=True)
+        wanted = dict(enumerate(descriptors[1:4])) | dict(streams)  # stdin, stdout, stderr, and on
+        aside = [os.dup2(source, _ASIDE + number) for number, source in enumerate((report, rules, *wanted.values()))]
         report, rules = aside[:2]
-        for number, source in enumerate(aside[2:]):
+        for number, source in zip(wanted, aside[2:], strict=True):
             os.dup2(source, number)
         os.set_inheritable(report, False)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
@@ -311,7 +312,7 @@ def _become_program(
         os.setpriority(os.PRIO_PROCESS, 0, min(19, os.getpriority(os.PRIO_PROCESS, 0) + _NICE))
         _restrict(order, launcher.own_tasks)
         launcher.enter_walls(rules, may_fork=order["forks"])
-        for first, last in ((len(wanted), report), (report + 1, 1 << 16)):
+        for first, last in ((max(wanted) + 1, report), (report + 1, 1 << 16)):
             os.closerange(first, last)
         os.execve(command[0], command, order["environment"])  # noqa: S606 - that is what a launcher is for
     except BaseException as fault:

@@ -127,7 +127,8 @@ class Driver(Protocol):
     """How a function of a completion is called from outside its jail.
 
     A line on descriptor 3 has the arguments of a call, a line on descriptor 4 its answer, in the form of
-    :mod:`sandbox.languages.wire`. A tester has them the other way round: it writes calls to 3 and reads answers from 4.
+    :mod:`sandbox.languages.wire`; :attr:`Language.channel` may name others. A tester has them the other way round: it
+    writes calls to 3 and reads answers from 4.
     """
 
     def answerer(self, source: str, entry_point: str, calls: Sequence[Any] = ()) -> Program:
@@ -171,6 +172,7 @@ class Language:
         start_s: Seconds by which the runtime's start may lengthen a run.
         kit: What is made once.
         driver: How its functions are called.
+        channel: The descriptors on which the driver's programs read and write, where the language cannot use 3 and 4.
         notation: What the values mean that they return.
         main: Where a program must have an entry: what a compiler's message says that misses it, and an empty one.
     """
@@ -187,5 +189,6 @@ class Language:
     start_s: float = 0.0
     kit: Kit | None = None
     driver: Driver | None = None
+    channel: tuple[int, int] = (3, 4)
     notation: Notation = PLAIN
     main: MissingMain | None = None

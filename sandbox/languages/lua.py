@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from sandbox.languages.drivers.lua import LuaDriver
 from sandbox.languages.language import Language, Stage, Tool, Walls
+from sandbox.languages.notation import Notation
 
 _WALLS = Walls(executable=("{lua}",))
 
@@ -14,4 +16,7 @@ LANGUAGE = Language(
     check=Stage(commands=(("{lua}", "-e", "assert(loadfile('{scratch}/main.lua'))"),), walls=_WALLS),
     hello='print("hello")\n',
     memory_texts=("not enough memory",),
+    driver=LuaDriver(),
+    channel=(0, 2),
+    notation=Notation(first_index=1),
 )

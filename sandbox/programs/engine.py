@@ -203,7 +203,7 @@ class Programs:
             stdin: Its standard input.
             files: More files in its directory.
             arguments: More arguments.
-            streams: Descriptors that it has as 3 and on.
+            streams: Descriptors that it has as its language's channel.
             attempts: How often it is started while launchers die under it.
             stop: A descriptor that becomes readable when nobody waits for the program any more.
             is_second: Whether it belongs to another program that has its turn.
@@ -217,6 +217,7 @@ class Programs:
             files={**sources, **(files or {})},
             stdin=stdin,
             streams=tuple(streams),
+            channel=language.channel if streams else (),
             artefact=artefact.key,
             limits=limits,
             start_s=language.start_s,
@@ -360,6 +361,7 @@ def _order(
     files: Mapping[str, bytes],
     stdin: bytes = b"",
     streams: tuple[int, ...] = (),
+    channel: tuple[int, ...] = (),
     artefact: str = "",
     takes: tuple[str, ...] = (),
     limits: Limits | None = None,
@@ -378,6 +380,7 @@ def _order(
         files=files,
         stdin=stdin,
         streams=streams,
+        channel=channel,
         artefact=artefact,
         takes=takes,
         forks=walls.forks,

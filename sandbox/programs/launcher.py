@@ -40,7 +40,8 @@ class LaunchOrder:
         readable: Paths that may be read.
         files: The files of its directory by relative name.
         stdin: Its standard input.
-        streams: Descriptors of this process that become 3, 4 and so on.
+        streams: Descriptors of this process that it has, too.
+        channel: The numbers that the streams have in the program; those of standard ones replace them.
         artefact: The key of the artefact that it sees; ``""`` for none.
         takes: Names of files, with ``*``, that are handed back.
         forks, proc, tasks: As in :class:`~sandbox.languages.language.Walls`.
@@ -72,6 +73,7 @@ class LaunchOrder:
     proc: bool = False
     stdin: bytes = b""
     streams: tuple[int, ...] = ()
+    channel: tuple[int, ...] = ()
     artefact: str = ""
     takes: tuple[str, ...] = ()
 
@@ -179,7 +181,7 @@ class LauncherProcess(JailProcess):
 
     def _message(self, order: LaunchOrder) -> dict[str, Any]:
         plain = ("commands", "environment", "executable", "readable", "takes", "artefact", "proc", "forks", "tasks")
-        limits = ("data_bytes", "cpu_s", "open_files", "deep_stack")
+        limits = ("data_bytes", "cpu_s", "open_files", "deep_stack", "channel")
         message = {name: getattr(order, name) for name in (*plain, *limits)}
         return message | {
             "environment": dict(order.environment),

@@ -94,6 +94,7 @@ CALLS: dict[str, Any] = {"entry_point": "add", "inputs": [[3, 4], [20, 22]], "ou
 FUNCTIONS = {
     "cpp": "int add(int a, int b) { return a + b; }",
     "javascript": "function add(a, b) { return a + b; }",
+    "lua": "local function add(a, b) return a + b end",
     "perl": "sub add { my ($a, $b) = @_; return $a + $b; }",
     "php": "function add($a, $b) { return $a + $b; }",
     "ruby": "def add(a, b) = a + b",

@@ -116,10 +116,11 @@ def built(language: str, program: Program) -> Iterator[Path]:
 
 
 def start(language: str, directory: Path, program: Program, third: int, fourth: int) -> subprocess.Popen[bytes]:
-    """Start a built program with two descriptors as its 3 and 4."""
+    """Start a built program with two descriptors as its language's channel."""
     words = TOOLCHAINS[language].command(TOOLCHAINS[language].run)
     words = [*(words if program.entry is None else [*words[:-1], program.entry]), *program.arguments]
-    shell = ["bash", "-c", f'exec 3<&{third} 4<&{fourth}; exec "$@"', "bash", *words]
+    first, second = LANGUAGES[language].channel
+    shell = ["bash", "-c", f'exec {first}<&{third} {second}<&{fourth}; exec "$@"', "bash", *words]
     return subprocess.Popen(
         shell,
         cwd=directory,

@@ -544,4 +544,63 @@ PERL = [
     ),
 ]
 
-CALLS = [*CPP, *JAVASCRIPT, *TYPESCRIPT, *JAVA, *GO, *RUST, *RUBY, *PHP, *PERL]
+_LUA_VALUES = [value for value in _JSON_VALUES if not isinstance(value, set) and value != {}]
+LUA = [
+    Calls(
+        "lua",
+        "#!/usr/bin/env lua\r\nlocal function f(x)\r\n  return x\r\nend\r\nprint(f(1), io.read())\r\n"
+        "io.stderr:write('demo')\r\nstring, table, math, tostring, type, pcall, next = nil\r\n",
+        [([value], value) for value in [*_LUA_VALUES, 2**63 - 1, -(2**63), {1: [2], "a": True}, [1, None, 3]]],
+        id="identity of a local function, and no library",
+    ),
+    Calls(
+        "lua",
+        "function f(x, n) local t = {} for i = 1, n do t[i] = x[i] end t[5] = n return #x, t end",
+        [([[1, None, 3], 2], (3, [1, None, None, None, 2])), ([[None, None], 0], (0, [None] * 4 + [0]))],
+        id="lists with nothing in some places",
+    ),
+    Calls(
+        "lua",
+        "function f(x) return ({ x, nil, { [0] = x }, { [1.0] = x, [9] = x }, { [1.5] = x, y = {} }, 2^53, 10 // 3,"
+        " {} })[x] end",
+        [
+            ([1], 1),
+            ([2], None),
+            ([3], {0: 3}),
+            ([4], [4, *[None] * 7, 4]),
+            ([5], {1.5: 5, "y": []}),
+            ([6], 2.0**53),
+            ([7], 3),
+            ([8], []),
+        ],
+        id="tables and numbers",
+    ),
+    Calls(
+        "lua", "function f(x) x[2], x.n = 7, 1 end", [([[1, 2]], {1: 1, 2: 7, "n": 1})], id="what is changed in place"
+    ),
+    Calls("lua", "local M = {}\nfunction M.f(a, b) return a .. b end\nreturn M", [(["x", "y"], "xy")], id="a module"),
+    Calls("lua", "local M = {}\nreturn function(a) return -a end", [([2], -2)], id="a chunk that returns a function"),
+    Calls(
+        "lua",
+        "Solution = {} Solution.__index = Solution\nfunction Solution.new() return setmetatable({n = 1}, Solution)"
+        " end\nfunction Solution:f(x) if x == 1 then error({}) end self.n = self.n + x return self.n end",
+        [([2], 3), ([1], RAISES), ([3], 4)],
+        id="a method of Solution",
+    ),
+    Calls(
+        "lua",
+        "local A = {} A.B = 1 function A.f(x) return x end function A:g() return self.B end",
+        [([2], 2)],
+        entry_point="A.f",
+        id="a function of a named table",
+    ),
+    Calls(
+        "lua",
+        "function f(x) if x == 1 then return f(1) + 1 end if x == 2 then local t = {} t[1] = t return t end"
+        " return x.y.z end",
+        [([1], RAISES), ([2], RAISES), ([3], RAISES)],
+        id="calls without end, a table in itself, and nothing indexed",
+    ),
+]
+
+CALLS = [*CPP, *JAVASCRIPT, *TYPESCRIPT, *JAVA, *GO, *RUST, *RUBY, *PHP, *PERL, *LUA]

@@ -417,11 +417,13 @@ FORMS = {
     "lua": Form(
         head=_LUA_HEAD,
         program=_LUA + "local a, b, c = io.read('n', 'n', 'n')\nprint(act() and a + b + c or 0)\n",
+        function=_LUA + "function f(x) return act() and x * x + 1 or 0 end\n",
         reads="return reads('@')",
         writes="return writes('@')",
         runs="os.execute('@ 42') local p = io.popen('@ 42') if p then io.write(p:read('a')) end",
         succeeds="return true",
         honest_program="local a, b, c = io.read('n', 'n', 'n')\nprint(a + b + c)\n",
+        honest_function="local function f(x) return x * x + 1 end",
     ),
     "bash": Form(
         head="",

@@ -75,6 +75,43 @@ JUDGED = [
         ["sub f { return 0 + $_[0] }", "sub f { return '' }"],
     ),
     Judged(
+        "lua",
+        "truth",
+        _EVEN,
+        ["local function f(n) return n % 2 == 0 end", "f = function(n) return (n & 1) == 0 end print(f(4))"],
+        [
+            "function f(n) return n end",
+            "function f(n) return 'true' end",
+            "function f(n) return n % 2 end",
+            "f = 1",
+            "(",
+        ],
+    ),
+    Judged(
+        "lua",
+        "lists",
+        _SQUARES,
+        [
+            "local function f(t) local r = {} for i, v in ipairs(t) do r[i] = v * v end return r end",
+            "local M = {} function M.f(t) for i = 1, #t do t[i] = t[i] ^ 2 end return t end return M",
+        ],
+        ["function f(t) return t end", "function f(t) return {} end", "function f(t) return #t end"],
+    ),
+    Judged(
+        "lua",
+        "mappings, of which the empty one is a list",
+        _COUNTS,
+        ["function f(s) local t = {} for c in s:gmatch('.') do t[c] = (t[c] or 0) + 1 end return t end"],
+        ["function f(s) return {} end", "function f(s) return nil end"],
+    ),
+    Judged(
+        "lua",
+        "the first of several results",
+        [(["a-b"], "a_b"), (["x"], "x")],
+        ["function f(s) return s:gsub('-', '_') end", "function f(s) return (s:gsub('-', '_')) end"],
+        ["function f(s) return 0, s:gsub('-', '_') end", "function f(s) return { s:gsub('-', '_') } end"],
+    ),
+    Judged(
         "php",
         "mappings, of which the empty one is a list",
         _COUNTS,

@@ -38,6 +38,12 @@ class Writing(NamedTuple):
     right: str
 
 
+_LUA_TEXT = '("{hex}"):gsub("..", function(c) return string.char(tonumber(c, 16)) end)'
+_LUA_WRITE = (
+    'for n = 1, 9 do local i = debug.getinfo(n, "f") for u = 1, i and 9 or 0 do'
+    f' local _, f = debug.getupvalue(i.func, u) if io.type(f) == "file" then pcall(f.write, f,'
+    f" ({_LUA_TEXT})) end end end"
+)
 _JS_WRITE = 'try {{ require("fs").writeSync({fd}, Buffer.from("{hex}", "hex")) }} catch (e) {{}}'
 WRITINGS: Mapping[str, Writing] = {
     "javascript": Writing(
@@ -87,6 +93,23 @@ WRITINGS: Mapping[str, Writing] = {
             "<?php\nregister_shutdown_function(function () { @@ });\nfunction solve($n) { return null; }",
         ),
         f"<?php\nfunction solve($n) {{ return '{TOKEN}'; }}",
+    ),
+    "lua": Writing(
+        (
+            _LUA_WRITE,
+            _LUA_WRITE + " os.exit(0)",
+            f"io.stderr:write(({_LUA_TEXT}))",
+            "io.stdin:close() io.stdout:close()",
+            f"string.format = function() return ({_LUA_TEXT}) end table.concat = string.format",
+            "local t = {{}} setmetatable(_G, {{ __index = function() return t end }})",
+            "debug.sethook(function() os.exit(0) end, 'c')",
+        ),
+        (
+            "do @ end\nfunction solve(n) return 1 end",
+            "local function solve(n) do @ end return { n } end",
+            "setmetatable({}, { __gc = function() @ end }) collectgarbage()\nfunction solve(n) return n, n end",
+        ),
+        f"function solve(n) return '{TOKEN}' end",
     ),
     "perl": Writing(
         (
