@@ -99,8 +99,8 @@ def check_functions(
         language: What it is written in.
 
     Raises:
-        CheckError: There are no checks.
-        NotPlainError: An argument or expected value is not plain.
+        CheckError: There are no checks, or in another language than Python the entry point is no name of a function.
+        NotPlainError: An argument or expected value is not plain, or no value of the language.
         LanguageUnavailableError: Nobody knows the language, or it does not run here.
     """
     refuse_empty(checks)

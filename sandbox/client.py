@@ -220,7 +220,8 @@ class Sandbox:
             The result, whose ``value`` holds a :class:`~sandbox.results.CallValue` for each call, in order.
 
         Raises:
-            NotPlainError: An argument is not plain.
+            NotPlainError: An argument is not plain, or no value of the language.
+            CheckError: In another language than Python, the name is no function's.
             ValueError: There are more than :data:`MAX_CALLS` calls.
             LanguageUnavailableError: Nobody knows the language, or it does not run here.
         """

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from sandbox.languages.drivers.bash import BashDriver
 from sandbox.languages.language import Language, Stage, Tool, Walls
+from sandbox.languages.shell_values import WordNotation
 
 _WALLS = Walls(
     executable=("/usr/bin", "/bin"),  # a script calls programs: they are what it can do
-    readable=("/usr/share/awk",),
+    readable=("/usr/share/awk", "/etc/alternatives"),  # awk and others are links through it
     tasks=32,
     forks=True,
 )
@@ -21,5 +23,7 @@ LANGUAGE = Language(
     ),
     check=Stage(commands=(("{bash}", "--norc", "--noprofile", "-n", "{scratch}/main.sh"),), walls=_WALLS),
     hello="echo hello\n",
+    driver=BashDriver(),
+    notation=WordNotation(),
     memory_texts=("cannot allocate", "Cannot allocate memory"),
 )

@@ -90,7 +90,12 @@ def run_inputs(
 def call_function(
     programs: Programs, language: Language, source: str, function: str, calls: Sequence[Any], limits: Limits
 ) -> ExecutionResult:
-    """Call a function once for each of some arguments; the result's ``value`` has a value for each call."""
+    """Call a function once for each of some arguments; the result's ``value`` has a value for each call.
+
+    Raises:
+        CheckError: The name is not one of a function.
+        NotPlainError: An argument is no value of the language.
+    """
     programs.prove(language)
     requests = b"".join(_encoded(number, call) for number, call in enumerate(calls))
     built = _build_answerer(programs, language, source, function, limits, calls)
@@ -125,7 +130,9 @@ def _build_answerer(
     driver = _driver_of(language)
     try:
         program = driver.answerer(prepared_source(language, source), function, calls)
-    except (SourceError, CannotDriveError) as error:
+    except CannotDriveError as error:
+        raise CheckError(str(error)) from None
+    except SourceError as error:
         return unrun(ExecutionStatus.NONZERO, str(error), programs.level)
     return programs.build(language, program, limits)
 

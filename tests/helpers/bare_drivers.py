@@ -69,6 +69,7 @@ TOOLCHAINS = {
     "php": Toolchain(("php",), ("{0}", "-n", "-d", "display_errors=stderr", "-d", "zend.assertions=1", "main.php")),
     "lua": Toolchain(("lua5.4",), ("{0}", "main.lua")),
     "perl": Toolchain(("perl",), ("{0}", "main.pl")),
+    "bash": Toolchain(("bash",), ("{0}", "--norc", "--noprofile", "main.sh")),
 }
 _VERSION_OPTIONS = {"go": "version", "lua5.4": "-v"}
 

@@ -603,4 +603,30 @@ LUA = [
     ),
 ]
 
-CALLS = [*CPP, *JAVASCRIPT, *TYPESCRIPT, *JAVA, *GO, *RUST, *RUBY, *PHP, *PERL, *LUA]
+BASH = [
+    Calls(
+        "bash",
+        "#!/bin/bash\r\nset -euo pipefail\r\nf() {\r\n  local x=$1\r\n  printf '%s' \"$x\"\r\n  return 3\r\n}\r\n"
+        '[[ "${BASH_SOURCE[0]}" == "$0" ]] && read -r x && f "$x"\r\necho demo\r\n'
+        "IFS=:; shopt -s nocasematch; set -f\r\n",
+        [
+            *(([text], text.rstrip("\n")) for text in TEXTS if "\0" not in text),
+            *[([7], "7"), ([-0.5], "-0.5"), ([True], "true"), ([None], "None"), ([[]], ""), ([["*", 2]], "* 2")],
+            *[([[["a", "b"], [], [1]]], "a b\n\n1"), ([{"k": 1, 2: "x,y"}], "k,1\n2,x,y"), (["x\n\n"], "x")],
+            *[
+                (["'\"$(echo no)`echo no`!\\\\ & "], "'\"$(echo no)`echo no`!\\\\ & "),
+                (["\x01\x7f\x1f"], "\x01\x7f\x1f"),
+            ],
+        ],
+        id="words of every type",
+    ),
+    Calls(
+        "bash",
+        'n=0\nfunction f { n=$((n + 1)); cat; echo "$n $# ${2-}"; exit 3; }\n'
+        "text() { :; }; printf() { :; }; code=1 letter=2",
+        [([1, "a  b"], "1 2 a  b"), ([[]], "1 1 "), ([], "1 0 ")],
+        id="a function that ends its shell, reads, and has names of the driver",
+    ),
+]
+
+CALLS = [*CPP, *JAVASCRIPT, *TYPESCRIPT, *JAVA, *GO, *RUST, *RUBY, *PHP, *PERL, *LUA, *BASH]

@@ -428,11 +428,13 @@ FORMS = {
     "bash": Form(
         head="",
         program=_BASH + 'read -r a b c\nif act 2>/dev/null; then echo "$((a + b + c))"; else echo 0; fi\n',
+        function=_BASH + 'f() { if act >/dev/null 2>&1; then echo "$(($1 * $1 + 1))"; else echo 0; fi; }\n',
         reads="[ -n \"$(ls '@')\" ] && return 0; [ -n \"$(head -c 1 '@' | od)\" ] && head -c 1 '@' && return 0",
         writes="echo x > '@' && return 0",
         runs="",
         succeeds="return 0",
         honest_program='read -r a b c; echo "$((a + b + c))"\n',
+        honest_function='f() { echo "$(($1 * $1 + 1))"; }\n',
     ),
 }
 _OF_JAVASCRIPT = "console.assert(f(4) === 17);\nconsole.assert(f(7) === 50);\nconsole.assert(f(12) === 145);"

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from sandbox import FunctionCheck, Sandbox, check_functions, why_not_run
+from sandbox.errors import CheckError, NotPlainError
 
 _Pairs = list[tuple[list[Any], Any]]
 
@@ -112,6 +113,45 @@ JUDGED = [
         ["function f(s) return 0, s:gsub('-', '_') end", "function f(s) return { s:gsub('-', '_') } end"],
     ),
     Judged(
+        "bash",
+        "truth",
+        _EVEN,
+        [
+            "f() { if (($1 % 2)); then echo false; else echo true; fi; }",
+            "f() { (($1 % 2)) || { echo true; exit; }; echo false; }",
+        ],
+        ["f() { return $(($1 % 2)); }", "f() { echo true; }", "f() { exit; }", "g() { :; }", "exit", "f() {", "f=1"],
+    ),
+    Judged(
+        "bash",
+        "lists",
+        _SQUARES,
+        [
+            'f() { local r=() n; for n in $1; do r+=($((n * n))); done; echo "${r[*]}"; }',
+            "f() { for n in $1; do echo $((n * n)); done; }",
+            'f() { echo "$1" | awk \'{ for (i = 1; i <= NF; i++) printf "%d ", $i * $i }\'; }',
+        ],
+        ['f() { echo "$1"; }', "f() { :; }", "f() { echo 1 4 9 4; }"],
+    ),
+    Judged(
+        "bash",
+        "mappings",
+        _COUNTS,
+        [
+            "f() { declare -A n; local i; for ((i = 0; i < ${#1}; i++)); do ((++n[${1:i:1}])); done\n"
+            'for i in "${!n[@]}"; do echo "$i,${n[$i]}"; done; }',
+            'f() { echo -n "$1" | fold -w 1 | sort | uniq -c | awk \'{ print $2 "," $1 }\'; }',
+        ],
+        ["f() { echo; }", "f() { echo a,2; }"],
+    ),
+    Judged(
+        "bash",
+        "lists of lists and floats",
+        [([[[1, 2], [3]]], [[2.5, 3.5], [4.5]])],
+        ["f() { awk '{ for (i = 1; i <= NF; i++) $i += 1.5; print }' <<< \"$1\"; }"],
+        ["f() { awk '{ for (i = 1; i <= NF; i++) print $i + 1.5 }' <<< \"$1\"; }"],
+    ),
+    Judged(
         "php",
         "mappings, of which the empty one is a list",
         _COUNTS,
@@ -139,3 +179,17 @@ def test_what_is_right_passes_and_what_is_wrong_fails(sandbox: Sandbox, row: Jud
     for source in (*row.right, *row.wrong):
         report = check_functions(sandbox, source, row.entry_point, checks, language=row.language)
         assert report.all_passed == (source in row.right), (source, report)
+
+
+@pytest.mark.parametrize(
+    ("language", "arguments", "expected", "entry_point"),
+    [("bash", ["a"], ["a b"], "f"), ("bash", [["a b"]], "a", "f"), ("bash", ["a"], "a", "A.f"), ("perl", [1], 1, "f(")],
+)
+def test_a_row_that_the_language_has_no_values_for_is_at_fault(
+    sandbox: Sandbox, language: str, arguments: list[Any], expected: Any, entry_point: str
+) -> None:
+    """Nothing is said of the completion."""
+    if reason := why_not_run(language):
+        pytest.skip(reason)
+    with pytest.raises((NotPlainError, CheckError)):
+        check_functions(sandbox, "", entry_point, [FunctionCheck(arguments, expected)], language=language)
