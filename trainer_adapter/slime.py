@@ -25,6 +25,7 @@ from rewardkit import ConfigError, Rollout
 from rewardkit.serving import ToldRow
 from trainer_adapter.grpo import RuntimeOptions
 from trainer_adapter.trainer_rewards import TrainerAsks, TrainerOptions, TrainerRewards
+from trainer_adapter.turns import behind_prompt, plain_text
 
 __all__ = ["CustomRM", "custom_rm", "group_rm", "post_process", "slime_group_rm", "slime_rm"]
 
@@ -115,8 +116,10 @@ def _rollout(core: TrainerRewards, sample: _Sample) -> Rollout:
     truth = {} if sample.label is None else {"answer": sample.label, "label": sample.label}
     columns = {**_metadata(sample), **truth}
     columns.pop(_MARK, None)  # ours, of a scoring before; it would part the group
+    messages = plain_text(getattr(sample, "messages", None))  # where a generate function leaves the conversation
+    completion = behind_prompt(messages, sample.prompt) if isinstance(messages, list) and messages else []
     group = getattr(sample, "group_index", None)
-    return core.rollout(sample.prompt, sample.response, columns, group=group)
+    return core.rollout(sample.prompt, completion or sample.response, columns, group=group)
 
 
 def _reward(core: TrainerRewards, args: object, sample: _Sample, row: ToldRow) -> Any:

@@ -25,6 +25,7 @@ from trainer_adapter.columns import Frozen
 from trainer_adapter.grpo import RuntimeOptions
 from trainer_adapter.trainer_rewards import GROUP_COLUMN, TrainerAsks, TrainerRewards
 from trainer_adapter.trainer_versions import TrainerVersions
+from trainer_adapter.turns import behind_prompt
 
 __all__ = ["ORM", "AsyncORM", "swift_async_orm", "swift_orm"]
 
@@ -65,13 +66,14 @@ class _SwiftRewards:
             if isinstance(values, list | tuple) and len(values) == rows
         }
         conversations = columns.pop("messages", [""] * rows)
+        ids, infos = (columns.get(name, [None] * rows) for name in ("response_token_ids", "rollout_infos"))
+        turn_counts = list(map(_turn_count, ids, infos))
         groups = columns.get("prompt_id", [None] * rows)
         if self._core.groups and self._core.columns is None and "prompt_id" in columns:
             columns = _same_in_groups(columns, groups)
         rollouts = [
             self._core.rollout(
-                _without_answer(conversations[row]),
-                completions[row],
+                *_parted(conversations[row], completions[row], turn_counts[row]),
                 {name: values[row] for name, values in columns.items()},
                 group=groups[row],
             )
@@ -170,11 +172,18 @@ def _same_in_groups(columns: Mapping[str, Sequence[Any]], groups: Sequence[Any])
     return shared
 
 
-def _without_answer(conversation: object) -> Any:
-    """Return a conversation without the answer that it ends with."""
-    if not isinstance(conversation, list):
-        return conversation
-    last = len(conversation)
-    while last and conversation[last - 1].get("role") == "assistant":
-        last -= 1
-    return conversation[:last] or ""  # an empty list is no prompt
+def _parted(conversation: Any, completion: Any, turns: int) -> tuple[Any, Any]:
+    """Return prompt and completion of a conversation; the completion is messages where the model took several turns."""
+    if not isinstance(conversation, list) or not conversation or conversation[-1].get("role") != "assistant":
+        return conversation or "", completion  # an empty list is no prompt
+    behind = behind_prompt(conversation, "", turns)
+    prompt = conversation[: len(conversation) - len(behind)] or ""
+    return prompt, behind if len(behind) > 1 and behind[-1].get("content") == completion else completion
+
+
+def _turn_count(ids: object, infos: object) -> int:
+    """Return how many turns the model took, by the token ids of each or by what ms-swift says; 1 without both."""
+    if isinstance(ids, list | tuple) and ids and all(isinstance(turn, list | tuple) for turn in ids):
+        return len(ids)
+    count = infos.get("num_turns") if isinstance(infos, Mapping) else None
+    return count if isinstance(count, int) and count > 0 else 1

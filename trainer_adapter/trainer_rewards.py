@@ -33,7 +33,7 @@ from rewardkit.serving import JoinedRuntime, PartsScorer, ToldRow, is_address, s
 from sandbox import cores, local_ranks
 from trainer_adapter.grpo import MOST_WORKERS, RuntimeOptions
 from trainer_adapter.trainer_versions import TrainerVersions
-from trainer_adapter.turns import Text, plain_text
+from trainer_adapter.turns import Text, as_turns, named_parameters, plain_text, reads_turns
 
 VARIABLE = "REWARDKIT_REWARDS"  # The environment variable that names the rewards where nothing else does
 GROUP_COLUMN = "rewardkit_group"
@@ -136,10 +136,12 @@ class TrainerRewards:
         """The columns that the rewards read; ``None`` for all of them."""
         if None not in columns:
             self.columns = frozenset().union(*filter(None, columns))
-        self.named = frozenset(parameter.name for leaf in leaves for parameter in leaf.spec.parameters)
+        self.named = frozenset(name for leaf in leaves for name in named_parameters(leaf))
         """What the rewards name as parameters, such as ``prompt``, which some trainers do not send."""
         self.required = [name for leaf in leaves for name in leaf.spec.required_columns]
         """The columns without which no reward can be called."""
+        self.reads_turns = any(map(reads_turns, leaves))
+        """Whether a reward reads turns or tool calls, so that those which stand in a text are read."""
         self._check_columns(self.required)
         self.groups = [name for name, reward in runtime.rewards.items() if reward.scores_groups]
         """The names of the rewards that score whole groups."""
@@ -231,14 +233,18 @@ class TrainerRewards:
     def rollout(
         self, prompt: Text, completion: Text, columns: Mapping[str, Any] | None = None, *, group: object = None
     ) -> Rollout:
-        """Return a rollout with the columns that the rewards read, so that no other tells a group's rows apart."""
+        """Return a rollout with the columns that the rewards read, so that no other tells a group's rows apart.
+
+        Where a reward reads turns or tool calls, those that stand in a text are messages.
+        """
         example = dict(columns or {})
         has_all = all(name in example for name in self.required)  # else the error names the columns that there are
         if has_all and self.columns is not None:
             example = {name: value for name, value in example.items() if name in self.columns}
         if self.groups and group is not None:
             example[GROUP_COLUMN] = group
-        return Rollout(plain_text(prompt), plain_text(completion), example)
+        completion = plain_text(completion)
+        return Rollout(plain_text(prompt), as_turns(completion) if self.reads_turns else completion, example)
 
     def number(self, row: ToldRow) -> float:
         """Return the total, and 0.0 for none.

@@ -24,6 +24,7 @@ from typing import Any, Protocol, Unpack
 from rewardkit import DataError
 from trainer_adapter.trainer_rewards import OnUnknown, TrainerAsks, TrainerOptions, TrainerRewards
 from trainer_adapter.trainer_versions import TrainerVersions
+from trainer_adapter.turns import VERL_MESSAGES, behind_prompt, plain_text
 
 __all__ = ["ComputeScore", "compute_score", "verl_score"]
 
@@ -101,17 +102,27 @@ def verl_score(
                 f"verl: a reward reads the prompt, and extra_info has no field {prompt!r}; name its field with "
                 "verl_score(prompt=...), or set reward.reward_manager.name=rewardkit"
             )
+        completion = _completion(info.pop(VERL_MESSAGES, None), info.get(prompt), solution_str)
+        columns.pop(VERL_MESSAGES, None)
         group = None
         if core.groups:
             group = _group(info, prompt)
             columns, info = _shared(columns), _shared(info)  # rows of one group must be equal in their columns
         if "extra_info" in core.named:  # its field ``answer`` need not be the ground truth, which the column is
             columns["extra_info"] = info
-        row = await core.ascore_one(info.get(prompt, ""), solution_str, columns, group=group)
+        row = await core.ascore_one(info.get(prompt, ""), completion, columns, group=group)
         return {"score": core.number(row), **core.known(row)}
 
     compute_score.__dict__["rewardkit"] = core  # for the check at the start
     return compute_score
+
+
+def _completion(messages: object, prompt: object, text: str) -> Any:
+    """Return the completion: of an agent loop's messages those behind the prompt, else the text."""
+    messages = plain_text(messages)
+    if not isinstance(messages, list | tuple) or not messages:
+        return text
+    return behind_prompt(messages, plain_text(prompt)) or text
 
 
 def _shared(fields: Mapping[str, Any]) -> dict[str, Any]:

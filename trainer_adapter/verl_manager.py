@@ -7,10 +7,14 @@ verl 0.9 loads this module as it starts, by the entry-point group ``verl.plugins
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Any
 
-from trainer_adapter.verl_start import check_start
+from builtin_rewards.reading.transcript import read_parts, read_turns
+from trainer_adapter.turns import VERL_MESSAGES
+from trainer_adapter.verl_start import check_start, refuse_remote
 
 _log = logging.getLogger("trainer_adapter")
 
@@ -29,26 +33,63 @@ except Exception as error:
     raise
 
 
+_registry = sys.modules.get("verl.experimental.reward_loop.reward_manager.registry")
+_managers: dict[str, type[Any]] = getattr(_registry, "REWARD_MANAGER", {})
+if "remote" in _managers:  # so that what it refuses has our error, and not an assertion without a name
+    _managers["remote"] = refuse_remote(_managers["remote"])
+
+
 @register("rewardkit")
 class RewardkitRewardManager(NaiveRewardManager):  # type: ignore[misc] # verl ships no types
-    """Hands on ``prompt``, the messages, and ``uid``, which the completions of one prompt share, in ``extra_info``."""
+    """Hands on ``prompt``, the messages, and ``uid``, which the completions of one prompt share, in ``extra_info``.
+
+    Where a reward reads turns or tool calls, ``rewardkit_messages`` are those of the completion: the agent loop's, if
+    its extra fields have ``messages``, else read from the tokens. A data set's own ``messages`` are not taken.
+    """
 
     def __init__(
         self, config: Mapping[str, Any], tokenizer: object, compute_score: object, *arguments: object, **options: object
     ) -> None:
         super().__init__(config, tokenizer, compute_score, *arguments, **options)
-        check_start(compute_score, config)
+        core = check_start(compute_score, config)
+        self._reads_turns = core is not None and core.reads_turns
 
     async def run_single(self, data: Any) -> dict[str, Any]:  # verl's DataProto
         """Score one sample, with the prompt and the group added to its ``extra_info``."""
-        columns = data[-1:][0].non_tensor_batch
+        row = data[-1:][0]
+        columns = row.non_tensor_batch
         info = columns.get("extra_info")
         if isinstance(info, dict):
             for name, source in (("prompt", "raw_prompt"), ("uid", "uid")):
                 if columns.get(source) is not None:
                     info.setdefault(name, _plain(columns[source]))
+            if self._reads_turns:
+                messages = _added(columns).get("messages")
+                if messages is None:
+                    messages = await self.loop.run_in_executor(None, self._messages, row)
+                info[VERL_MESSAGES] = messages
         scored: dict[str, Any] = await super().run_single(data)
         return scored
+
+    def _messages(self, row: Any) -> list[dict[str, Any]] | None:
+        """Return the messages of a completion; ``None`` where it is one turn without a call.
+
+        The trainers before V1 say which tokens the model wrote; else the template's tokens tell the turns apart.
+        """
+        ids, mask = row.batch["responses"], row.batch.get("response_mask")
+        ids = ids[: int(row.batch["attention_mask"][-ids.shape[-1] :].sum())]
+        if mask is None:
+            return read_turns(self.tokenizer.decode(ids, skip_special_tokens=False))
+        tokens = zip(ids.tolist(), mask[: len(ids)].tolist(), strict=True)
+        runs = [(bool(key), [token for token, _ in run]) for key, run in groupby(tokens, key=lambda pair: pair[1])]
+        texts = [(is_of_model, self.tokenizer.decode(run, skip_special_tokens=False)) for is_of_model, run in runs]
+        return read_parts(texts) or None
+
+
+def _added(columns: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what an agent loop adds to a row, which no data set can."""
+    fields = columns.get("tool_extra_fields")
+    return fields if isinstance(fields, Mapping) else {}
 
 
 def _plain(value: object) -> object:

@@ -19,20 +19,41 @@ from trainer_adapter.verl import compute_score, verl_score
 _ADDED = frozenset({"prompt", "uid"})  # Fields of `extra_info` that the manager adds
 
 
-def check_start(function: object, config: Mapping[str, Any]) -> None:
-    """Load the rewards of a ``compute_score`` of ours; raise ``ConfigError`` if training data lacks their columns.
+def check_start(function: object, config: Mapping[str, Any]) -> TrainerRewards | None:
+    """Load and return the rewards of a ``compute_score`` of ours; raise ``ConfigError`` if data lacks their columns.
 
     ``function`` is what verl's manager has: the function, or verl's ``partial`` of it and its ``reward_kwargs``.
     """
     core = _rewards_of(function)
     if core is None:
-        return
+        return None
     data = config.get("data") or {}
     files = data.get("train_files") or []
     for file in [files] if isinstance(files, str) else list(files):
         fields = _fields(str(file))
         if fields is not None:
             _check(core, str(file), fields)
+    return core
+
+
+def refuse_remote(manager: type[Any]) -> type[Any]:
+    """Return verl's manager ``remote`` as one that refuses rewards of ours by a ``ConfigError``; it takes any others.
+
+    It calls a function in processes of its own and takes no coroutine function, which ours is.
+    """
+
+    class RefusingRemoteManager(manager):  # type: ignore[misc] # a class of verl's
+        def __init__(
+            self, config: object, tokenizer: object, compute_score: object, *arguments: object, **options: object
+        ) -> None:
+            if _rewards_of(compute_score) is not None:
+                raise ConfigError(
+                    "verl: reward.reward_manager.name=remote takes no compute_score that is a coroutine function, as "
+                    "rewardkit's is; take naive, dapo, gdpo or rewardkit: rewards run in worker processes there too"
+                )
+            super().__init__(config, tokenizer, compute_score, *arguments, **options)
+
+    return RefusingRemoteManager
 
 
 def _rewards_of(function: object) -> TrainerRewards | None:

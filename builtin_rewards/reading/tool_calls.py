@@ -53,6 +53,11 @@ _MARK = re.compile(
     + rf"|(?P<unread>{_UNREAD}))\s*"
 )
 _CLOSES = {name: re.compile(close) for name, (_, close) in _FORMS.items()}
+_CLOSING = re.compile(  # what may stand behind the calls of a form that needs no end
+    r"(?:\s*(?:```(?=\s*<|[ \t]*(?:\n|\Z))|<[|\uff5c]\w[\w\u2581]*end[|\uff5c]>|</\w*(?:calls?|TOOLCALL)>"
+    r"|<\|call\|>))+",
+    re.IGNORECASE,
+)
 _ARGUMENT_KEYS = ("arguments", "parameters", "args", "input")
 _KEY = r'"(?:name|function|tool|tool_name|action)"\s*:\s*"[^"\n]{1,200}"'
 _ARGUMENTS = rf'"(?:{"|".join(_ARGUMENT_KEYS)}|action_input)"\s*:'
@@ -71,21 +76,40 @@ def calls_in(text: str) -> list[ToolCall]:
     whole_calls = _unmarked_calls(text)
     if whole_calls and BROKEN not in whole_calls and text.lstrip().startswith(("{", "[")):
         return whole_calls
+    marked = marked_calls(text)
+    if marked.calls:
+        return [*marked.calls] + [BROKEN] * min(marked.unread_count, _MOST_CALLS)
+    looks_like_call = not whole_calls and (_BARE.fullmatch(text) or _JSON_IN_PROSE.search(text))
+    if marked.unread_count or looks_like_call:
+        return [BROKEN] * max(1, min(marked.unread_count, _MOST_CALLS))
+    return whole_calls
+
+
+class MarkedCalls(NamedTuple):
+    """The calls behind marks in a text, what stands around them, and how many marks are of no form that is read."""
+
+    calls: tuple[ToolCall, ...]
+    rest: str
+    unread_count: int
+
+
+def marked_calls(text: str) -> MarkedCalls:
+    """Return the calls that begin at marks, one more than :data:`_MOST_CALLS` or so at most."""
     calls: list[ToolCall] = []
-    position, unread_count = 0, 0
+    parts: list[str] = []
+    position, end, unread_count = 0, 0, 0  # where to look on, and where the last call ended
     while len(calls) <= _MOST_CALLS and (mark := _MARK.search(text, position)) is not None:
         position = mark.end()
         if text[mark.start() - 1 : mark.start()] == "`" and mark[0][0] != "`":
             continue
         if mark["unread"]:
             unread_count += 1
-        else:
-            new_calls, position = _read_calls(text, position, _CLOSES[mark.lastgroup or ""])
-            calls += new_calls
-    if calls:
-        return calls + [BROKEN] * min(unread_count, _MOST_CALLS)
-    looks_like_call = not whole_calls and (_BARE.fullmatch(text) or _JSON_IN_PROSE.search(text))
-    return [BROKEN] * max(1, min(unread_count, _MOST_CALLS)) if unread_count or looks_like_call else whole_calls
+            continue
+        new_calls, position = _read_calls(text, position, _CLOSES[mark.lastgroup or ""])
+        calls += new_calls
+        parts.append(text[end : mark.start()])
+        end = closing.end() if (closing := _CLOSING.match(text, position)) else position
+    return MarkedCalls(tuple(calls), "".join([*parts, text[end:]]), unread_count)
 
 
 def call_of(value: object) -> ToolCall:

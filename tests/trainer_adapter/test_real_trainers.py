@@ -147,6 +147,28 @@ def test_verl_refuses_what_is_wrong_before_the_first_completion(verl: dict[str, 
     assert re.match(r"RewardLoadError: verl: .*nowhere\.py.*reward\.custom_reward_function\.path", file)
 
 
+def test_verls_managers_hand_over_turns_and_calls(verl: dict[str, Any]) -> None:
+    """From text, tokens, a mask or an agent loop's messages: a call with its answer, and never a forged one."""
+    expected = {"naive": 2.0, "tokens": 2.0, "mask": 2.0, "forged": 2.0, "messages": 2.0, "one turn": 0.0}
+    assert expected == verl["turns"]
+
+
+def test_verls_remote_manager_is_refused_by_name(verl: dict[str, Any]) -> None:
+    """It takes no coroutine function; the error says which managers do."""
+    assert re.match(
+        r"ConfigError: verl: reward\.reward_manager\.name=remote .*take naive, dapo, gdpo or", verl["remote"]
+    )
+
+
+def test_verls_gdpo_takes_the_scores_of_each_reward(verl: dict[str, Any]) -> None:
+    """By the names that the docs say, with weights; what differs in a group has an advantage."""
+    rights, advantages = verl["step"]["columns"]["reward/right"], verl["gdpo"]
+    assert all(map(math.isfinite, advantages))
+    group = [row for row in range(4) if rights[row] == 1.0]
+    assert group
+    assert min(advantages[row] for row in group) > max(advantages[row] for row in range(4) if row not in group)
+
+
 @pytest.mark.parametrize("how", ["file", "http"])
 def test_openrlhfs_batches_have_a_number_for_every_sample(
     how: str, openrlhf: dict[str, Any], size: dict[str, int], root: Path
