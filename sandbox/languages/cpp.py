@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from sandbox.languages.c import COMPILER_WALLS, GCC_FILES, LINKER, PROGRAM
 from sandbox.languages.drivers.cpp import CppDriver
+from sandbox.languages.gcc import COMPILER_WALLS, GCC_FILES, LINKER, PROGRAM
 from sandbox.languages.language import Kit, Language, MissingMain, Stage, Tool
 
 OPTIONS = ("-O1", "-std=gnu++17")
@@ -14,13 +14,24 @@ WALLS = dataclasses.replace(COMPILER_WALLS, executable=("{gxx}", *GCC_FILES, *LI
 _ALL_HEADERS = "bits/stdc++.h"  # the header of all headers, with which programs of contests begin
 _PRECOMPILED = f"{_ALL_HEADERS}.gch"
 
+_READING = dataclasses.replace(WALLS, readable=(*WALLS.readable, "{kit}"))
+WITH_C = Stage(
+    commands=(
+        ("{gxx}", "-x", "c", "-O1", "-std=gnu17", "-w", "-c", "-o", "completion.o", "completion.c"),
+        ("{gxx}", *OPTIONS, "-I", "{kit}", "-o", "program", "main.cpp", "completion.o", "-lm"),
+    ),
+    walls=_READING,
+    takes=("program",),
+)
+"""Compiles a program whose main file calls a completion in C."""
+
 LANGUAGE = Language(
     name="cpp",
     source_name="main.cpp",
     tools=(Tool("gxx", ("g++",), install="apt-get install g++"),),
     compile=Stage(
         commands=(("{gxx}", *OPTIONS, "-I", "{kit}", "-o", "program", "main.cpp"),),
-        walls=dataclasses.replace(WALLS, readable=(*WALLS.readable, "{kit}")),
+        walls=_READING,
         takes=("program",),
     ),
     run=PROGRAM,

@@ -100,6 +100,7 @@ class Program:
     files: Mapping[str, str]
     arguments: tuple[str, ...] = ()
     entry: str | None = None  # replaces the last argument of the run command, such as Java's main class
+    compile: Stage | None = None  # in place of the language's
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,10 @@ class Suite:
 
 class CannotDriveError(Exception):
     """A row cannot be judged by the driver of its language; the text says why. It is skipped, never scored."""
+
+
+class CannotCallError(Exception):
+    """A completion's function has types of its own that no call has; the text says which. It fails."""
 
 
 class Driver(Protocol):
@@ -172,6 +177,7 @@ class Language:
         start_s: Seconds by which the runtime's start may lengthen a run.
         kit: What is made once.
         driver: How its functions are called.
+        driver_language: The language whose tools build and run the driver's programs, where it is another.
         channel: The descriptors on which the driver's programs read and write, where the language cannot use 3 and 4.
         notation: What the values mean that they return.
         main: Where a program must have an entry: what a compiler's message says that misses it, and an empty one.
@@ -189,6 +195,7 @@ class Language:
     start_s: float = 0.0
     kit: Kit | None = None
     driver: Driver | None = None
+    driver_language: Language | None = None
     channel: tuple[int, int] = (3, 4)
     notation: Notation = PLAIN
     main: MissingMain | None = None

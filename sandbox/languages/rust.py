@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sandbox.languages.c import GCC, GCC_FILES, LINKER, PROGRAM
 from sandbox.languages.drivers.rust import RustDriver
+from sandbox.languages.gcc import GCC, GCC_FILES, LINKER, PROGRAM
 from sandbox.languages.language import MIB, Language, MissingMain, Stage, Tool, Walls
 
 _RUSTUP = "toolchains/*/bin/rustc"  # the compiler itself: rustup's own rustc starts another program

@@ -22,7 +22,7 @@ from sandbox.errors import CheckError, LanguageUnavailableError, NotPlainError
 from sandbox.evaluation import unrun
 from sandbox.inside.zygote import output_room
 from sandbox.languages.catalogue import SourceError, prepared_source
-from sandbox.languages.language import CannotDriveError, Driver, Language, Program, Suite
+from sandbox.languages.language import CannotCallError, CannotDriveError, Driver, Language, Program, Suite
 from sandbox.languages.wire import decode_answer, encode_call
 from sandbox.limits import Limits
 from sandbox.programs.engine import MAX_ATTEMPTS, Artefact, Programs
@@ -96,14 +96,16 @@ def call_function(
         CheckError: The name is not one of a function.
         NotPlainError: An argument is no value of the language.
     """
-    programs.prove(language)
+    builder = language.driver_language or language
+    for needed in (language, builder):
+        programs.prove(needed)
     requests = b"".join(_encoded(number, call) for number, call in enumerate(calls))
     built = _build_answerer(programs, language, source, function, limits, calls)
     if isinstance(built, ExecutionResult):
         return _without_values(built, len(calls))
     room = output_room(limits.output_bytes)["results"]
     with _memory_file("calls", requests) as questions, _memory_file("answers") as answers:
-        result = programs.run(language, built, limits, streams=(questions, answers))
+        result = programs.run(builder, built, limits, streams=(questions, answers))
         data = os.pread(answers, room + 1, 0)
     if result.status is not ExecutionStatus.OK:
         return _without_values(result, len(calls))
@@ -132,9 +134,9 @@ def _build_answerer(
         program = driver.answerer(prepared_source(language, source), function, calls)
     except CannotDriveError as error:
         raise CheckError(str(error)) from None
-    except SourceError as error:
+    except (SourceError, CannotCallError) as error:
         return unrun(ExecutionStatus.NONZERO, str(error), programs.level)
-    return programs.build(language, program, limits)
+    return programs.build(language.driver_language or language, program, limits)
 
 
 def _driver_of(language: Language) -> Driver:

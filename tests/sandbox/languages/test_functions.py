@@ -152,6 +152,47 @@ JUDGED = [
         ["f() { awk '{ for (i = 1; i <= NF; i++) print $i + 1.5 }' <<< \"$1\"; }"],
     ),
     Judged(
+        "c",
+        "truth",
+        _EVEN,
+        [
+            "#include <stdbool.h>\nbool f(int n) { return n % 2 == 0; }",
+            "int f(int n) { return n % 2 == 0; }",
+            "static _Bool f(long n) { return !(n & 1); }\nint main(void) { return 7; }",
+        ],
+        [
+            "int f(int n) { return 1; }",
+            'char *f(int n) { return n % 2 ? "false" : "true"; }',
+            "int g(int n) { return 1; }",
+            "struct S { int x; }; struct S f(int n) { struct S s = {n}; return s; }",
+            "int f(int n",
+            "void f(int n) {}",
+        ],
+    ),
+    Judged(
+        "c",
+        "lists",
+        _SQUARES,
+        [
+            "int* f(int* a, int n, int* returnSize) { int* r = malloc(n * sizeof(int)); *returnSize = n;\n"
+            "for (int i = 0; i < n; i++) r[i] = a[i] * a[i]; return r; }",
+            "void f(double x[], size_t n) { for (size_t i = 0; i < n; i++) x[i] *= x[i]; }",
+        ],
+        [
+            "int* f(int* a, int n, int* returnSize) { *returnSize = n; return a; }",
+            "int* f(int* a, int n, int* returnSize) { *returnSize = 1000000000; return a; }",
+            "int* f(int* a, int n) { for (int i = 0; i < n; i++) a[i] *= a[i]; return a; }",
+            "int f(int* a, int n) { return n; }",
+        ],
+    ),
+    Judged(
+        "c",
+        "texts",
+        [(["ab"], "AB"), ([""], "")],
+        ["#include <ctype.h>\nchar *f(char *s) { for (char *p = s; *p; p++) *p = toupper(*p); return s; }"],
+        ["char *f(char *s) { return s; }", "char *f(char *s) { return 0; }", "char f(char *s) { return *s - 32; }"],
+    ),
+    Judged(
         "php",
         "mappings, of which the empty one is a list",
         _COUNTS,
@@ -183,7 +224,17 @@ def test_what_is_right_passes_and_what_is_wrong_fails(sandbox: Sandbox, row: Jud
 
 @pytest.mark.parametrize(
     ("language", "arguments", "expected", "entry_point"),
-    [("bash", ["a"], ["a b"], "f"), ("bash", [["a b"]], "a", "f"), ("bash", ["a"], "a", "A.f"), ("perl", [1], 1, "f(")],
+    [
+        ("c", ["a"], {"a": 1}, "f"),
+        ("c", [{"a": 1}], 1, "f"),
+        ("c", [[[[1]]]], 1, "f"),
+        ("c", [[1, "a"]], 1, "f"),
+        ("c", [1], 1, "A.f"),
+        ("bash", ["a"], ["a b"], "f"),
+        ("bash", [["a b"]], "a", "f"),
+        ("bash", ["a"], "a", "A.f"),
+        ("perl", [1], 1, "f("),
+    ],
 )
 def test_a_row_that_the_language_has_no_values_for_is_at_fault(
     sandbox: Sandbox, language: str, arguments: list[Any], expected: Any, entry_point: str
