@@ -42,7 +42,7 @@ _BLOCK = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<text>.*?)^(?P=ind
 _FILE = re.compile(r"# ([\w-]+\.(?:py|ya?ml))\b.*\n")
 _NEEDS_THE_EXTRA = re.compile(
     r"^\s*(?:from|import) (?:torch|trl|transformers|datasets"
-    r"|trainer_adapter(?!\.(?:openrlhf|slime|swift|verifiers|verl) | import TrainerRewards\b))\b",
+    r"|trainer_adapter(?!\.(?:atropos|openenv|openrlhf|slime|swift|tunix|verifiers|verl) | import TrainerRewards\b))\b",
     re.MULTILINE,
 )
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
