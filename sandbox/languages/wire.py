@@ -2,8 +2,8 @@
 
 A request is the list of a call's arguments; as ``{"a": [...]}`` it also asks for the arguments that the call changes.
 An answer is ``{"v": VALUE}``, or ``{"e": "text"}`` where the call raised, with ``"a": [[index, VALUE], ...]`` where
-asked for. ``null``, ``true``, ``false``, numbers (a float has a ``.`` or an exponent, an integer neither), texts and
-lists are JSON's own; an object with one key stands for everything else:
+asked for, or where the call has no result. ``null``, ``true``, ``false``, numbers (a float has a ``.`` or an exponent,
+an integer neither), texts and lists are JSON's own; an object with one key stands for everything else:
 
 ====================  =========================================================
 ``{"$f": "NaN"}``     a float that JSON lacks; also ``Infinity``, ``-Infinity``
@@ -75,6 +75,11 @@ def decode_answer(line: bytes, effort: Effort) -> DriverAnswer:
     except (ValueError, RecursionError) as fault:
         raise NotPlainError(f"not an answer: {fault}") from None
     return _answer_of(tree, effort)
+
+
+def as_answered(value: Any) -> Any:
+    """Return an argument of a call as it is in an answer that gives it back unchanged."""
+    return _decode(_encode(value, 0), Effort(), 0)
 
 
 def _answer_of(tree: object, effort: Effort) -> DriverAnswer:

@@ -22,8 +22,9 @@ from sandbox.errors import CheckError, LanguageUnavailableError, NotPlainError
 from sandbox.evaluation import unrun
 from sandbox.inside.zygote import output_room
 from sandbox.languages.catalogue import SourceError, prepared_source
+from sandbox.languages.in_place import with_changed_arguments
 from sandbox.languages.language import CannotCallError, CannotDriveError, Driver, Language, Program, Suite
-from sandbox.languages.wire import decode_answer, encode_call
+from sandbox.languages.wire import DriverAnswer, decode_answer, encode_call
 from sandbox.limits import Limits
 from sandbox.programs.engine import MAX_ATTEMPTS, Artefact, Programs
 from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, SuiteRun
@@ -114,7 +115,7 @@ def call_function(
         return _without_values(
             dataclasses.replace(result, status=ExecutionStatus.OUTPUT_LIMIT, error=problem), len(calls)
         )
-    return dataclasses.replace(result, value=_values(data, len(calls)))
+    return dataclasses.replace(result, value=_values(data, calls))
 
 
 def _encoded(number: int, call: Any) -> bytes:
@@ -153,24 +154,27 @@ def _without_values(result: ExecutionResult, count: int) -> ExecutionResult:
     return dataclasses.replace(result, value=[CallValue(ok=False, error=error)] * count)
 
 
-def _values(data: bytes, count: int) -> list[CallValue]:
+def _values(data: bytes, calls: Sequence[Sequence[Any]]) -> list[CallValue]:
     """Return the value of each call; an error for all where there is not exactly one line for each."""
-    lines = data.split(b"\n")
+    lines, count = data.split(b"\n"), len(calls)
     if lines[-1] or len(lines) - 1 != count:
         problem = f"{len(lines) - 1} answers to {count} calls"
         return [CallValue(ok=False, error=problem)] * count
     effort = Effort(MAX_STEPS + STEPS_A_CALL * count)
-    return [_value(line, effort) for line in lines[:-1]]
+    answers = with_changed_arguments([_answer(line, effort) for line in lines[:-1]], calls)
+    return [
+        CallValue(ok=True, value=answer.value)
+        if answer.error is None
+        else CallValue(ok=False, error=answer.error[:2_000] or "it raised")
+        for answer in answers
+    ]
 
 
-def _value(line: bytes, effort: Effort) -> CallValue:
+def _answer(line: bytes, effort: Effort) -> DriverAnswer:
     try:
-        answer = decode_answer(line, effort)
+        return decode_answer(line, effort)
     except (NotPlainError, RecursionError) as error:
-        return CallValue(ok=False, error=f"what it gave cannot be read: {error}")
-    if answer.error is not None:
-        return CallValue(ok=False, error=answer.error[:2_000] or "it raised")
-    return CallValue(ok=True, value=answer.value)
+        return DriverAnswer(error=f"what it gave cannot be read: {error}")
 
 
 def run_suite(programs: Programs, language: Language, source: str, suite: Suite, limits: Limits) -> SuiteRun:

@@ -135,9 +135,8 @@ const answer = async (call, line) => {
   const before = values.map((value) => encode(value));
   let value = call(...values);
   if (types.isPromise(value)) value = await value;
-  if (!isClients) return `{"v":${encode(value)},"a":[${changedOf(values, before)}]}`;
-  const changed = value === undefined ? values.findIndex((item, index) => encode(item) !== before[index]) : -1;
-  return `{"v":${encode(changed < 0 ? value : values[changed])}}`; // without a result, what it changed is one
+  const isAsked = !isClients || value === undefined; // without a result, what it changed is one
+  return `{"v":${encode(value)}${isAsked ? `,"a":[${changedOf(values, before)}]` : ""}}`;
 };
 
 const methodOf = (owner, name) => {

@@ -137,11 +137,13 @@ local function answer(call, line)
     for index = 1, count do before[index] = encode(values[index], 0) end
     local results = pack(call(unpack(values, 1, count)))
     if results.n > 1 then return '{"v":{"$t":' .. items(results, results.n, 0) .. '}}' end
-    local value = results[1]
-    for index = 1, value == nil and count or 0 do -- without a result, the first argument that it changes is one
-        if encode(values[index], 0) ~= before[index] then return '{"v":' .. encode(values[index], 0) .. '}' end
+    if results[1] ~= nil then return '{"v":' .. encode(results[1], 0) .. '}' end
+    local changed = {}
+    for index = 1, count do -- without a result, what it changed is one
+        local text = encode(values[index], 0)
+        if text ~= before[index] then changed[#changed + 1] = format('[%d,%s]', index - 1, text) end
     end
-    return '{"v":' .. encode(value, 0) .. '}'
+    return '{"v":null,"a":[' .. concat(changed, ',') .. ']}'
 end
 
 -- A function of a table, or a method where its first parameter is self: of what new makes, or else of the table.

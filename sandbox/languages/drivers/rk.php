@@ -52,9 +52,10 @@ function answer($call, $line) {
         $values = decode(json_decode($line, true, 4 * MOST_DEPTH, JSON_THROW_ON_ERROR));
         $before = array_map('RewardkitDriver\encode', $values);
         $result = encode($call(...$values));
+        if ($result !== 'null') return '{"v":' . $result . '}';
         $changed = array_diff_assoc(array_map('RewardkitDriver\encode', $values), $before);
-        if ($result === 'null' && $changed) $result = reset($changed); // without a result, what it changed is one
-        return '{"v":' . $result . '}';
+        $pairs = array_map(fn ($index, $text) => "[$index,$text]", array_keys($changed), $changed);
+        return '{"v":null,"a":[' . implode(',', $pairs) . ']}'; // without a result, what it changed is one
     } catch (\Throwable $fault) {
         return '{"e":' . encode_text(get_class($fault) . ': ' . $fault->getMessage()) . '}';
     }

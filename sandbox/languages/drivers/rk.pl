@@ -94,12 +94,12 @@ sub answer {
         my $values = decode(\$line);
         my @before = map { encode($_, 0) } @$values;
         my @results = $call->(@$values);
-        my @after = map { encode($_, 0) } @$values;
-        my ($changed) = grep { unmarked($after[$_]) ne unmarked($before[$_]) } 0 .. $#after;
-        # Without a result, the first argument that it changes is one.
-        return "{\"v\":$after[$changed]}" if defined $changed && !grep { defined } @results;
-        return '{"v":' . encode($results[0], 0) . '}' if @results == 1;
-        return '{"v":{"$t":' . items(\@results, 0) . '}}';
+        my $value = @results == 1 ? encode($results[0], 0) : '{"$t":' . items(\@results, 0) . '}';
+        return "{\"v\":$value}" if grep { defined } @results;
+        my @after = map { encode($_, 0) } @$values; # without a result, what it changed is one
+        my @changed = grep { unmarked($after[$_]) ne unmarked($before[$_]) } 0 .. $#after;
+        $value = 'null' if @changed;
+        return "{\"v\":$value,\"a\":[" . join(',', map { "[$_,$after[$_]]" } @changed) . ']}';
     };
     return $answer // '{"e":' . encode_text("$@" || 'it died') . '}';
 }

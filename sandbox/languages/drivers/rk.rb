@@ -68,7 +68,7 @@ module RewardkitDriver
     values = decode(is_testers ? request['a'] : request)
     before = values.map { |value| encode(value) }
     result = encode(call.call(*values))
-    return %({"v":#{result}}) unless is_testers
+    return %({"v":#{result}}) unless is_testers || result == 'null' # without a result, what it changed is one
 
     after = values.map { |value| encode(value) }
     changed = after.each_index.reject { |index| after[index] == before[index] }

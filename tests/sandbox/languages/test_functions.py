@@ -35,7 +35,16 @@ class Judged(NamedTuple):
 _EVEN: _Pairs = [([4], True), ([7], False)]
 _SQUARES: _Pairs = [([[1, 2, 3]], [1, 4, 9]), ([[]], []), ([[2]], [4])]
 _COUNTS: _Pairs = [(["abca"], {"a": 2, "b": 1, "c": 1}), ([""], {})]
+_SORTED: _Pairs = [([[3, 1, 2]], [1, 2, 3]), ([[1, 2]], [1, 2]), ([[]], [])]
+_SORTING = {
+    "javascript": ("function f(x) { x.sort(); }", "function f(x) { x.reverse(); }", "function f(x) { [...x].sort(); }"),
+    "lua": ("function f(x) table.sort(x) end", "function f(x) x[1] = nil end", "function f(x) end"),
+    "perl": ("sub f { my $x = shift; @$x = sort @$x; return }", "sub f { $_[0][0] = 1; return }", "sub f { return }"),
+    "php": ("<?php function f(&$x) { sort($x); }", "<?php function f(&$x) { rsort($x); }", "<?php function f($x) {}"),
+    "ruby": ("def f(x)\n  x.sort!\n  nil\nend", "def f(x) = (x.reverse!; nil)", "def f(x) = (x.sort; nil)"),
+}
 JUDGED = [
+    *(Judged(language, "in place", _SORTED, [right], [*wrong]) for language, (right, *wrong) in _SORTING.items()),
     Judged(
         "perl",
         "truth",
