@@ -1,12 +1,19 @@
 """Rewards that come with rewardkit; each is imported from a module of its own."""
 
-import rewardkit
+import importlib.util
+from pathlib import Path
 
-if not hasattr(rewardkit, "RewardFunctionsConfig"):
+_spec = importlib.util.find_spec("rewardkit")
+_init = Path(str(_spec and _spec.origin))
+# Read, and not imported: another package may not import on this Python, or have overwritten this file alone.
+if _init.is_file() and "RewardFunctionsConfig" not in _init.read_text(encoding="utf-8"):
     import importlib.metadata
 
     theirs = sorted({*importlib.metadata.packages_distributions().get("rewardkit", ())} - {"rewardkit"})
     raise ImportError(
-        f"another package named 'rewardkit' is in the way, {rewardkit.__file__}: "
-        f"uninstall it (pip uninstall {' '.join(theirs) or 'PACKAGE'}) and install this one again"
+        f"another package named 'rewardkit' is in the way, {_init}: "
+        f"uninstall it (pip uninstall {' '.join(theirs) or 'PACKAGE'}) and install this one again, or give each an "
+        "environment of its own"
     )
+
+import rewardkit  # noqa: E402, F401 - it says in one line where no reward can run

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+import rewardkit.loading.same_name as _same_name
 import sandbox as _sandbox  # first, because it says in one line where no reward can run  # noqa: F401
 from rewardkit.declare.compose import Composable, Composite, clip, gate, maximum, minimum, product, scheduled
 from rewardkit.declare.decorator import Reward, group_reward, reward
@@ -115,6 +116,8 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+_same_name.warn_of_harbor()
 
 
 _LATE = {

@@ -300,7 +300,8 @@ def test_a_foreign_rewardkit_is_named(foreign: Path, command: str) -> None:
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(foreign), str(ROOT)])},
     )  # fmt: skip
     named = f"another package named 'rewardkit' is in the way, {foreign}/rewardkit/__init__.py"
-    expected = f"ImportError: {named}: uninstall it (pip uninstall other-kit) and install this one again"
+    fix = "uninstall it (pip uninstall other-kit) and install this one again, or give each an environment of its own"
+    expected = f"ImportError: {named}: {fix}"
     assert (1, expected) == (done.returncode, done.stderr.splitlines()[-1])
 
 
@@ -312,6 +313,20 @@ def test_doctor_names_distributions_that_took_our_names(foreign: Path) -> None:
         [sys.executable, "-c", probe], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}
     )
     assert ("['other-kit']\n", "") == (done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("command", ["import rewardkit", "import trainer_adapter", "a worker"])
+def test_harbors_package_beside_ours_is_named_in_one_line(command: str, tmp_path: Path) -> None:
+    """Where ours is imported and harbor-rewardkit is installed too, a line says so with the way out; workers do not."""
+    (tmp_path / "site-packages/harbor_rewardkit-0.2.3.dist-info").mkdir(parents=True)
+    paths = os.pathsep.join([str(ROOT), str(tmp_path / "site-packages")])
+    env = {**os.environ, "PYTHONPATH": paths} | ({"REWARDKIT_POOL": "1-2"} if command == "a worker" else {})
+    program = "import rewardkit" if command == "a worker" else command
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=env, check=True)
+    named = "harbor-rewardkit 0.2.3 is installed beside rewardkit, with the same import name and the same command: "
+    lines = done.stderr.splitlines()
+    assert ([] if command == "a worker" else [named]) == [line[: len(named)] for line in lines]
+    assert all("an environment of its own" in line and "`python -m rewardkit`" in line for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from rich.text import Text
 from rewardkit.cli.arguments import AsJson, option
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.render import NONE, screen, table
+from rewardkit.loading.same_name import WAY_OUT
 from rewardkit.shown.text import counted
 from sandbox import cores, language_trials, machine, trials
 
@@ -150,7 +151,7 @@ def _print(report: dict[str, Any], *, ok: bool) -> None:
         console.say(f"\n{line}", fit="wrap")
     for name, distributions in report["names_taken"].items():
         clash = f"{', '.join(distributions)} also installs a package named {name!r}; `import {name}` may give theirs."
-        console.say((f"\nwarning: {clash} Uninstall it: pip uninstall {distributions[0]}", "yellow"), fit="wrap")
+        console.say((f"\nwarning: {clash} The way out: {WAY_OUT}.", "yellow"), fit="wrap")
     where = "here and on every node" if "nodes" in report else "here"
     verdict = f"the level asked for, {report['asked']}, is not reached {where}; see the reasons above"
     if ok:
