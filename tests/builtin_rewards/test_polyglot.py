@@ -125,6 +125,8 @@ SUITES = {
         "const add = (a, b) => {\n",
         "console.assert(add(3, 4) === 7);\nconsole.assert(add(20, 22) === 42);\n",
     ),
+    "php": ("<?php\nfunction add($a, $b) {\n", "assert(add(3, 4) === 7);\nassert(add(20, 22) === 42);\n"),
+    "ruby": ("def add(a, b)\n", "raise unless add(3, 4) == 7 && add(20, 22) == 42\n"),
 }
 
 
@@ -138,6 +140,8 @@ def test_a_suite_in_the_language_asks_the_completion_from_a_jail_of_its_own(jail
     forging = {
         "cpp": "#include <cstdlib>\nstruct S { S() { exit(0); } } s;\nint add(int a, int b) { return 0; }",
         "javascript": "console.assert = () => {}; process.exit(0); function add(a, b) { return 0; }",
+        "php": "<?php ini_set('zend.assertions', 0); exit(0); function add($a, $b) { return 0; }",
+        "ruby": "def raise(*) = nil\ndef add(a, b) = exit!(0)",
     }[language]
     scores = [
         code_tests(completion=fenced(code, language), sandbox=jail, **row)

@@ -235,4 +235,56 @@ SUITES = [
         "    x.sort(); Some(s.to_string())\n}\n",
         "    Some(s.to_string())\n}\n",
     ),
+    JudgedSuite(
+        "php",
+        "MultiPL-E",
+        Suite(
+            "function candidate(...$args) {\n    return close(...$args);\n}\n\nfunction test(): void {\n"
+            '    if (candidate([1.0, 2.5], 2.0) !== true) { throw new Exception("Test failed!"); }\n'
+            '    if (candidate([1.0, 2.5], 1) !== false) { throw new Exception("Test failed!"); }\n}\n\ntest();',
+            "close",
+            "<?php\n// It's close.\nfunction gap($x) { return $x[1] - $x[0]; }\n"
+            "function close($numbers, $threshold) {\n",
+        ),
+        "    return gap($numbers) < $threshold;\n}\n",
+        "    return gap($numbers) > $threshold;\n}\n",
+    ),
+    JudgedSuite(
+        "php",
+        "in place, with types and exceptions",
+        Suite(
+            "$x = [3, 1]; sorted($x); assert($x === [1, 3]); sorted($x, 5, 'k'); assert($x === [1, 3, 'k' => 5]);\n"
+            "$y = [1]; try { sorted($y, 7); assert(false); } catch (Exception $e) { }",
+            "sort",
+            "<?php\nfunction sorted(array &$x, int|string ...$more): void\n{\n",
+        ),
+        "    sort($x); if (count($more) == 1) throw new Exception(); if ($more) $x[$more[1]] = $more[0];\n}\n",
+        "    sort($x);\n}\n",
+    ),
+    JudgedSuite(
+        "ruby",
+        "MultiPL-E",
+        Suite(
+            "require 'test/unit'\nclass TestHumanEval < Test::Unit::TestCase\n  def test_close\n"
+            "    candidate = method(:close)\n    assert_equal(true, candidate.call([1.0, 2.5], 2.0))\n"
+            "    assert_equal(false, candidate.call([1.0, 2.5], 1))\n  end\nend\n",
+            "close",
+            "# Close.\ndef gap(x) = x[1] - x[0]\ndef close(numbers, threshold)\n",
+        ),
+        "  gap(numbers) < threshold\nend\n",
+        "  gap(numbers) > threshold\nend\n",
+    ),
+    JudgedSuite(
+        "ruby",
+        "Minitest, in place, with an exception",
+        Suite(
+            "end\nrequire 'minitest/autorun'\nclass TestAdd < Minitest::Test\n  def setup = @x = [1]\n"
+            "  def test_adds\n    add(@x, { 'a' => 2.5 })\n    assert_equal [1, { 'a' => 2.5 }], @x\n"
+            "    assert_raises(RuntimeError) { add(@x, nil) }\n    assert_nil add(@x, 1)\n  end\nend\n",
+            "add",
+            "def add(x, y)\n",
+        ),
+        "  raise 'no' if y.nil?\n  x << y\n  nil\nend\n",
+        "  x << y\n  nil\nend\n",
+    ),
 ]

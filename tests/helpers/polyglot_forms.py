@@ -459,6 +459,8 @@ SUITES = {
         "f",
         "package main\nfunc f(x int) int {",
     ),
+    "php": Suite("assert(f(4) === 17); assert(f(7) === 50); assert(f(12) === 145);", "f", "<?php function f($x) {"),
+    "ruby": Suite("raise unless f(4) == 17 && f(7) == 50 && f(12) == 145", "f", "def f(x)\n"),
     "rust": Suite(
         "fn main() { assert_eq!(f(4), 17); assert_eq!(f(7), 50); assert_eq!(f(12), 145); }",
         "f",

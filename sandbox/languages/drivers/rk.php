@@ -3,7 +3,9 @@
 // array is a list.
 namespace RewardkitDriver;
 
-const MOST_DEPTH = 100;
+const MOST_DEPTH = 100, MOST_BYTES = 8 << 20;
+// How a tester ends where no answer can be used, so that it never goes on with a wrong value.
+const NO_ANSWER = 71, NO_JSON = 72, TESTS_AT_FAULT = 77;
 
 function decode($tree) {
     if (!is_array($tree)) return $tree;
@@ -49,13 +51,15 @@ function encode_text($text) {
 
 function answer($call, $line) {
     try {
-        $values = decode(json_decode($line, true, 4 * MOST_DEPTH, JSON_THROW_ON_ERROR));
+        $request = json_decode($line, true, 4 * MOST_DEPTH, JSON_THROW_ON_ERROR);
+        $isTesters = !array_is_list($request);
+        $values = decode($isTesters ? $request['a'] : $request);
         $before = array_map('RewardkitDriver\encode', $values);
         $result = encode($call(...$values));
-        if ($result !== 'null') return '{"v":' . $result . '}';
+        if ($result !== 'null' && !$isTesters) return '{"v":' . $result . '}';
         $changed = array_diff_assoc(array_map('RewardkitDriver\encode', $values), $before);
         $pairs = array_map(fn ($index, $text) => "[$index,$text]", array_keys($changed), $changed);
-        return '{"v":null,"a":[' . implode(',', $pairs) . ']}'; // without a result, what it changed is one
+        return '{"v":' . $result . ',"a":[' . implode(',', $pairs) . ']}'; // without a result, what it changed is one
     } catch (\Throwable $fault) {
         return '{"e":' . encode_text(get_class($fault) . ': ' . $fault->getMessage()) . '}';
     }
@@ -82,4 +86,40 @@ function serve($owner, $name) {
     ini_set('serialize_precision', '-1');
     while (($line = fgets($input)) !== false) fwrite($output, answer($call, $line) . "\n");
     exit(0);
+}
+
+// ---- the tester ---------------------------------------------------------------------------------------------------
+
+final class Asking {
+    public static $calls = 0, $to, $from;
+}
+
+// Makes a call in the tests' stub; returns its value, and what it changed by the arguments' indices.
+function ask($values) {
+    Asking::$to ??= fopen('php://fd/3', 'w');
+    Asking::$from ??= fopen('php://fd/4', 'r');
+    Asking::$calls++;
+    fwrite(Asking::$to, '{"a":' . items($values, 0) . "}\n");
+    $line = fgets(Asking::$from, MOST_BYTES);
+    if ($line === false) exit(NO_ANSWER);
+    try {
+        $reply = json_decode($line, true, 4 * MOST_DEPTH, JSON_THROW_ON_ERROR);
+        $fault = $reply['e'] ?? null;
+        if ($fault === null && !array_key_exists('v', $reply)) exit(NO_JSON);
+        $value = decode($reply['v'] ?? null);
+        $changed = array_column(array_map(fn ($pair) => [$pair[0], decode($pair[1])], $reply['a'] ?? []), 1, 0);
+    } catch (\Throwable) {
+        exit(NO_JSON);
+    }
+    if ($fault !== null) throw new \Exception("the function threw: $fault");
+    return [$value, $changed];
+}
+
+// Runs tests; an end without a call shows nothing.
+function test($path) {
+    ini_set('serialize_precision', '-1');
+    register_shutdown_function(function () {
+        if (Asking::$calls === 0) exit(TESTS_AT_FAULT);
+    });
+    require $path;
 }

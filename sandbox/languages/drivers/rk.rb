@@ -86,5 +86,4 @@ module RewardkitDriver
 
     ->(*values) { kind.new.send(name, *values) }
   end
-
 end

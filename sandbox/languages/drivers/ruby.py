@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from sandbox.languages.drivers.scanning import check_name, clean
 from sandbox.languages.language import CannotDriveError, Program, Suite
 
 _RUNTIME = "rewardkit_driver.rb"
+_METHOD = re.compile(r"^[ \t]*def[ \t]+(\w+[?!]?)", re.MULTILINE)
+_WITHOUT_END = re.compile(r"\A\s*end\b")  # which closes the method that a prompt left open
 _LOAD = f"require 'json'; require 'set'; require_relative '{_RUNTIME}'"
 
 
@@ -25,12 +28,27 @@ class RubyDriver:
         return Program({"main.rb": text, _RUNTIME: runtime_text("rk.rb")})
 
     def function_name(self, suite: Suite) -> str:
-        """Return the name by which the tests call the method."""
-        return suite.entry_point
+        """Return the name of the method that a suite's declaration declares."""
+        return _declared(clean(suite.declaration), suite.entry_point)[1]
 
     def tester(self, suite: Suite) -> Program:
-        """Raise CannotDriveError: the form of Ruby's suites is not known here."""
-        raise CannotDriveError("tests do not fit: suites in Ruby are not judged; give inputs and outputs")
+        """Return the tests with a method that asks the answerer, in place of the declared one."""
+        declaration = clean(suite.declaration)
+        start, name = _declared(declaration, suite.entry_point)
+        stub = f"def {name}(*values) = RewardkitDriver.ask(values)\n"
+        text = f"{clean(suite.setup)}{declaration[:start]}\n{stub}{_WITHOUT_END.sub('', clean(suite.tests))}"
+        main = f"{_LOAD}; require_relative 'rewardkit_tests.rb'; RewardkitDriver.test {{ load './tests.rb' }}\n"
+        files = {_RUNTIME: runtime_text("rk.rb"), "rewardkit_tests.rb": runtime_text("rk_tests.rb")}
+        return Program({"main.rb": main, "tests.rb": text, **files})
+
+
+def _declared(declaration: str, entry_point: str) -> tuple[int, str]:
+    """Return start and name of the last method of the entry point's name, or else of the last method."""
+    methods = list(_METHOD.finditer(declaration))
+    if not methods or "." in entry_point:
+        raise CannotDriveError(f"tests do not fit: the declaration does not declare {entry_point}")
+    method = ([match for match in methods if match[1] == entry_point] or methods)[-1]
+    return method.start(), method[1]
 
 
 def _without_end(source: str) -> str:

@@ -31,6 +31,8 @@ _ENDS = {
     "javascript": "function f(x) { process.exit(0) }",
     "java": "class Solution { int f(int x) { Runtime.getRuntime().halt(0); return 1; } }",
     "rust": "fn f(x: i32) -> i32 { std::process::exit(0) }",
+    "php": "<?php exit(0); function f($x) { exit(0); }",
+    "ruby": "def f(x) = exit!(0)",
 }
 _LIARS = {
     "cpp": "#include <cstdlib>\n#include <cstring>\n"
@@ -38,6 +40,8 @@ _LIARS = {
     'const char* line = std::getenv("LINE");\n'
     "struct A { A() { for (int i = 0; i < 9; i++) write(4, line, std::strlen(line)); } } a;",
     "javascript": "require('fs').writeSync(4, process.env.LINE.repeat(9)); function f(x) { return 0 }",
+    "php": "<?php fwrite(fopen('php://fd/4', 'w'), str_repeat(getenv('LINE'), 9)); function f($x) { return 0; }",
+    "ruby": "IO.for_fd(4, 'w', autoclose: false).syswrite(ENV['LINE'] * 9)\ndef f(x) = 0",
 }
 _SUITES = {
     "cpp": Suite("#include <cassert>\nint main() { assert(f(2) == 3); }", "f", "int f(int x) {"),
@@ -48,6 +52,8 @@ _SUITES = {
         "class Solution { int f(int x) {",
     ),
     "rust": Suite("fn main() { assert_eq!(f(2), 3); }", "f", "fn f(x: i32) -> i32 {"),
+    "php": Suite("assert(f(2) === 3);", "f", "<?php function f($x) {"),
+    "ruby": Suite("raise unless f(2) == 3", "f", "def f(x)"),
 }
 
 
@@ -91,7 +97,7 @@ def test_tests_without_a_call_are_at_fault(language: str):
 
 
 def _rest(language: str) -> str:
-    return " return 3; } }" if language == "java" else " return 3; }"
+    return {"java": " return 3; } }", "ruby": "\n3\nend\n"}.get(language, " return 3; }")
 
 
 @pytest.mark.parametrize(
@@ -105,6 +111,13 @@ def _rest(language: str) -> str:
         ("java", "class Solution {"),
         ("go", "type f struct {}"),
         ("rust", "struct F;"),
+        ("php", "<?php class F {}"),
+        ("php", "<?php function f($x);"),
+        ("ruby", "class F"),
+        ("perl", "sub f {"),
+        ("lua", "function f()"),
+        ("bash", "f() {"),
+        ("c", "int f() {"),
     ],
 )
 def test_what_cannot_be_stubbed_is_said(language: str, declaration: str):
