@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from sandbox.process import PROFILES, remove_stale_folders
     from sandbox.program_checks import ProgramCheck, check_programs
     from sandbox.programs.engine import Artefact
+    from sandbox.projects.go_module import GoModule, GoTest, is_built_go
+    from sandbox.projects.node_tests import node_project
+    from sandbox.projects.project import Project, ProjectError
     from sandbox.reports import CheckReport, CheckResult, CheckStatus
     from sandbox.restricted import CheckedSource, check_source, module_code
     from sandbox.results import AssertsRun, CallValue, ExecutionResult, ExecutionStatus, SuiteRun
@@ -54,10 +57,14 @@ __all__ = [
     "ExecutionResult",
     "ExecutionStatus",
     "FunctionCheck",
+    "GoModule",
+    "GoTest",
     "Level",
     "Limits",
     "OutputMatch",
     "ProgramCheck",
+    "Project",
+    "ProjectError",
     "Sandbox",
     "Suite",
     "SuiteRun",
@@ -68,12 +75,14 @@ __all__ = [
     "check_source",
     "check_suite",
     "cores",
+    "is_built_go",
     "language_name",
     "language_trials",
     "local_ranks",
     "machine",
     "machine_stamp",
     "module_code",
+    "node_project",
     "output_matcher",
     "parse",
     "parse_expression",
@@ -98,6 +107,9 @@ _HOMES = {
     "process": ("PROFILES", "remove_stale_folders"),
     "programs.engine": ("Artefact",),
     "program_checks": ("ProgramCheck", "check_programs"),
+    "projects.go_module": ("GoModule", "GoTest", "is_built_go"),
+    "projects.node_tests": ("node_project",),
+    "projects.project": ("Project", "ProjectError"),
     "reports": ("CheckReport", "CheckResult", "CheckStatus"),
     "restricted": ("CheckedSource", "check_source", "module_code"),
     "results": ("AssertsRun", "CallValue", "ExecutionResult", "ExecutionStatus", "SuiteRun"),

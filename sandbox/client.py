@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sandbox.languages.language import Suite
     from sandbox.programs.engine import Artefact
     from sandbox.programs.other_languages import OtherLanguages
+    from sandbox.projects.project import Project
 
 MAX_SOURCE_BYTES = 1 << 20  # size of a source; a larger one is not run, and its result says so
 MAX_CALLS = 100_000  # calls in one evaluation
@@ -126,8 +127,7 @@ class Sandbox:
             files: Files in its scratch directory, its current one, by relative name: texts, or bytes.
             args: Its arguments after the program's name.
             limits: What it may use; the sandbox's own if ``None``.
-            language: What it is written in, as fences and data sets name it. A program that does not compile has the
-                status ``nonzero``.
+            language: What it is written in, as fences name it. What does not compile has the status ``nonzero``.
 
         Raises:
             LanguageUnavailableError: Nobody knows the language, or it does not run here.
@@ -150,8 +150,7 @@ class Sandbox:
         that ends its process makes the next one start in a new process. If a signal ended a process, the wait status
         shows how the last run ended, but only the process itself reported the ends of the earlier runs. So those are
         run again without the last one, for up to :data:`PROOF_S` beyond the time. If a signal ends that process as
-        well, all of these runs get the last run's result. In another language than Python each run has a process of
-        its own.
+        well, all of these runs get the last run's result. In other languages each run has a process of its own.
         """
         limits = self._limits(limits)
         if language_name(language) != PYTHON:
@@ -289,13 +288,17 @@ class Sandbox:
         """Run tests in a jail of their own, calling the code in another, for :func:`~sandbox.checks.check_suite`."""
         return self._programs().run_suite(language, source, suite, self._limits(limits))
 
+    def run_project(self, project: Project, *, limits: Limits | None = None) -> ExecutionResult:
+        """Build and run a program that was made of a folder; raise LanguageUnavailableError as :meth:`run` does."""
+        return self._programs().run_project(project, self._limits(limits))
+
     def _programs(self) -> OtherLanguages:
         """Return what runs other languages, which is made when it is first needed."""
         level = self.level
         with self._lock:
             self._check_usable()
             if self._other_languages is None:
-                from sandbox.programs.other_languages import OtherLanguages  # late: only few need it, and it is large
+                from sandbox.programs.other_languages import OtherLanguages  # late: few need it
 
                 self._other_languages = OtherLanguages(level, self._workers)
             return self._other_languages
@@ -304,11 +307,9 @@ class Sandbox:
         """Run programs, as many at once as there are workers, and return their results in order."""
         return self._many([functools.partial(self.run, source, **options) for source in sources])
 
-    def call_many(
-        self, calls: Iterable[tuple[str, str, Sequence[Any]]], *, limits: Limits | None = None
-    ) -> list[ExecutionResult]:
+    def call_many(self, calls: Iterable[tuple[str, str, Sequence[Any]]], **options: Any) -> list[ExecutionResult]:
         """Make :meth:`call` for each (source, function, calls), several at a time, and return the results in order."""
-        return self._many([functools.partial(self.call, *call, limits=limits) for call in calls])
+        return self._many([functools.partial(self.call, *call, **options) for call in calls])
 
     def _many(self, evaluations: Sequence[Callable[[], ExecutionResult]]) -> list[ExecutionResult]:
         self.start()

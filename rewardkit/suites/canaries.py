@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 
 from rewardkit.suites.twins import ChangedTest
@@ -11,6 +12,9 @@ from rewardkit.suites.twins import ChangedTest
 
 class Canaries:
     """The draws of one grading.
+
+    A test has places in which it can be changed, such as one for each of its asserts. In each run one of them is at
+    stake, the one with the fewest bits, so that code which is right in all others is seen in that one too.
 
     A test of whose true value there are ``r`` candidates, for who sees only the changed one, is changed with the
     probability ``r / (r + 1)``. A forger who acts as if it were as written survives with 1 / (r + 1), and so does a
@@ -24,8 +28,8 @@ class Canaries:
     is, the others say nothing. Which one that is does not depend on what is drawn for it.
 
     Args:
-        choices: The candidates of each test that can be changed, by name, in the order in which they run.
-        bits: How many each must have in the end.
+        choices: The candidates of each place of the tests that can be changed, by name, in the order in which they run.
+        bits: How many each place must have in the end.
         random: Where they are drawn from.
         weak: Those of which the text shows whether they are changed, as ``not`` does. They must fail once where they
             are; no bits are counted for them.
@@ -34,7 +38,7 @@ class Canaries:
 
     def __init__(
         self,
-        choices: dict[str, int],
+        choices: Mapping[str, Sequence[int]],
         bits: float,
         random: Random,
         weak: Collection[str] = frozenset(),
@@ -43,12 +47,11 @@ class Canaries:
         self._weak = weak
         self._disturbed_by = {name: frozenset(others) for name, others in (disturbed or {}).items() if name in choices}
         self._disturbed: set[str] = set()  # in the run that was drawn
-        self._choices = choices  # as long as it shows its value
+        self._sites = {name: [_Site(count) for count in counts] for name, counts in choices.items()}
         self._wanted = bits
         self._random = random
         self._order = {name: index for index, name in enumerate(choices)}
-        self._runs = dict.fromkeys(choices, 0)
-        self._shown: set[str] = set()  # those that have failed where they were changed
+        self._failed: set[str] = set()  # those that have failed where they were changed
         self._alone: set[str] = set()  # the groups of which one test is changed at a time
         self._merged = False
         self._at_stake: set[str] = set()
@@ -59,27 +62,36 @@ class Canaries:
         """Return what a test shares its state with: its file, or all."""
         return "" if self._merged else _file(name)
 
+    def _site(self, name: str) -> int:
+        """Return the index of the place of a test that is at stake: the one with the fewest bits."""
+        bits = [site.bits() for site in self._sites[name]]
+        return bits.index(min(bits))
+
+    def sites(self, names: Collection[str]) -> dict[str, int]:
+        """Return the places at stake of tests; a weak one has none, and is changed anywhere."""
+        return {name: self._site(name) for name in names if name not in self._weak}
+
     def _bits(self, name: str) -> float:
-        return self._runs[name] * math.log2(self._choices[name] + 1)
+        return min(site.bits() for site in self._sites[name])
 
     def _is_guarded(self, name: str) -> bool:
-        return name in self._shown and (name in self._weak or self._bits(name) >= self._wanted)
+        return name in self._failed and (name in self._weak or self._bits(name) >= self._wanted)
 
     def are_done(self) -> bool:
-        return all(map(self._is_guarded, self._choices))
+        return all(map(self._is_guarded, self._sites))
 
     def runs_alone(self) -> int:
         """Return how many runs guard all tests if one of them is changed at a time; what is weak is seen in two."""
-        strong = [choices for name, choices in self._choices.items() if name not in self._weak]
-        return 2 * len(self._weak) + sum(math.ceil(self._wanted / math.log2(choices + 1)) for choices in strong)
+        sites = [site for name, sites in self._sites.items() if name not in self._weak for site in sites]
+        return 2 * len(self._weak) + sum(math.ceil(self._wanted / math.log2(site.choices + 1)) for site in sites)
 
     def guarded_bits(self) -> dict[str, float]:
         """Return the bits of each test that has as many as it must; weak ones have none."""
-        return {name: self._bits(name) for name in self._choices if self._is_guarded(name) and name not in self._weak}
+        return {name: self._bits(name) for name in self._sites if self._is_guarded(name) and name not in self._weak}
 
     def open_files(self) -> set[str]:
         """Return the files whose tests have to run again: all, where tests of several depend on each other."""
-        return {_file(name) for name in self._choices if self._merged or not self._is_guarded(name)}
+        return {_file(name) for name in self._sites if self._merged or not self._is_guarded(name)}
 
     def draw(self) -> set[str]:
         """Return the names of the tests that are changed in the next run of the open files."""
@@ -87,7 +99,7 @@ class Canaries:
         self._at_stake = set()
         waiting: set[str] = set()
         files = self.open_files()
-        for name in self._choices:
+        for name in self._sites:
             group = self.group_of(name)
             if group in self._alone:
                 if group not in waiting and not self._is_guarded(name):
@@ -118,7 +130,8 @@ class Canaries:
         return waiting
 
     def _odds(self, name: str) -> float:
-        return self._choices[name] / (self._choices[name] + 1)
+        choices = self._sites[name][self._site(name)].choices
+        return choices / (choices + 1)
 
     def says_nothing(self, name: str) -> bool:
         """Return whether a test as written reads what is changed, or comes after the one of its group that is."""
@@ -148,20 +161,32 @@ class Canaries:
         return again
 
     def _count(self, name: str) -> None:
+        site = self._sites[name][self._site(name)]
         if name in self._revealed:
-            self._shown.add(name)
+            self._failed.add(name)
             choices = self._revealed[name]
             if choices is not None:
-                self._choices[name] = min(choices, self._choices[name])
-            elif self._choices[name] > 1:  # what it was supposed to show was never shown
-                self._choices[name], self._runs[name] = 1, 0
-        self._runs[name] += 1
+                site.choices = min(choices, site.choices)
+            elif site.choices > 1:  # what it was supposed to show was never shown
+                site.choices, site.runs = 1, 0
+        site.runs += 1
 
     def merge(self) -> bool:
         """Let all tests be one group, of which one is changed at a time; return whether they were not yet."""
         was_merged, self._merged = self._merged, True
         self._alone = {""}
         return not was_merged
+
+
+@dataclass(slots=True)
+class _Site:
+    """Where a test can be changed."""
+
+    choices: int  # as long as it shows its value
+    runs: int = 0  # in which it was at stake
+
+    def bits(self) -> float:
+        return self.runs * math.log2(self.choices + 1)
 
 
 def _file(name: str) -> str:

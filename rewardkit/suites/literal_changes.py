@@ -39,7 +39,7 @@ class TextSlot(NamedTuple):
     is_mark: bool = False
 
 
-def _number_slots(text: str) -> Iterator[TextSlot]:
+def number_slots(text: str) -> Iterator[TextSlot]:
     """Yield the digits of a number, but those of its exponent."""
     if digits := _BASES.get(text[:2].lower()):
         places = [at for at in range(2, len(text)) if text[at] != "_"]
@@ -54,7 +54,7 @@ def _number_slots(text: str) -> Iterator[TextSlot]:
         )
 
 
-def _character_choices(character: str) -> tuple[tuple[str, ...], bool]:
+def character_choices(character: str) -> tuple[tuple[str, ...], bool]:
     """Return the characters of a character's class, and whether it is a sign."""
     for letters in _CLASSES:
         if character in letters:
@@ -89,7 +89,7 @@ def _string_slots(text: str, start: int) -> Iterator[TextSlot]:
         if escape:
             at = escape.end()
             continue
-        choices, is_mark = _character_choices(text[at])
+        choices, is_mark = character_choices(text[at])
         if choices:
             yield TextSlot(start + at, start + at + 1, choices, is_mark)
         at += 1
@@ -113,7 +113,7 @@ def constant_slots(text: str, value: object) -> Iterator[TextSlot]:
     if isinstance(value, bool):
         yield TextSlot(0, len(text), (str(not value),))
     elif isinstance(value, int | float | complex):
-        yield from _number_slots(text)
+        yield from number_slots(text)
     elif isinstance(value, str | bytes):
         yield from _token_slots(text)
 

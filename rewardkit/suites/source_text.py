@@ -64,8 +64,13 @@ class SourceText:
 
     def replaced(self, edits: Iterable[Edit]) -> str:
         """Return the text with spans replaced; all else, layout and comments too, stays as it is."""
-        parts, at = [], 0
-        for edit in sorted(edits):
-            parts += [self.text[at : edit.start], edit.text]
-            at = edit.end
-        return "".join([*parts, self.text[at:]])
+        return replaced_text(self.text, edits)
+
+
+def replaced_text(text: str, edits: Iterable[Edit]) -> str:
+    """Return a text with spans replaced that do not overlap."""
+    parts, at = [], 0
+    for edit in sorted(edits):
+        parts += [text[at : edit.start], edit.text]
+        at = edit.end
+    return "".join([*parts, text[at:]])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _OUTCOMES = ("passed", "failed", "skipped")
 _CONFIGURATION = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg")
 _INI = "rewardkit-suite.ini"
-_MOST_CHARS = 300
+MOST_CHARS = 300
 _ENDS = (0, 1, 2, 5)  # of pytest: passed, failed, interrupted (by a module that cannot be imported), without a test
 
 
@@ -107,7 +107,7 @@ def _runner() -> str:
     return Path(__file__).with_name("inside.py").read_text(encoding="utf-8")
 
 
-def read_run(result: ExecutionResult, mark: str) -> GradedRun:
+def read_run(result: ExecutionResult, mark: str, runner: str = "pytest") -> GradedRun:
     """Return what the lines of a run's output say."""
     collected: list[str] = []
     results: dict[str, SuiteResult] = {}
@@ -127,8 +127,10 @@ def read_run(result: ExecutionResult, mark: str) -> GradedRun:
         ended = message.get("end", ended)
     error = ""
     if ended is None or ended not in _ENDS:
-        tail = result.stderr.strip()[-_MOST_CHARS:]
-        error = result.error or (f"pytest ended with {ended}: {tail}" if ended else f"it ended before its end: {tail}")
+        tail = result.stderr.strip()[-MOST_CHARS:]
+        error = result.error or (
+            f"{runner} ended with {ended}: {tail}" if ended else f"it ended before its end: {tail}"
+        )
     return GradedRun(
         tuple(collected), results, compared, "; ".join([*broken[:3], *([error] if error else [])]), result.duration_s
     )
@@ -160,7 +162,7 @@ def _worse(first: SuiteResult | None, second: SuiteResult) -> SuiteResult:
 
 
 def _text(value: object) -> str:
-    return value[:_MOST_CHARS] if isinstance(value, str) else ""
+    return value[:MOST_CHARS] if isinstance(value, str) else ""
 
 
 def _two_texts(value: object) -> tuple[str, str] | None:

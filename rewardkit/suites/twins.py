@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -18,7 +18,7 @@ from rewardkit.suites.collection import functions_of, is_test_file
 from rewardkit.suites.literal_values import imports_of
 from rewardkit.suites.perturbations import KINDS, STRONG_KINDS, FunctionScan, Perturbation, scan_function
 from rewardkit.suites.shared_constants import SharedConstants
-from rewardkit.suites.source_text import Edit, SourceText
+from rewardkit.suites.source_text import Edit, SourceText, replaced_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,7 @@ class SuiteTwins:
     disturbed: dict[str, frozenset[str]]
     """Of tests that share with others the constant with their expected values, or an inherited function: the names of
     the others. A change of the one test says nothing of these."""
+    has_rows = True  # each row of a test's parameters has a result of its own
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self._files = dict(files)
@@ -105,10 +106,10 @@ class SuiteTwins:
         for label, function, is_excused in tests:
             name = f"{file}::{label}"
             scan = scan_function(source, function, imports, constants.read_once, helpers)
-            best, disturbed = _best(scan), inherited[id(function)] - {label}
+            best, disturbed = hardest(scan.perturbations), inherited[id(function)] - {label}
             if not (best and best[0].kind in STRONG_KINDS) and (readers := constants.readers_beside(label)):
                 wider = scan_function(source, function, imports, constants.values, helpers)
-                if (change := _best(wider)) and change[0].kind in STRONG_KINDS:
+                if (change := hardest(wider.perturbations)) and change[0].kind in STRONG_KINDS:
                     scan, best, disturbed = wider, change, disturbed | readers
             if is_excused:
                 scan, best = FunctionScan(scan.asserts, ()), []
@@ -118,32 +119,54 @@ class SuiteTwins:
             places = len({change.assertion for change in scan.perturbations})
             yield SuiteTest(name, best[0].kind if best else "", scan.asserts, places)
 
-    def draw(self, perturbed: Collection[str], random: Random) -> Twin:
+    def function_of(self, name: str) -> str:
+        """Return a test's name without its parameters, in which anything may stand."""
+        file, colons, test = name.partition("::")
+        return f"{file}{colons}{test.partition('[')[0]}"
+
+    def choices(self, name: str) -> list[int]:
+        """Return how many values there are to guess among at each place in which a test can be changed."""
+        return choices_of(self._perturbations[name])
+
+    def draw(self, perturbed: Collection[str], random: Random, sites: Mapping[str, int] | None = None) -> Twin:
         """Return all files, with the named tests changed.
 
         Args:
             perturbed: Names of ``tests`` whose kind is not ``""``.
+            sites: In which of its places each is changed; drawn where it is not named.
             random: What draws the changes; a ``random.SystemRandom()`` cannot be foreseen.
 
         Raises:
             ValueError: A name is no test's, or a weak test's.
         """
-        edits: dict[str, list[Edit]] = {}
-        changes: dict[str, tuple[ChangedTest, ...]] = {}
-        for name in sorted(set(perturbed)):
-            if not self._perturbations.get(name):
-                reason = (
-                    "a weak test, none of whose asserts can be changed" if name in self._perturbations else "no test"
-                )
-                raise ValueError(f"{name!r} is {reason}")
-            perturbation = random.choice(self._perturbations[name])
-            changes[name] = tuple(ChangedTest(change.original, change.choices) for change in perturbation.changes)
-            edits.setdefault(name.partition("::")[0], []).extend(change.draw(random) for change in perturbation.changes)
-        files = {
-            name: self._sources[name].replaced(edits[name]) if name in edits else text
-            for name, text in self._files.items()
-        }
-        return Twin(files, changes)
+        return drawn_twin(self._files, self._perturbations, perturbed, random, sites)
+
+
+def drawn_twin(
+    files: Mapping[str, str],
+    perturbations: Mapping[str, Sequence[Perturbation]],
+    perturbed: Collection[str],
+    random: Random,
+    sites: Mapping[str, int] | None = None,
+) -> Twin:
+    """Return files with one of the changes of each named test; raise ValueError for a test without any."""
+    edits: dict[str, list[Edit]] = {}
+    changes: dict[str, tuple[ChangedTest, ...]] = {}
+    for name in sorted(set(perturbed)):
+        if not perturbations.get(name):
+            reason = "a weak test, none of whose asserts can be changed" if name in perturbations else "no test"
+            raise ValueError(f"{name!r} is {reason}")
+        site = (sites or {}).get(name)
+        perturbation = random.choice(perturbations[name]) if site is None else perturbations[name][site]
+        changes[name] = tuple(ChangedTest(change.original, change.choices) for change in perturbation.changes)
+        edits.setdefault(name.partition("::")[0], []).extend(change.draw(random) for change in perturbation.changes)
+    texts = {name: replaced_text(text, edits[name]) if name in edits else text for name, text in files.items()}
+    return Twin(texts, changes)
+
+
+def choices_of(perturbations: Sequence[Perturbation]) -> list[int]:
+    """Return how many values each place of a test must be guessed among; a test may show two."""
+    return [max(1, min(change.choices for change in way.changes) // 2) for way in perturbations]
 
 
 def _trees(files: Mapping[str, str]) -> dict[str, ast.Module]:
@@ -155,8 +178,7 @@ def _trees(files: Mapping[str, str]) -> dict[str, ast.Module]:
     return trees
 
 
-def _best(scan: FunctionScan) -> list[Perturbation]:
-    """Return the changes of the kind that is hardest to guess."""
-    kinds = {change.kind for change in scan.perturbations}
-    best = next((kind for kind in KINDS if kind in kinds), "")
-    return [change for change in scan.perturbations if change.kind == best]
+def hardest(perturbations: Iterable[Perturbation]) -> list[Perturbation]:
+    """Return the changes of which the text does not tell, the hardest to guess first; else those that are left."""
+    changes = sorted(perturbations, key=lambda change: KINDS.index(change.kind))
+    return [change for change in changes if change.kind in STRONG_KINDS] or changes

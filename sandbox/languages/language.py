@@ -101,6 +101,7 @@ class Program:
     arguments: tuple[str, ...] = ()
     entry: str | None = None  # replaces the last argument of the run command, such as Java's main class
     compile: Stage | None = None  # in place of the language's
+    command: tuple[str, ...] = ()  # in place of the run stage's
 
 
 @dataclass(frozen=True, slots=True)

@@ -403,7 +403,7 @@ def _contents(program: Program) -> dict[str, bytes]:
 
 def _with_arguments(stage: Stage, program: Program, arguments: Sequence[str]) -> Stage:
     """Return the run stage with a program's arguments, and its entry in place of the last argument."""
-    *before, command = stage.commands
+    *before, command = (program.command,) if program.command else stage.commands
     if program.entry is not None:
         command = (*command[:-1], program.entry)
     return dataclasses.replace(stage, commands=(*before, (*command, *program.arguments, *arguments)))

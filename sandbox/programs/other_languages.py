@@ -11,6 +11,7 @@ from sandbox.languages.language import Suite
 from sandbox.limits import Limits
 from sandbox.programs import calls
 from sandbox.programs.engine import Artefact, Programs
+from sandbox.projects.project import Project
 from sandbox.results import ExecutionResult, SuiteRun
 
 
@@ -52,6 +53,15 @@ class OtherLanguages:
     def run_suite(self, language: str, source: str, suite: Suite, limits: Limits) -> SuiteRun:
         """Run a completion's tests."""
         return calls.run_suite(self._programs, language_of(language), source, suite, limits)
+
+    def run_project(self, project: Project, limits: Limits) -> ExecutionResult:
+        """Build and run a program that was made of a folder."""
+        language = language_of(project.language)
+        self._programs.prove(language)
+        built = self._programs.build(language, project.program, limits)
+        if isinstance(built, ExecutionResult):
+            return built
+        return self._programs.run(language, built, limits, files=project.files, arguments=project.arguments)
 
     @property
     def processes(self) -> list[int]:

@@ -10,7 +10,8 @@ import pytest
 
 from rewardkit.errors import SuiteError
 from rewardkit.jailed.sealed import SealedWorkspace
-from rewardkit.suites import grading
+from rewardkit.suites import canary_runs
+from rewardkit.suites.canaries import Canaries
 from rewardkit.suites.grading import check_suite
 from rewardkit.suites.suite_jail import GradedRun, SuiteJail
 from rewardkit.suites.suite_verdict import SuiteStatus, SuiteVerdict
@@ -219,8 +220,8 @@ WEAK = "from solution import word\ndef test_a():\n    assert word(2).startswith(
 
 def test_a_test_that_canaries_should_have_guarded_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only tests whose text says so are weak: a completion excuses none by what it does."""
-    monkeypatch.setattr(grading, "_MORE_CANARIES", 0)
-    monkeypatch.setattr(grading.Canaries, "runs_alone", lambda self: 0)
+    monkeypatch.setattr(canary_runs, "_MORE_RUNS", 0)
+    monkeypatch.setattr(Canaries, "runs_alone", lambda self: 0)
     verdict = graded(RIGHT)
     assert (SuiteStatus.FAILED, 0.0) == (verdict.status, verdict.score().value)
     assert "4 tests do not say what they compare" in verdict.reason()

@@ -106,7 +106,7 @@ def test_of_those_that_share_one_is_changed_and_the_others_say_nothing() -> None
     changed = dict.fromkeys(("t::a", "t::b", "t::c", "t::d"), 0)
     at_stake = dict.fromkeys(changed, 0)
     for seed in range(2000):
-        canaries = Canaries(dict.fromkeys(changed, 1), 10, Random(seed), disturbed=shared)
+        canaries = Canaries({name: [1] for name in changed}, 10, Random(seed), disturbed=shared)
         names = canaries.draw()
         assert len(names & {"t::a", "t::b"}) <= 1
         is_disturbed = bool(names & {"t::a", "t::b"})
