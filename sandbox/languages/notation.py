@@ -37,9 +37,15 @@ class Notation:
         """Return a value that a function returned as one of the expected value's type, wherever it can be read so."""
         if type(value) is tuple:
             value = self._result(value, expected)
+        is_list_of_one = self.scalars and type(expected) in (list, tuple) and len(expected) == 1
+        if is_list_of_one and value is not None and type(value) is not list:
+            value = [value]  # one result of a function that returns a list of them
+        return self._meant(value, expected)
+
+    def _meant(self, value: Any, expected: Any) -> Any:
         kind, wanted = type(value), type(expected)
         if wanted in (list, tuple):
-            return self._meant_list(value, expected)
+            return self._meant_list(value, expected) if kind is list else value
         if wanted is dict:
             table = dict(enumerate(value, self.first_index)) if kind is list and self.first_index is not None else value
             return self._meant_mapping(table, expected) if type(table) is dict else value
@@ -53,15 +59,12 @@ class Notation:
             return list(results)
         return list(results) if self.scalars and results else next(iter(results), None)
 
-    def _meant_list(self, value: Any, expected: Any) -> Any:
-        if type(value) is not list:  # one result of a function that returns a list of them
-            is_list_of_one = self.scalars and len(expected) == 1 and value is not None
-            return [self.meant(value, expected[0])] if is_list_of_one else value
+    def _meant_list(self, value: list[Any], expected: Any) -> Any:
         missing = expected[len(value) :]
         if self.first_index == 1 and all(item is None for item in missing):  # a table does not keep them
             value = [*value, *missing]
         same_size = len(value) == len(expected)
-        return [self.meant(*pair) for pair in zip(value, expected, strict=True)] if same_size else value
+        return [self._meant(*pair) for pair in zip(value, expected, strict=True)] if same_size else value
 
     def _meant_mapping(self, value: dict[Any, Any], expected: dict[Any, Any]) -> dict[Any, Any]:
         """Return a mapping with the expected one's keys where both are written alike."""
@@ -69,7 +72,7 @@ class Notation:
         table = {}
         for key, item in value.items():
             key = keys.get(str(key), key) if type(key) in (int, float, str) else key
-            table[key] = self.meant(item, expected[key]) if key in expected else item
+            table[key] = self._meant(item, expected[key]) if key in expected else item
         return table if len(table) == len(value) else value
 
     def _meant_truth(self, value: Any) -> Any:

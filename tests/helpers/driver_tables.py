@@ -242,6 +242,13 @@ JAVASCRIPT = [
     ),
     Calls(
         "javascript",
+        "const f = (n) => [2 ** n, -(2 ** n)]",
+        [([exponent], [2**exponent, -(2**exponent)]) for exponent in (52, 53, 60, 69)]
+        + [([70], [2.0**70, -(2.0**70)])],
+        id="large whole numbers",
+    ),
+    Calls(
+        "javascript",
         "const f = (x) => { const y = []; y.push(y); return [y, () => 1, Symbol(), new Date()][x] }",
         [([0], RAISES)],
         id="what is in itself",

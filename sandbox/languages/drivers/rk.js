@@ -15,7 +15,9 @@ const NO_ANSWER = 71, NO_JSON = 72, TOO_LONG = 74, NO_READER = 75, TESTS_AT_FAUL
 
 const encodeNumber = (number) => {
   if (!Number.isFinite(number)) return `{"$f":"${number}"}`;
-  return Object.is(number, -0) ? "-0.0" : String(number);
+  if (Object.is(number, -0)) return "-0.0";
+  const isLarge = Number.isInteger(number) && Math.abs(number) < 1e21; // of which String leaves out digits
+  return String(isLarge ? BigInt(number) : number);
 };
 
 const encodeObject = (value, depth) => {

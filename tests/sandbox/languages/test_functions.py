@@ -46,6 +46,17 @@ _SORTING = {
 JUDGED = [
     *(Judged(language, "in place", _SORTED, [right], [*wrong]) for language, (right, *wrong) in _SORTING.items()),
     Judged(
+        "javascript",
+        "large whole numbers",
+        [([60], 2**60), ([0], 1), ([69], 2.0**69)],
+        ["const f = (n) => 2 ** n"],
+        [
+            "const f = (n) => 2 ** n + (n > 9) * 1000",
+            "const f = (n) => 2 ** (n + 1e-12)",
+            "const f = (n) => String(2 ** n)",
+        ],
+    ),
+    Judged(
         "perl",
         "truth",
         _EVEN,

@@ -83,6 +83,8 @@ _WRONG: list[tuple[str, Any, Any]] = [
     ("perl", 7.5, "7"),
     ("perl", (1, 2), 2),
     ("perl", [5], 5),
+    ("perl", 5, [[5]]),
+    ("perl", [5], [[5]]),
     ("perl", None, [5]),
     ("perl", None, []),
     ("perl", {"1": 2, "01": 3}, {1: 2}),
