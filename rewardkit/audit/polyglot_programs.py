@@ -43,16 +43,28 @@ class Idiom:
     early: str = ""  # What ends the process before a function is called, in its program
     no_asserts: str = ""  # What makes asserts hold, or vanish, in its program
     quote: Callable[[str], str] = _double
+    closes: str = "}"  # What ends a function's body
 
 
 _C_LOOP = "for (volatile int turn = 0;; turn = 1) { }"
 IDIOMS: Mapping[str, Idiom] = {
-    "bash": Idiom(_BODY, "exit 0", "printf '%s\\n' TEXT", "while :; do :; done", quote=_shell),
+    "bash": Idiom(
+        _BODY,
+        "exit 0",
+        "printf '%s\\n' TEXT",
+        "while :; do :; done",
+        nothing="echo 0",
+        early="exit 0\n",
+        quote=_shell,
+    ),
     "c": Idiom(
         f"#include <stdio.h>\n#include <stdlib.h>\nint main(void) {{\n{_BODY}\nreturn 0;\n}}",
         "exit(0);",
         "puts(TEXT);",
         _C_LOOP,
+        nothing="return 0;",
+        imports="#include <stdlib.h>\n",
+        early="#include <stdlib.h>\n__attribute__((constructor)) static void early(void) { _Exit(0); }\n",
     ),
     "cpp": Idiom(
         f"#include <cstdio>\n#include <cstdlib>\nint main() {{\n{_BODY}\nreturn 0;\n}}",
@@ -88,12 +100,38 @@ IDIOMS: Mapping[str, Idiom] = {
         early="process.exit(0);\n",
         no_asserts="console.assert = () => { };\nrequire('assert').ok = () => { };\n",
     ),
-    "lua": Idiom(_BODY, "os.exit(0)", "print(TEXT)", "while true do end"),
-    "perl": Idiom(_BODY, "exit 0;", 'print TEXT, "\\n";', "while (1) { }", quote=_single),
+    "lua": Idiom(
+        _BODY,
+        "os.exit(0)",
+        "print(TEXT)",
+        "while true do end",
+        nothing="return nil",
+        early="os.exit(0)\n",
+        closes="end",
+    ),
+    "perl": Idiom(
+        _BODY,
+        "exit 0;",
+        'print TEXT, "\\n";',
+        "while (1) { }",
+        nothing="return 0;",
+        early="BEGIN { exit 0 }\n",
+        quote=_single,
+    ),
     "php": Idiom(
         f"<?php\n{_BODY}", "exit(0);", 'echo TEXT, "\\n";', "while (true) { }", nothing="return null;", quote=_single
     ),
-    "ruby": Idiom(_BODY, "exit!(0)", "puts TEXT", "loop { }", quote=_single),
+    "ruby": Idiom(
+        _BODY,
+        "exit!(0)",
+        "puts TEXT",
+        "loop { }",
+        nothing="nil",
+        early="exit!(0)\n",
+        no_asserts="def raise(*) = nil\n",
+        quote=_single,
+        closes="end",
+    ),
     "rust": Idiom(
         f"fn main() {{\n{_BODY}\n}}",
         "std::process::exit(0);",
@@ -134,7 +172,7 @@ def endless_polyglot_programs(row: AuditRow, language: str) -> Iterator[Probe]:
     idiom = IDIOMS.get(language)
     if idiom is not None:
         head = _head_of(row, language)
-        source = idiom.program.replace(_BODY, idiom.loops) if head is None else _within(head, idiom.loops)
+        source = idiom.program.replace(_BODY, idiom.loops) if head is None else _within(head, idiom.loops, idiom)
         yield Probe(Family.CODE, "never ends", fenced(source, language))
 
 
@@ -146,8 +184,10 @@ def empty_program(language: str) -> str:
 def empty_function(row: AuditRow, language: str) -> str | None:
     """Return the function under test with a body that computes nothing; ``None`` where none can be written."""
     idiom, head = IDIOMS.get(language), _head_of(row, language)
-    nothing = None if idiom is None or head is None else _nothing_of(row, language, idiom, head)
-    return None if head is None or nothing is None else _within(head, nothing)
+    if idiom is None or head is None:
+        return None
+    nothing = _nothing_of(row, language, idiom, head)
+    return None if nothing is None else _within(head, nothing, idiom)
 
 
 def _whole_programs(row: AuditRow, idiom: Idiom) -> dict[str, str]:
@@ -166,14 +206,14 @@ def _functions(row: AuditRow, language: str, idiom: Idiom) -> dict[str, str]:
     head = _head_of(row, language)
     if head is None:
         return {}
-    sources = {"exits when called": _within(idiom.imports + head, idiom.exits)}
+    sources = {"exits when called": _within(idiom.imports + head, idiom.exits, idiom)}
     nothing = _nothing_of(row, language, idiom, head)
     if nothing is not None:
-        sources["does nothing"] = _within(head, nothing)
+        sources["does nothing"] = _within(head, nothing, idiom)
         if idiom.early:
-            sources["exits before it is called"] = _within(_before(head, language, idiom.early), nothing)
+            sources["exits before it is called"] = _within(_before(head, language, idiom.early), nothing, idiom)
         if idiom.no_asserts:
-            sources["replaces the asserts"] = _within(_before(head, language, idiom.no_asserts), nothing)
+            sources["replaces the asserts"] = _within(_before(head, language, idiom.no_asserts), nothing, idiom)
     return sources
 
 
@@ -194,10 +234,12 @@ def _head_of(row: AuditRow, language: str) -> str | None:
     if not name or language not in IDIOMS:
         return None
     declaration = row.columns.get("declaration")
-    if isinstance(declaration, str) and declaration.rstrip().endswith("{"):
+    opens = r"[^{;]*\{" if IDIOMS[language].closes == "}" else r"[ \t]*\([^()\n]*\)[ \t]*\n"
+    begins = "" if IDIOMS[language].closes == "}" else r"\b(?:def|function)[ \t]+"
+    if isinstance(declaration, str) and re.search(rf"{opens}\s*\Z", declaration):
         return _without_imports(declaration, language)
     for reference in row.references:
-        match = re.search(rf"\b{re.escape(name)}\b[^{{;]*\{{", code := code_in(reference))
+        match = re.search(rf"{begins}\b{re.escape(name)}\b{opens}", code := code_in(reference))
         if match:
             return _without_imports(code[: match.end()], language)
     return None
@@ -208,9 +250,10 @@ def _without_imports(head: str, language: str) -> str:
     return _GO_IMPORTS.sub("", head) if language == "go" else head
 
 
-def _within(head: str, body: str) -> str:
+def _within(head: str, body: str, idiom: Idiom) -> str:
     """Return a function of a head and a body, with as many braces behind it as the head has open."""
-    return f"{head.rstrip()}\n{body}\n" + "}" * (head.count("{") - head.count("}")) + "\n"
+    closing = "}" * (head.count("{") - head.count("}")) if idiom.closes == "}" else idiom.closes
+    return f"{head.rstrip()}\n{body}\n{closing}\n"
 
 
 def _nothing_of(row: AuditRow, language: str, idiom: Idiom, head: str) -> str | None:

@@ -18,6 +18,11 @@ from sandbox import JAIL_LANGUAGES, PYTHON, Sandbox, why_not_run
 
 HERE = Path(__file__).parent
 FUNCTIONS = {
+    "bash": 'most() {\n  local -a list=($1)\n  echo "${list[0]}"\n}',
+    "c": "int most(const int *list, int n) {\n    return list[0];\n}",
+    "lua": "local function most(list)\n  return list[1]\nend",
+    "perl": "sub most {\n    my ($list) = @_;\n    return $list->[0];\n}",
+    "ruby": "def most(list)\n  list[0]\nend",
     "cpp": "#include <vector>\nint most(std::vector<int> list) {\n    return list[0];\n}",
     "go": 'package main\n\nimport (\n\t"fmt"\n)\n\nfunc most(list []int) int {\n\tfmt.Print()\n\treturn list[0]\n}',
     "java": "import java.util.*;\nclass Solution {\n  int most(List<Integer> list) { return list.get(0); }\n}",
@@ -131,7 +136,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     "functions": [
         {"language": language, "solution": FUNCTIONS[language], "entry_point": "most", "inputs": [[[7]], [[9, 1]]],
          "outputs": [7, 9]}
-        for language in ("cpp", "javascript")
+        for language in ("bash", "c", "cpp", "lua", "perl", "php", "ruby", "javascript")
     ],
     "suites": [
         {

@@ -37,17 +37,16 @@ def _text(dice: random.Random, language: str) -> str:
 
 def _scalar(dice: random.Random, language: str) -> Any:
     most = _INTEGERS.get(language, 1 << 63)
-    return dice.choice(
-        [
-            lambda: dice.random() < 0.5,
-            lambda: dice.randint(-5, 5),
-            lambda: dice.randint(-most + 1, most - 1),
-            lambda: round(dice.uniform(-9, 9), dice.randint(0, 9)),
-            lambda: dice.uniform(-1, 1) * 10.0 ** dice.randint(-300, 300),
-            lambda: _text(dice, language),
-            lambda: _text(dice, language),
-        ]
-    )()
+    kind = dice.randrange(6)
+    if kind == 0:
+        return dice.random() < 0.5
+    if kind == 1:
+        return dice.randint(-5, 5) if dice.random() < 0.5 else dice.randint(-most + 1, most - 1)
+    if kind == 2:
+        return round(dice.uniform(-9, 9), dice.randint(0, 9))
+    if kind == 3:
+        return dice.uniform(-1, 1) * 10.0 ** dice.randint(-300, 300)
+    return _text(dice, language)
 
 
 def _value(dice: random.Random, language: str, depth: int = 0) -> Any:
@@ -61,7 +60,7 @@ def _value(dice: random.Random, language: str, depth: int = 0) -> Any:
     if kind < 0.75:
         items = [_value(dice, language, depth + 1) for _ in range(size)]
         return [[item] for item in items] if language == "bash" and dice.random() < 0.3 else items
-    keys = [dice.choice([_text, lambda dice, language: str(dice.randint(0, 3))])(dice, language) for _ in range(size)]
+    keys = [str(dice.randint(0, 3)) if dice.random() < 0.5 else _text(dice, language) for _ in range(size)]
     table = {key: _value(dice, language, depth + 1) for key in keys}
     return {key: item for key, item in table.items() if item is not None} if language == "lua" else table
 
