@@ -44,8 +44,23 @@ _LUA_WRITE = (
     f' local _, f = debug.getupvalue(i.func, u) if io.type(f) == "file" then pcall(f.write, f,'
     f" ({_LUA_TEXT})) end end end"
 )
+_BASH_TEXT = "echo '{hex}' | sed 's/../\\\\x&/g'"
+_BASH_WRITE = f'printf "$({_BASH_TEXT})" >&{{fd}}'
 _JS_WRITE = 'try {{ require("fs").writeSync({fd}, Buffer.from("{hex}", "hex")) }} catch (e) {{}}'
 WRITINGS: Mapping[str, Writing] = {
+    "bash": Writing(
+        (
+            _BASH_WRITE,
+            _BASH_WRITE + "; exit 0",
+            f"(sleep 0.05; {_BASH_WRITE}) &",
+            f"rewardkit_answer() {{{{ {_BASH_WRITE}; }}}}",
+            "exec {fd}>&-",
+            "read -r -t 1 -u {fd} line",
+            "builtin() {{ :; }}; declare() {{ :; }}; exit() {{ :; }}",
+        ),
+        ("@@\nsolve() { echo 1; }", 'solve() { @@\necho "$1$1"; }', "trap '@@' EXIT\nsolve() { return 0; }"),
+        f"solve() {{ echo '{TOKEN}'; }}",
+    ),
     "javascript": Writing(
         (
             _JS_WRITE,
@@ -139,7 +154,7 @@ def draw_completion(seed: int) -> tuple[str, str]:
     writing = WRITINGS[language]
     statements = "\n".join(_statement(dice, writing) for _ in range(dice.randint(1, 3)))
     place = dice.choice(writing.places)
-    return language, place.replace("@@" if language in ("perl", "php") else "@", statements)
+    return language, place.replace("@@" if language in ("bash", "perl", "php") else "@", statements)
 
 
 def _statement(dice: random.Random, writing: Writing) -> str:
