@@ -262,14 +262,8 @@ class TrainerRewards:
             raise RewardFailedError(f"{self.asks.trainer}: the reward of a completion is unknown: {row.why}")
 
     def known(self, row: ToldRow) -> dict[str, float]:
-        """Return all that is known of a row as numbers, always under the same names.
-
-        ``unknown``, ``skipped`` and ``failed`` are 0.0 or 1.0, and so is ``failed/<reward>``; ``reward/<reward>`` is
-        its score, and 0.0 for a row without that score.
-        """
-        scores = {f"reward/{name}": float(score) for name, score in row.scores.items()}
-        failed = {f"failed/{name}": float(outcome.cause is not None) for name, outcome in row.outcomes.items()}
-        return {**row.flags, **scores, **failed}
+        """Return all that is known of a row as numbers, always under the same names: its ``logs``."""
+        return row.logs
 
     @property
     def joined(self) -> JoinedRuntime:

@@ -258,7 +258,7 @@ class RewardApp:
 
     async def _body(self, request: _Request) -> bytes:
         """Read a request's body, whose bytes count until it is answered; refuse one packed, too large or late."""
-        if request.header(b"content-encoding"):
+        if request.header(b"content-encoding").strip().lower() not in ("", "identity"):
             raise RefusedError(400, "content-encoding: expected a body that is not packed")
         if BODY_BYTES < request.announced_bytes < math.inf:
             raise _too_large()

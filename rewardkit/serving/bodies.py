@@ -20,6 +20,7 @@ MOST_CONTAINERS = 1_000_000  # Lists and objects of a body: each takes up to a h
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # never fails and never goes back: linear in any body
 _LONG_NUMBER = re.compile(rb"[\[,:\s]-?\d{19}")
 _AS_ZEROS, _LONG = bytes.maketrans(b"123456789", b"0" * 9), b"0" * 19
+_MARK = b"\xef\xbb\xbf"  # with which some programs begin a text
 _FIELDS = frozenset(("prompt", "completion", "example", "completion_ids", "sample"))
 _PREVIEW_CHARS = 60
 
@@ -40,6 +41,7 @@ def loads(body: bytes) -> Any:
 
     Raises RefusedError for numbers that are not finite, lists and objects too deep or too many, and what is not JSON.
     """
+    body = body.removeprefix(_MARK)
     if _may_have_many(body) and _may_have_many(_STRING.sub(b"", body)):  # before they are made, which takes memory
         raise RefusedError(
             413, f"the body has more than {MOST_CONTAINERS:,} lists and objects; send fewer rows at once"

@@ -46,7 +46,7 @@ def _replies(
 
 
 _OUTCOME, _CAUSE = "each reward's outcome", "each reward's outcome, with its cause"
-_FLAGS = "`extra_logs` has `unknown`, `skipped` and `failed` as 0.0 or 1.0, and each reward's score"
+_FLAGS = "`extra_logs` has `unknown`, `skipped`, `failed` and `failed/NAME` as 0.0 or 1.0, and scores as `reward/NAME`"
 _SAME, _NAN = "with `?reward_key=` the same flags", "with `?reward_key=` the same flags; with `?unknown=nan` NaN"
 TABLE: Mapping[str, Mapping[RowFate, RouteReply]] = {
     "/v1/score": _replies(_OUTCOME, _OUTCOME, _CAUSE, _CAUSE, "null"),
@@ -103,6 +103,17 @@ class ToldRow(NamedTuple):
     def flags(self) -> dict[str, float]:
         """The fate as numbers, for a trainer's logs; always the same keys."""
         return {str(fate): float(self.fate is fate) for fate in (RowFate.UNKNOWN, RowFate.SKIPPED, RowFate.FAILED)}
+
+    @property
+    def logs(self) -> dict[str, float]:
+        """All that is known as numbers, for a trainer's logs; always the same keys, whatever rewards are named.
+
+        ``unknown``, ``skipped`` and ``failed`` are 0.0 or 1.0, and so is ``failed/<reward>``; ``reward/<reward>`` is
+        its score, and 0.0 for a row without that score.
+        """
+        scores = {f"reward/{name}": float(score) for name, score in self.scores.items()}
+        failed = {f"failed/{name}": float(outcome.cause is not None) for name, outcome in self.outcomes.items()}
+        return {**self.flags, **scores, **failed}
 
     @property
     def scores(self) -> dict[str, float]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import resource
 import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 import uvicorn
@@ -78,8 +80,23 @@ def serve(
         server = RewardServer(config_of(app, connections=_connections(), end_s=END_S), app)
         spare_collections()
         tell(f"http://{url_host(host)}:{listener.getsockname()[1]}")
-        server.run(sockets=[listener])
+        with _hang_ups(server):
+            server.run(sockets=[listener])
     return server.stopped_by
+
+
+@contextmanager
+def _hang_ups(server: RewardServer) -> Iterator[None]:
+    """Let the end of a terminal or session drain the server as other signals do, unless it is ignored, as by nohup."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        yield
+        return
+    previous = signal.signal(signal.SIGHUP, server.handle_exit)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, previous)
 
 
 def spare_collections() -> None:

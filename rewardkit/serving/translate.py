@@ -97,7 +97,7 @@ def reply_openrlhf(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) 
     """Return the reply that OpenRLHF reads: rewards, scores from 0 to 1 for its filter, and numbers for its logs."""
     logs: defaultdict[str, list[float]] = defaultdict(list)
     for row in rows:
-        for name, value in {**row.scores, **row.flags}.items():
+        for name, value in row.logs.items():
             logs[name].append(value)
     rewards = [row.number for row in rows]
     return {"rewards": rewards, "scores": [min(1.0, max(0.0, reward)) for reward in rewards], "extra_logs": dict(logs)}
@@ -120,7 +120,7 @@ def reply_slime(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> 
     """Return the reply that is slime's reward: a number, or with ``?reward_key=`` an object that has it."""
     (row,) = rows
     if "reward_key" in query:
-        return {**row.scores, **row.flags, query["reward_key"]: row.number}
+        return {**row.logs, query["reward_key"]: row.number}
     if row.total is None and query.get("unknown") == "nan":
         return Raw(b"NaN")  # as Python's reader takes it, and slime's is
     return row.number
@@ -176,10 +176,14 @@ def _call_of(call: Block) -> dict[str, Any]:
 
 
 def reply_gym(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> dict[str, Any]:
-    """Return the reply of ``/verify``: the request with the reward, each reward's score, and the mask."""
+    """Return the reply of ``/verify``: the request with the reward, each reward's score, and the mask.
+
+    A reward with the name of one of the row's own fields has its score as ``reward/<name>``.
+    """
     (row,) = rows
     is_masked = row.total is None
-    reply: dict[str, Any] = {**body, **row.scores, "reward": row.number, "mask_sample": is_masked}
+    scores = {f"reward/{name}" if name in body else name: score for name, score in row.scores.items()}
+    reply: dict[str, Any] = {**scores, **body, "reward": row.number, "mask_sample": is_masked}
     if is_masked:
         config = body.get("instance_config")
         reply["instance_config"] = {**(config if type(config) is dict else {}), "mask_sample": True}

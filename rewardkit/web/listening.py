@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import json
 import math
 import re
 import socket
+import sys
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
@@ -21,9 +24,36 @@ IDLE_S = 30.0  # Seconds for which a connection may stay without a request, or w
 CROWDED_S = 3.0  # Such seconds while many connections are open
 _TICKS = 10  # Ticks of a tenth of a second between two looks for such connections
 _BACKLOG = 128
+_HEAD_BYTES = 64 * 1024  # of a request line and headers
 _TOKEN = re.compile(r"[A-Za-z0-9_.~-]{1,200}")
 MIN_TOKEN = 8  # Characters of a token, at least, where other machines can reach the address
 _LOCAL_NAMES = ("localhost",)
+
+
+class _Connection(h11.Connection):
+    """Refuses a request that gives its body's length in two ways: another reader on its way may have read another."""
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            names = {name for name, _ in event.headers}
+            if {b"content-length", b"transfer-encoding"} <= names:
+                raise h11.RemoteProtocolError("it has both Content-Length and Transfer-Encoding", 400)
+        return event
+
+
+class JsonProtocol(H11Protocol):
+    """Answers what is no HTTP in JSON, as everything else, and closes the connection."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.conn = _Connection(h11.SERVER, self.config.h11_max_incomplete_event_size or _HEAD_BYTES)
+
+    def send_400_response(self, msg: str) -> None:
+        body = json.dumps({"error": f"this is no HTTP request: {sys.exception() or msg}"}).encode()
+        head = f"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+        self.transport.write(head.encode() + b"connection: close\r\n\r\n" + body)
+        self.transport.close()
 
 
 class PatientServer(uvicorn.Server):
@@ -86,7 +116,7 @@ def config_of(app: ASGIApp, *, connections: int, end_s: int) -> uvicorn.Config:
     """Return both servers' settings of uvicorn; a stopped server has ``end_s`` seconds for its last answers."""
     return uvicorn.Config(
         app,
-        http="h11",  # PatientServer reads the state of its connections
+        http=JsonProtocol,  # PatientServer reads the state of its connections
         log_config=None,
         access_log=False,
         server_header=False,

@@ -114,7 +114,8 @@ def test_each_route_says_of_each_fate_what_the_table_says(served: Served, place:
         assert (fate is RowFate.UNKNOWN) == (told["rows"][0]["outcomes"]["graded"]["cause"] == "infrastructure")
     if place == "/get_reward":
         logs = told["extra_logs"]
-        assert {"graded", "stood_in", "unknown", "skipped", "failed"} == set(logs)
+        scores = {f"{key}/{name}" for key in ("reward", "failed") for name in ("graded", "stood_in")}
+        assert {*scores, "unknown", "skipped", "failed"} == set(logs)
         assert [float(fate is one) for one in (RowFate.UNKNOWN, RowFate.SKIPPED, RowFate.FAILED)] == [
             logs[name][0] for name in ("unknown", "skipped", "failed")
         ]
@@ -182,6 +183,13 @@ def test_gym_has_a_session_and_metrics(served: Served) -> None:
     assert (422, "_ng_task_index: expected a whole number, got [0]") == (odd.status, odd.json["error"])
     huge = {"reward": 1.0, "seconds": 10**400, "bytes": 1e300}
     assert ["mean/reward"] == [*served.post("/aggregate_metrics", {"verify_responses": [huge]}).json["key_metrics"]]
+
+
+def test_a_field_of_a_row_of_gyms_is_not_overwritten(served: Served) -> None:
+    """A reward of its name has its score under another."""
+    place, body = _asked("/verify", "right")
+    told = served.post(place, {**body, "graded": "the row's own"}).json
+    assert ("the row's own", served.post(place, body).json["graded"]) == (told["graded"], told["reward/graded"])
 
 
 def test_a_tool_call_of_gyms_is_one_of_the_conversation(served: Served) -> None:

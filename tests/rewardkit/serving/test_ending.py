@@ -119,6 +119,15 @@ def test_what_is_taken_is_answered_and_no_more_is(rewards: Path) -> None:
         assert 0 == _ends(served, lambda: None)
 
 
+def test_the_end_of_a_session_cuts_no_request_off(rewards: Path) -> None:
+    """What was taken is answered, as at the other signals."""
+    with serving(rewards) as served, ThreadPoolExecutor(1) as threads:
+        slow = threads.submit(_asked, served, "slow")
+        assert wait_for(lambda: b"rewardkit_rows_inside 1.0" in served.ask("GET", "/metrics").body)
+        assert 0 == _ends(served, lambda: served.process.send_signal(signal.SIGHUP))
+        assert (200, [0.0]) == ((told := slow.result())[0], told[1]["rewards"])
+
+
 def test_a_group_that_waits_is_answered_at_the_end(rewards: Path) -> None:
     """Its rows are scored as those of a late group, at once."""
     rewards.write_text(REWARDS + GROUPS)
@@ -127,7 +136,7 @@ def test_a_group_that_waits_is_answered_at_the_end(rewards: Path) -> None:
         assert wait_for(lambda: b"rewardkit_rows_gathering 2.0" in served.ask("GET", "/metrics").body)
         assert 0 == _ends(served, served.process.terminate)
         for status, told in (one.result() for one in waiting):
-            assert (200, [1.0], [1.0]) == (status, told["extra_logs"]["right"], told["extra_logs"]["unknown"])
+            assert (200, [1.0], [1.0]) == (status, told["extra_logs"]["reward/right"], told["extra_logs"]["unknown"])
 
 
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])

@@ -193,8 +193,23 @@ def test_a_packed_body_is_refused(served: Serving) -> None:
     packed = gzip.compress(b" " * 10_000_000)
     reply = served.ask("POST", "/v1/score", packed, {**BEARER, "content-encoding": "gzip"})
     assert (400, "not packed" in reply.json["error"]) == (reply.status, True)
+    plain = served.ask("POST", "/slime", b'{"prompt": "p", "response": "4", "label": "4"}',
+                       {**BEARER, "content-encoding": "Identity"})  # fmt: skip
+    assert 1.0 == plain.json
     packed_too = served.raw(_head("/v1/score", "transfer-encoding: gzip, chunked") + b"0\r\n\r\n")
     assert _status(packed_too) in (400, 501)  # the protocol's own parser refuses it
+
+
+def test_a_mark_before_a_body_and_the_older_version_do_not_matter(served: Serving) -> None:
+    """Some programs write a byte order mark; a client of HTTP/1.0 is told that its connection ends."""
+    body = b'\xef\xbb\xbf{"prompt": "p", "response": "4", "label": "4"}'
+    assert 1.0 == served.ask("POST", "/slime", body, BEARER).json
+    older = _head("/slime", "connection: keep-alive", f"content-length: {len(body)}").replace(b"HTTP/1.1", b"HTTP/1.0")
+    with served.connected() as connection:
+        connection.sendall(older + body)
+        answer = received(connection)
+    assert 200 == _status(answer)
+    assert b"connection: close" in answer.lower()
 
 
 def test_the_type_of_a_body_does_not_matter(served: Serving) -> None:
@@ -293,6 +308,7 @@ ODD = {
     "less than no bytes": _head("/v1/score", "content-length: -1"),
     "two numbers of bytes": _head("/v1/score", "content-length: 2", "content-length: 3"),
     "a wrong chunk": _head("/v1/score", "transfer-encoding: chunked") + b"zz\r\n{}\r\n",
+    "two lengths": _head("/v1/score", "content-length: 5", "transfer-encoding: chunked") + b"2\r\n{}\r\n0\r\n\r\n",
     "a folded header": _head("/v1/score", "x-a: b", " c: d", "content-length: 1") + b"{",
     "a zero in a header": _head("/v1/score", "x-a: \0", "content-length: 0"),
 }
@@ -300,8 +316,12 @@ ODD = {
 
 @pytest.mark.parametrize("sent", ODD.values(), ids=ODD)
 def test_what_is_no_request_is_refused(served: Serving, sent: bytes) -> None:
-    """It is 400, and the server hangs up."""
-    assert 400 == _status(served.raw(sent))
+    """It is 400, in JSON, and the server hangs up."""
+    answer = served.raw(sent)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert 400 == _status(answer)
+    assert b"content-type: application/json" in head.lower()
+    assert json.loads(body)["error"].strip()
 
 
 def test_an_upgrade_is_not_made(served: Serving) -> None:

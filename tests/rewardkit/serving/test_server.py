@@ -58,7 +58,7 @@ def _started(*arguments: str | Path) -> Iterator[tuple[subprocess.Popen[str], di
             process.kill()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGHUP, 0)])
 def test_it_serves_and_leaves_no_process(rewards: Path, number: signal.Signals, code: int) -> None:
     """It answers at the address that it printed, and a signal ends it with its workers."""
     port = free_port()
