@@ -181,6 +181,7 @@ CPP = [
         [([[1]], [1, 3])],
         id="a method that is a template, and has a parameter of its own value",
     ),
+    Calls("cpp", "int map[9], set, string, count; int f(int x) { return map[x] + count; }", [([1], 0)], id="no header"),
     Calls(
         "cpp",
         "/* struct ListNode {}; */\nclass Solution { public: ListNode* f(vector<ListNode*>& lists, int turn) {\n"

@@ -39,7 +39,7 @@ _NODES = {
     " TreeNode *right = nullptr) : val(x), left(left), right(right) {} };\n",
 }
 _OF_LIBRARY = re.compile(
-    r"(?<![:\w])(?:vector|string|(?:unordered_)?(?:map|set)|pair|queue|stack|deque|priority_queue)\b"
+    r"(?<![:\w])(?:(?:vector|(?:unordered_)?(?:multi)?(?:map|set)|pair|queue|stack|deque|priority_queue)\s*<|string\s*[&>\w])"
 )
 
 

@@ -115,3 +115,14 @@ def test_a_sandbox_that_fails_once_says_nothing_of_the_language() -> None:
         pytest.skip(f"no jail here: {fault}")
     finally:
         programs.close()
+
+
+def test_functions_in_c_are_not_judged_without_a_compiler_of_cpp(programs: Programs) -> None:
+    """Its programs still are."""
+    if missing := why_not_run("c"):
+        pytest.skip(missing)
+    language = dataclasses.replace(LANGUAGES["c"], driver_language=with_tools("cpp", "/usr/bin/false"))
+    with pytest.raises(LanguageUnavailableError, match="cpp does not run on this machine: /usr/bin/false ends with 1"):
+        calls.call_function(programs, language, "int f(int x) { return x; }", "f", [[1]], LIMITS)
+    result = calls.run_inputs(programs, language, language.hello, [""], {}, (), LIMITS)[0]
+    assert (ExecutionStatus.OK, "hello\n") == (result.status, result.stdout)
