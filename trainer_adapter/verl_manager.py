@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
 
-from builtin_rewards.reading.transcript import read_parts, read_turns
+from builtin_rewards.reading.transcript import read_parts, read_tokens, read_turns
 from trainer_adapter.turns import VERL_MESSAGES
 from trainer_adapter.verl_start import check_start, refuse_remote
 
@@ -79,11 +79,18 @@ class RewardkitRewardManager(NaiveRewardManager):  # type: ignore[misc] # verl s
         ids, mask = row.batch["responses"], row.batch.get("response_mask")
         ids = ids[: int(row.batch["attention_mask"][-ids.shape[-1] :].sum())]
         if mask is None:
-            return read_turns(self.tokenizer.decode(ids, skip_special_tokens=False))
+            special_ids = {*getattr(self.tokenizer, "all_special_ids", ())}
+            special_ids |= {*getattr(self.tokenizer, "added_tokens_decoder", ())}  # which the former leaves out
+            if not special_ids:
+                return read_turns(self._decode(ids))
+            return read_tokens(ids.tolist(), self._decode, special_ids)
         tokens = zip(ids.tolist(), mask[: len(ids)].tolist(), strict=True)
         runs = [(bool(key), [token for token, _ in run]) for key, run in groupby(tokens, key=lambda pair: pair[1])]
-        texts = [(is_of_model, self.tokenizer.decode(run, skip_special_tokens=False)) for is_of_model, run in runs]
-        return read_parts(texts) or None
+        return read_parts((is_of_model, self._decode(run)) for is_of_model, run in runs) or None
+
+    def _decode(self, ids: Any) -> str:
+        text: str = self.tokenizer.decode(ids, skip_special_tokens=False)
+        return text
 
 
 def _added(columns: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,14 +9,16 @@ what tells the turns apart for certain is a trainer's messages, or its mask of t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
+from builtin_rewards.reading.chat_tokens import split_chat_tokens
 from builtin_rewards.reading.thoughts import answer_start, strip_frame
 from builtin_rewards.reading.tool_calls import BROKEN, ToolCall, marked_calls
 from rewardkit.extending import message_calls
 
-__all__ = ["read_parts", "read_turns", "with_calls"]
+__all__ = ["read_parts", "read_tokens", "read_turns", "with_calls"]
 
 _TOOL_ROLES = ("tool", "tools", "user", "observation", "ipython", "environment", "function", "tool_response")
 _HEADER = re.compile(  # what opens a turn in ChatML, Llama, Gemma, GLM and Phi, gpt-oss
@@ -25,6 +27,7 @@ _HEADER = re.compile(  # what opens a turn in ChatML, Llama, Gemma, GLM and Phi,
     r"|<start_of_turn>(?P<gemma>\w+)\n|<\|(?P<glm>observation|assistant|user|system|tool)\|>\n?"
     r"|<\|start\|>(?P<oss>(?:assistant|user|system|developer)(?! to=)|[\w.-]+(?= to=assistant))(?: to=assistant)?)"
 )
+_END = re.compile(r"<\|im_end\|>|<\|e[om][tm]_id\|>|<end_of_turn>")
 _LINE = re.compile(r"(?<=[>\]})`])\s*(?P<role>" + "|".join(_TOOL_ROLES) + r")\n")  # a role's name behind a call
 _NEXT_TURN = re.compile(r"(?:assistant|model)\n")
 _MOST_LINES = 100  # Lines that are the name of a role which are looked at
@@ -61,6 +64,30 @@ def read_turns(text: str) -> list[dict[str, Any]] | None:
         elif turn.text.strip() or not messages:
             messages.append(with_calls({"role": "assistant", "content": turn.text}))
     return messages if len(messages) > 1 or "tool_calls" in messages[0] else None
+
+
+def read_tokens(
+    ids: Sequence[int], decode: Callable[[list[int]], str], special_ids: Collection[int]
+) -> list[dict[str, Any]] | None:
+    """Return what :func:`read_turns` does of a completion's tokens, where the special ones part the turns.
+
+    A model that spells a token of the template has written text, and a turn that it opens without the token that ends
+    its own, behind which it is not asked on, is text too.
+
+    Args:
+        ids: The completion's tokens.
+        decode: What makes text of some of them, special ones included.
+        special_ids: The special tokens of the model.
+    """
+    runs = groupby(ids, key=special_ids.__contains__)
+    parts = [decode([*run]) if is_special else split_chat_tokens(decode([*run])) for is_special, run in runs]
+    return read_turns(_HEADER.sub(_without_own_header, "".join(parts)))
+
+
+def _without_own_header(header: re.Match[str]) -> str:
+    """Return a header as it is, or broken by a blank where no token before it ended the model's turn."""
+    is_own = header.lastgroup in ("chatml", "llama", "gemma") and header.start() and not _END.match(header[0])
+    return f"{header[0][0]} {header[0][1:]}" if is_own else header[0]
 
 
 def read_parts(parts: Iterable[tuple[bool, str]]) -> list[dict[str, Any]]:
