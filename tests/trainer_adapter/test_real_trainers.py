@@ -22,8 +22,6 @@ from rewardkit import Runtime
 
 pytestmark = pytest.mark.trainers
 
-SERVED_NAMES = FLAGS | {"right", "brave"}
-
 
 @pytest.fixture(scope="module")
 def size(full: bool) -> dict[str, int]:
@@ -179,10 +177,9 @@ def test_openrlhfs_batches_have_a_number_for_every_sample(
     numbers = [FATES[row[0]][1] for row in rows]
     page, key = ("use-with-other-trainers", "OpenRLHF") if how == "file" else ("serve-rewards", "`/get_reward`")
     said = _said(root / f"docs/how-to/{page}.md")[key]
-    names = NAMES if how == "file" else SERVED_NAMES
     for text, *reply in rows:
         reward, score, *logs = [_alone(one, how) for one in [*reply[:2], *reply[2].values()]]
-        _check(text, reward, dict(zip(reply[2], logs, strict=True)), said, names)
+        _check(text, reward, dict(zip(reply[2], logs, strict=True)), said, NAMES)
         assert min(1.0, max(0.0, reward)) == score
     assert numbers == [_alone(one, how) for one in batch["rewards"]]
     assert {size["count"]} == {len(values) for values in batch["info"].values()}

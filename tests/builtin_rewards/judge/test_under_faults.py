@@ -267,7 +267,7 @@ async def errors_of(made: LLMJudge, completions: Sequence[str]) -> list[str]:
 
 @pytest.mark.parametrize("status", [401, 402, 403])
 def test_a_run_with_a_key_that_is_refused_asks_a_few_times(faults: ModuleType, serve: Serve, status: int) -> None:
-    """Not as often as there are completions; each has failed, and says what the server says."""
+    """Those that are asked at once, and a few that begin as the first answers come; each failed, and says why."""
     server = serve([faults.status(status, "no such key")])
     texts = [completion(number) for number in range(50)]
     if status == 401:
@@ -277,7 +277,7 @@ def test_a_run_with_a_key_that_is_refused_asks_a_few_times(faults: ModuleType, s
     else:
         errors = asyncio.run(errors_of(judge(server.url), texts))
     assert [True] * 50 == ["no such key" in error for error in errors]
-    assert 16 >= len(server.seen)
+    assert 24 >= len(server.seen)
 
 
 # Money ---------------------------------------------------------------------------------------------------------------

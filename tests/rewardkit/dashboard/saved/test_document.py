@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from patience import wait_for
 
 from rewardkit import Rollout, Runtime, Score, reward
 from rewardkit.dashboard.panels import PANELS
@@ -189,10 +190,12 @@ def test_all_completions_are_filtered_and_sorted_without_a_server(saved: File, r
     page = saved.open(LIST)
     for where in CONDITIONS:
         _go(saved, f"by=-reward&where={quote(where)}")
-        assert (where, _chosen(run, where, "-reward")) == (where, _numbers(page))
+        chosen = _chosen(run, where, "-reward")
+        assert wait_for(lambda chosen=chosen: chosen == _numbers(page)), (where, chosen, _numbers(page))
     for sort in ORDERS:
         _go(saved, f"by={quote(sort)}")
-        assert (sort, _chosen(run, "", sort)) == (sort, _numbers(page))
+        chosen = _chosen(run, "", sort)
+        assert wait_for(lambda chosen=chosen: chosen == _numbers(page)), (sort, chosen, _numbers(page))
 
 
 def test_a_wrong_condition_is_told_as_the_server_tells_it(saved: File, run: Path) -> None:
