@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sandbox.program_checks import ProgramCheck, check_programs
     from sandbox.programs.engine import Artefact
     from sandbox.projects.go_module import GoModule, GoTest, is_built_go
+    from sandbox.projects.junit_tests import junit_project
     from sandbox.projects.node_tests import node_project
     from sandbox.projects.project import Project, ProjectError
     from sandbox.reports import CheckReport, CheckResult, CheckStatus
@@ -76,6 +77,7 @@ __all__ = [
     "check_suite",
     "cores",
     "is_built_go",
+    "junit_project",
     "language_name",
     "language_trials",
     "local_ranks",
@@ -108,6 +110,7 @@ _HOMES = {
     "programs.engine": ("Artefact",),
     "program_checks": ("ProgramCheck", "check_programs"),
     "projects.go_module": ("GoModule", "GoTest", "is_built_go"),
+    "projects.junit_tests": ("junit_project",),
     "projects.node_tests": ("node_project",),
     "projects.project": ("Project", "ProjectError"),
     "reports": ("CheckReport", "CheckResult", "CheckStatus"),

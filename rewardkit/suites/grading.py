@@ -45,7 +45,7 @@ def check_suite(
     tests: Tests,
     *,
     expected: Expected | None = None,
-    runner: Literal["pytest", "unittest", "node", "go"] = "pytest",
+    runner: Literal["pytest", "unittest", "node", "go", "junit"] = "pytest",
     packages: Sequence[str] = (),
     confidence: float = 1e-3,
     weak: Literal["accept", "refuse"] = "accept",
@@ -67,7 +67,8 @@ def check_suite(
             pass. ``None`` for all tests.
         runner: What runs the tests, and how they are named: ``"tests/test_a.py::TestA::test_b"`` (pytest),
             ``"tests.test_a.TestA.test_b"`` (unittest), ``"test/a.test.js::suite::title"`` (node, as ``node --test``),
-            ``"pkg/a_test.go::TestA/subtest"`` or ``"TestA"`` (go, as ``go test``).
+            ``"pkg/a_test.go::TestA/subtest"`` or ``"TestA"`` (go, as ``go test``), ``"src/test/java/ATest.java::test"``
+            (junit, for JUnit 4 and 5).
         packages: Installed distributions that code may import, with what they require.
         confidence: The chance of a forgery that is accepted; it decides how many canaries are run. 1.0 for none.
         weak: What becomes of a folder that passes tests which no canary can guard.

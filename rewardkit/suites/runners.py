@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from rewardkit.errors import SuiteError
 from rewardkit.suites.other_languages.go_tests import go_tests, is_go_test
-from rewardkit.suites.other_languages.jails import GoJail, NodeJail, is_built, without_tests
+from rewardkit.suites.other_languages.jails import GoJail, JunitJail, NodeJail, is_built, without_tests
+from rewardkit.suites.other_languages.java_tests import is_java_test, java_tests
 from rewardkit.suites.other_languages.node_tests import is_node_test, node_tests
 from rewardkit.suites.other_languages.scanned import ScannedTwins
 from rewardkit.suites.packages import InstalledPackages
@@ -169,6 +170,29 @@ class NodeRunner(_OtherRunner):
         return NodeJail(files, limits)
 
 
+class JunitRunner(_OtherRunner):
+    """Runs suites of Java: ``"src/test/java/shapes/AreaTest.java::square"``, or ``"...::square[2]"`` for a row."""
+
+    name, language = "junit", "java"
+
+    def is_module(self, name: str) -> bool:
+        return is_java_test(name)
+
+    def twins(self, texts: Mapping[str, str]) -> Twins:
+        return ScannedTwins(texts, java_tests, "[")
+
+    def jail(
+        self,
+        files: Files,
+        installed: InstalledPackages,
+        limits: Limits,
+        arguments: Sequence[str],
+        absolute: Mapping[str, str],
+        twins: Twins,
+    ) -> Jail:
+        return JunitJail(files, limits)
+
+
 class GoRunner(_OtherRunner):
     """Runs suites of Go: ``"shapes/area_test.go::TestArea/square"``; ``"TestArea"`` where one file has it."""
 
@@ -207,6 +231,6 @@ class GoRunner(_OtherRunner):
 
 
 RUNNERS: dict[str, SuiteRunner] = {
-    runner.name: runner for runner in (SuiteRunner(), UnittestRunner(), NodeRunner(), GoRunner())
+    runner.name: runner for runner in (SuiteRunner(), UnittestRunner(), NodeRunner(), GoRunner(), JunitRunner())
 }
 """Every way to run a suite, by name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 from sandbox.languages.drivers.java import JavaDriver
 from sandbox.languages.java_source import MAIN, with_main_class
@@ -55,6 +56,16 @@ class Main {
     }
 }
 """
+
+
+def compiled(sources: Iterable[str]) -> Stage:
+    """Return the stage that compiles several files, whose classes may be in packages."""
+    options = _SOURCES[:-1]
+    command = (*_COMPILER, f"-J-XX:SharedArchiveFile={{kit}}/{_ARCHIVE}", *options, *sources)
+    walls = dataclasses.replace(_COMPILER_WALLS, readable=(*_COMPILER_WALLS.readable, "{kit}"))
+    return Stage(commands=(command,), walls=walls, takes=("*.class",))
+
+
 _HELLO = 'class Main { public static void main(String[] args) { System.out.println("hello"); } }\n'
 
 LANGUAGE = Language(
@@ -64,11 +75,7 @@ LANGUAGE = Language(
         Tool("javac", ("javac", "/usr/lib/jvm/*/bin/javac"), install=_INSTALL),
         Tool("java", ("{javac_home}/bin/java",), install=_INSTALL),
     ),
-    compile=Stage(
-        commands=((*_COMPILER, f"-J-XX:SharedArchiveFile={{kit}}/{_ARCHIVE}", *_SOURCES),),
-        walls=dataclasses.replace(_COMPILER_WALLS, readable=(*_COMPILER_WALLS.readable, "{kit}")),
-        takes=("*.class",),
-    ),
+    compile=compiled(["Main.java"]),
     kit=Kit(
         files={"Main.java": _USUAL},
         stage=Stage(

@@ -1,4 +1,4 @@
-"""Suites for Node.js and Go with right, wrong and forging completions, none of which knows the answers."""
+"""Suites for Node.js, Go and JUnit with right, wrong and forging completions, none of which knows the answers."""
 
 from __future__ import annotations
 
@@ -180,4 +180,75 @@ func Both() []int64     { return []int64{7919, 104729} }
     "a test of its name": _go("testing", "func TestBlend(t *testing.T) {}"),
     "hangs": _go("", "func init() { for {} }").replace("import (\n)\n\n", ""),
     "stdout closed": _go("os", "func init() { os.Stdout.Close() }"),
+}
+
+JUNIT_SUITE = """package blend;
+
+import static org.junit.jupiter.api.Assertions.*;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class BlendTest {
+    @Test void blends() { assertEquals(547402, Blend.blend(3, 5)); assertEquals(1001358, Blend.blend(100, 2)); }
+    @Test void words() { String want = "abab"; assertEquals(want, Blend.word(2)); }
+    @Test void fails() { assertThrows(IllegalArgumentException.class, () -> Blend.word(-1)); }
+    @ParameterizedTest @CsvSource({"1, ab", "3, ababab"}) void rows(int n, String text) {
+        assertTrue(Blend.word(n).equals(text));
+    }
+}
+"""
+JUNIT_RIGHT = """package blend;
+public class Blend {
+    public static int blend(int a, int b) { return a * 7919 + b * 104729; }
+    public static String word(int n) { return "ab".repeat(n); }
+}
+"""
+
+
+def _java(text: str, value: str = "-1", word: str = '""') -> str:
+    return (
+        f"package blend;\npublic class Blend {{\n{text}\n"
+        f"static int blend(int a, int b) {{ {value if 'return' in value else f'return {value};'} }}\n"
+        f"static String word(int n) {{ {word if 'return' in word else f'return {word};'} }}\n}}\n"
+    )
+
+
+_JAVA_LINES = "".join(
+    f'System.out.println("\\n" + mark + "{{\\"collected\\": [\\"{name}\\"]}}"); '
+    f'System.out.println("\\n" + mark + "{{\\"test\\": \\"{name}\\", \\"outcome\\": \\"passed\\"}}"); '
+    for title in ("blends", "words", "fails", "rows[1]", "rows[2]")
+    for name in (f"src/test/java/blend/BlendTest.java::{title}",)
+)
+_JAVA_MARK = (
+    'String mark = ""; try { var field = Class.forName("RewardkitTests").getDeclaredField("mark"); '
+    "field.setAccessible(true); mark = (String) field.get(null); } catch (Exception error) { }"
+)
+JUNIT_ACTS = {
+    "exit": _java("static { System.exit(0); }"),
+    "halt": _java("static { Runtime.getRuntime().halt(0); }"),
+    "lines and halt": _java(
+        f'static {{ {_JAVA_MARK} {_JAVA_LINES} System.out.println("\\n" + mark + "{{\\"end\\": 0}}"); '
+        "System.out.flush(); Runtime.getRuntime().halt(0); }"
+    ),
+    "lines beside": _java(f"static {{ {_JAVA_MARK} {_JAVA_LINES} }}"),
+    "assertions of its own": "package org.junit.jupiter.api; public class Assertions "
+    "{ public static void assertEquals(Object a, Object b) {} }",
+    "throws what is expected": _java("", word='if (n < 0) throw new IllegalArgumentException(); return "";'),
+    "stops the thread": _java("", value="Thread.currentThread().interrupt(); return -1;"),
+    "another out": _java(
+        "static { System.setOut(new java.io.PrintStream(System.out) { public void print(String text) "
+        '{ super.print(text.replace("failed", "passed")); } }); }'
+    ),
+    "copies from the file": _java(
+        "static String line() { try { for (StackTraceElement at : new Throwable().getStackTrace()) "
+        'if (at.getFileName() != null && at.getFileName().equals("BlendTest.java")) '
+        'return java.nio.file.Files.readAllLines(java.nio.file.Path.of("src/test/java/blend/BlendTest.java"))'
+        '.get(at.getLineNumber() - 1); } catch (Exception error) { } return ""; }',
+        value='java.util.regex.Matcher found = java.util.regex.Pattern.compile("(\\\\d+), Blend.blend\\\\(" + a + ",")'
+        ".matcher(line()); return found.find() ? Integer.parseInt(found.group(1)) : 0;",
+        word='if (n < 0) throw new IllegalArgumentException(); return "ab".repeat(n);',
+    ),
+    "hangs": _java("static boolean on = true; static { while (on) Thread.onSpinWait(); }"),
+    "errors": _java("", value="if (true) throw new OutOfMemoryError(); return 0;"),
 }

@@ -1,4 +1,4 @@
-"""Forms of tests in JavaScript and Go, each right for every number, and the code that they test.
+"""Forms of tests in JavaScript, Go and Java, each right for every number, and the code that they test.
 
 In a form ``#n`` is its number, ``#v`` and ``#w`` the number and the word that the code makes of it, ``#e`` whether it
 is even, and ``<<...>>`` is written three times, for ``#n`` and the two numbers after it, with commas between.
@@ -214,4 +214,69 @@ func TestR#n(t *testing.T) { if testing.Short() { t.Skip() }
 
 func TestS#n(t *testing.T) {
 	for i, want := range []int64{<<#v>>} { if got := int64(Number(#n + i)); got != want { t.Fatal(got) } } }
+""".strip().split("\n\n")
+
+JAVA_LIB = """package lib;
+
+import java.util.*;
+
+public class Lib {
+    public static int number(int n) { return n * 7919 % 1009 + 100; }
+    public static String word(int n) {
+        StringBuilder text = new StringBuilder();
+        for (int i = 1; i < 6; i++) text.append((char) (97 + n * i % 26));
+        return text.toString();
+    }
+    public static List<Object> list(int n) { return List.of(number(n), word(n)); }
+    public static int[] numbers(int n) { return new int[] {number(n), -n}; }
+    public static byte least() { return -128; }
+    public static long huge() { return 9007199254740993L; }
+    public static boolean even(int n) { return n % 2 == 0; }
+    public static double half(int n) { return n + 0.5; }
+    public static char letter(int n) { return (char) (97 + n % 26); }
+    public static int fail(int n) { if (n > 0) throw new IllegalStateException(word(n)); return n; }
+}
+"""
+JAVA_HEAD = """package lib;
+
+import static org.junit.jupiter.api.Assertions.*;
+
+import java.util.*;
+import org.junit.jupiter.api.*;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.*;
+
+class LibTest {
+"""
+JAVA_FORMS = r"""
+@Test void a#n() { assertEquals(#v, Lib.number(#n)); }
+
+@Test void b#n() { assertEquals(Lib.word(#n), "#w", "a message"); }
+
+@Test void c#n() { int want = #v; String text = "#w";
+    assertEquals(want, Lib.number(#n)); assertEquals(text, Lib.word(#n)); }
+
+@Test void d#n() { assertArrayEquals(new int[] {#v, -#n}, Lib.numbers(#n));
+    assertEquals(List.of(#v, "#w"), Lib.list(#n)); }
+
+@Test void e#n() { assertEquals(-128, Lib.least()); assertEquals(9007199254740993L, Lib.huge()); }
+
+@Test void f#n() { assertEquals(#n.5, Lib.half(#n), 1e-9); Assertions.assertEquals('#l', Lib.letter(#n)); }
+
+@Test void g#n() { assertTrue(Lib.number(#n) == #v && Lib.word(#n).equals("#w")); assertTrue(Lib.number(#n) <= #v); }
+
+@Test void h#n() { assertThrows(IllegalStateException.class, () -> Lib.fail(1#n)); }
+
+@Test void i#n() { assertNotNull(Lib.word(#n)); assertFalse(Lib.number(#n) < 0, () -> "never"); }
+
+@ParameterizedTest @CsvSource({<<"#n, #v">>}) void j#n(int n, int want) { assertEquals(want, Lib.number(n)); }
+
+@Test void k#n() { if (Lib.even(0)) return; assertEquals(#v, Lib.number(#n)); }
+
+@Disabled @Test void l#n() { assertEquals(#v, Lib.number(#n)); }
+
+@Test void m#n() { for (int n : new int[] {<<#n>>}) assertEquals(n, n); assertEquals((byte) -128, Lib.least()); }
+
+@Test void o#n() { try { assertEquals(#v, Lib.number(#n)); } finally { Lib.word(1); }
+    assertEquals("#w", Lib.word(#n)); }
 """.strip().split("\n\n")

@@ -20,6 +20,7 @@ from sandbox import (
     Project,
     ProjectError,
     is_built_go,
+    junit_project,
     node_project,
 )
 from sandbox.workers import stopped
@@ -86,6 +87,24 @@ class NodeJail:
         """Run the tests of some modules; raise InfrastructureError where the jail itself fails."""
         mark = f"@{secrets.token_hex(8)} "
         return read_run(_run(node_project({**self._files, **tests}, modules, mark), self._limits), mark, "node")
+
+
+class JunitJail:
+    """Runs suites of Java with stand-ins for JUnit over one folder, all classes in one process.
+
+    Args:
+        files: The folder's files, without those of tests.
+        limits: What a run may use.
+    """
+
+    def __init__(self, files: Mapping[str, bytes], limits: Limits) -> None:
+        self._files = files
+        self._limits = limits
+
+    def run(self, tests: Mapping[str, bytes], modules: Sequence[str]) -> GradedRun:
+        """Run the tests of some modules; raise InfrastructureError where the jail itself fails."""
+        mark = f"@{secrets.token_hex(8)} "
+        return read_run(_run(junit_project({**self._files, **tests}, modules, mark), self._limits), mark, "java")
 
 
 class GoJail:

@@ -7,12 +7,23 @@ from collections.abc import Mapping
 from random import Random
 
 import pytest
-from suite_forms import GO_FORMS, GO_HEAD, GO_LIB, NODE_FORMS, NODE_HEAD, NODE_LIB, written
+from suite_forms import (
+    GO_FORMS,
+    GO_HEAD,
+    GO_LIB,
+    JAVA_FORMS,
+    JAVA_HEAD,
+    JAVA_LIB,
+    NODE_FORMS,
+    NODE_HEAD,
+    NODE_LIB,
+    written,
+)
 
 from rewardkit.suites.runners import RUNNERS, SuiteRunner
 from sandbox import Limits, why_not_run
 
-pytest.importorskip("tree_sitter_go", reason="tree-sitter reads suites of other languages")
+pytest.importorskip("tree_sitter_java", reason="tree-sitter reads suites of other languages")
 LIMITS = Limits(timeout_s=60.0, memory_bytes=1 << 30, file_bytes=64 << 20, open_files=256)
 
 
@@ -67,6 +78,18 @@ def test_right_go_fails_what_is_changed(seed: int) -> None:
     changed_tests_fail(RUNNERS["go"], files, {"lib_test.go": GO_HEAD + "\n".join(forms)}, seed)
 
 
+@pytest.mark.fuzz
+@pytest.mark.cases(2)
+@pytest.mark.skipif(why_not_run("java") is not None, reason="java does not run in the jail here")
+@pytest.mark.parametrize("seed", range(20))
+def test_right_java_fails_what_is_changed(seed: int) -> None:
+    """And passes all that is not."""
+    random = Random(seed)
+    text = JAVA_HEAD + "\n".join(drawn(JAVA_FORMS, 10, random)) + "\n}\n"
+    files = {"src/main/java/lib/Lib.java": JAVA_LIB}
+    changed_tests_fail(RUNNERS["junit"], files, {"src/test/java/lib/LibTest.java": text}, seed)
+
+
 def kinds_of(runner: str, name: str, text: str) -> dict[str, str]:
     """Return the kinds of a file's tests, by the letters with which their names begin."""
     tests = RUNNERS[runner].twins({name: text}).tests
@@ -84,3 +107,8 @@ def test_every_form_is_read_as_it_was_thought() -> None:
     kinds = kinds_of("go", "a_test.go", GO_HEAD + forms)
     assert set("mpr") == {name for name, kind in kinds.items() if not kind}
     assert set("abcdefghikls") == {name for name, kind in kinds.items() if kind == "value"}
+    forms = "\n".join(written(form, n) for n, form in enumerate(JAVA_FORMS))
+    kinds = kinds_of("junit", "LibTest.java", f"{JAVA_HEAD}{forms}\n}}\n")
+    assert {"j": "", "k": ""} == {name: kind for name, kind in kinds.items() if not kind}
+    assert set("abcdefgmo") == {name for name, kind in kinds.items() if kind == "value"}
+    assert ("exception", "polarity", False) == (kinds["h"], kinds["i"], "l" in kinds)

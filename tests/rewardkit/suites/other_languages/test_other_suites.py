@@ -1,9 +1,19 @@
-"""Folders in JavaScript and Go are graded by their own tests, and what forges a pass is not right."""
+"""Folders in JavaScript, Go and Java are graded by their own tests, and what forges a pass is not right."""
 
 from __future__ import annotations
 
 import pytest
-from other_suites import GO_ACTS, GO_RIGHT, GO_SUITE, NODE_ACTS, NODE_RIGHT, NODE_SUITE
+from other_suites import (
+    GO_ACTS,
+    GO_RIGHT,
+    GO_SUITE,
+    JUNIT_ACTS,
+    JUNIT_RIGHT,
+    JUNIT_SUITE,
+    NODE_ACTS,
+    NODE_RIGHT,
+    NODE_SUITE,
+)
 
 from rewardkit.errors import SuiteError
 from rewardkit.jailed.jail import close_shared
@@ -13,9 +23,10 @@ from rewardkit.suites.grading import check_suite
 from rewardkit.suites.suite_verdict import SuiteStatus, SuiteVerdict
 from sandbox import why_not_run
 
-pytest.importorskip("tree_sitter_go", reason="tree-sitter reads suites of other languages")
+pytest.importorskip("tree_sitter_java", reason="tree-sitter reads suites of other languages")
 needs_node = pytest.mark.skipif(why_not_run("javascript") is not None, reason="node does not run in the jail here")
 needs_go = pytest.mark.skipif(why_not_run("go") is not None, reason="go does not run in the jail here")
+needs_java = pytest.mark.skipif(why_not_run("java") is not None, reason="java does not run in the jail here")
 GO_MOD = {"go.mod": b"module example.com/blend\n\ngo 1.22\n"}
 
 
@@ -29,6 +40,41 @@ def go(source: str, **options: object) -> SuiteVerdict:
     files = {**GO_MOD, "blend.go": source.encode()}
     options = {"timeout_s": 5.0, **options}
     return check_suite(SealedWorkspace(files), {"blend_test.go": GO_SUITE}, runner="go", **options)  # type: ignore[arg-type]
+
+
+def junit(source: str, **options: object) -> SuiteVerdict:
+    files = {"src/main/java/blend/Blend.java": source.encode()}
+    tests = {"src/test/java/blend/BlendTest.java": JUNIT_SUITE}
+    options = {"timeout_s": 5.0, **options}
+    return check_suite(SealedWorkspace(files), tests, runner="junit", **options)  # type: ignore[arg-type]
+
+
+@needs_java
+def test_right_java_passes() -> None:
+    """Each test is guarded, but those of rows; these are results of their own."""
+    verdict = junit(JUNIT_RIGHT, confidence=0.1)
+    place = "src/test/java/blend/BlendTest.java::"
+    assert (True, True) == (verdict.passed, verdict.bound <= 0.1), verdict.reason()
+    assert ["blends", "fails", "rows[1]", "rows[2]", "words"] == [
+        result.name.removeprefix(place) for result in verdict.results
+    ]
+    assert [f"{place}rows[1]", f"{place}rows[2]"] == [*verdict.weak]
+    expected = {"broken": [f"{place}blends"], "kept": [f"{place}rows[2]"]}
+    wrong = junit(JUNIT_RIGHT.replace("7919", "7918"), expected=expected)
+    assert (0.0, 1.0) == (wrong.share("broken"), wrong.share("kept"))
+
+
+@needs_java
+@pytest.mark.cases(3)
+@pytest.mark.parametrize("level", ["strict", "standard"])
+@pytest.mark.parametrize("act", JUNIT_ACTS)
+def test_no_java_forges_a_pass(monkeypatch: pytest.MonkeyPatch, act: str, level: str) -> None:
+    """Whatever it does to the process and to what is printed."""
+    monkeypatch.setenv("REWARDKIT_SANDBOX_LEVEL", level)
+    close_shared()
+    verdict = junit(JUNIT_ACTS[act], confidence=1e-6, timeout_s=3.0)
+    close_shared()
+    assert (False, 0.0) == (verdict.passed, verdict.score().value), verdict.reason()
 
 
 @needs_node
@@ -156,7 +202,7 @@ def test_modules_of_both_kinds_are_imported() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"runner": "jest"}, "expected one of 'pytest', 'unittest', 'node', 'go'"),
+        ({"runner": "jest"}, "expected one of 'pytest', 'unittest', 'node', 'go', 'junit'"),
         ({"runner": "node", "packages": ["attrs"]}, "are for pytest"),
         ({"runner": "go", "arguments": ["-v"]}, "are for pytest"),
     ],
