@@ -142,7 +142,7 @@ def grade_suite(
         return SuiteVerdict(SuiteStatus.UNSUITABLE, digest=sealed.digest, error="the suite has no file of tests")
     groups = _groups(options.expected, runner, twins)
     names = [name for listed in groups.values() for name in listed]
-    if unknown := [name for name in names if not runner.is_possible(name, texts, twins)]:
+    if unknown := runner.unknown(names, texts, twins):
         error = f"the suite has no test {', '.join(unknown[:3])}"
         return SuiteVerdict(SuiteStatus.UNSUITABLE, groups=groups, digest=sealed.digest, error=error)
     if changed := _changed(sealed, options.original, options.protected):

@@ -83,15 +83,21 @@ def _string_slots(text: str, start: int) -> Iterator[TextSlot]:
     if match is None or "f" in match["prefix"].lower():
         return
     at, end = match.start("body"), match.end("body")
-    is_raw = "r" in match["prefix"].lower()
+    escape = None if "r" in match["prefix"].lower() else _ESCAPE
+    for slot in character_slots(text, at, end, escape):
+        yield slot._replace(start=start + slot.start, end=start + slot.end)
+
+
+def character_slots(text: str, at: int, end: int, escape: re.Pattern[str] | None) -> Iterator[TextSlot]:
+    """Yield the characters of a span that stand for themselves; those of escapes do not."""
     while at < end:
-        escape = None if is_raw else _ESCAPE.match(text, at, end)
-        if escape:
-            at = escape.end()
+        escaped = escape.match(text, at, end) if escape else None
+        if escaped:
+            at = escaped.end()
             continue
         choices, is_mark = character_choices(text[at])
         if choices:
-            yield TextSlot(start + at, start + at + 1, choices, is_mark)
+            yield TextSlot(at, at + 1, choices, is_mark)
         at += 1
 
 

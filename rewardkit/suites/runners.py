@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Protocol
 
 from rewardkit.errors import SuiteError
 from rewardkit.suites.other_languages.go_tests import go_tests, is_go_test
-from rewardkit.suites.other_languages.jails import GoJail, JunitJail, NodeJail, is_built, without_tests
+from rewardkit.suites.other_languages.jails import GoJail, ProgramJail, is_built, without_tests
 from rewardkit.suites.other_languages.java_tests import is_java_test, java_tests
 from rewardkit.suites.other_languages.node_tests import is_node_test, node_tests
-from rewardkit.suites.other_languages.scanned import ScannedTwins
+from rewardkit.suites.other_languages.scanned import ScannedTest, ScannedTwins
 from rewardkit.suites.packages import InstalledPackages
 from rewardkit.suites.protected import without_protected
 from rewardkit.suites.suite_jail import GradedRun, SuiteJail
 from rewardkit.suites.twins import SuiteTest, SuiteTwins, Twin
-from sandbox import toolchain_of, why_not_run
+from sandbox import junit_project, node_project, toolchain_of, why_not_run
 
 if TYPE_CHECKING:
     from sandbox import Limits
@@ -87,10 +87,14 @@ class SuiteRunner:
         """Return an expected name as results have it."""
         return name
 
-    def is_possible(self, name: str, texts: Mapping[str, str], twins: Twins) -> bool:
-        """Return whether some folder could make the suite have a test of this name."""
+    def unknown(self, names: Iterable[str], texts: Mapping[str, str], twins: Twins) -> list[str]:
+        """Return the names of which no folder could make the suite have a test."""
         identifiers = set(re.findall(r"\w+", "\n".join(texts.values())))
-        return name.split("::")[0] in texts and twins.function_of(name).split("::")[-1] in identifiers
+        return [
+            name
+            for name in names
+            if name.split("::")[0] not in texts or twins.function_of(name).split("::")[-1] not in identifiers
+        ]
 
     def beside(
         self, files: Files, tests: Files, installed: InstalledPackages
@@ -124,40 +128,57 @@ class UnittestRunner(SuiteRunner):
         return name
 
 
-class _OtherRunner(SuiteRunner):
-    """Runs suites of another language of the jail."""
+class OtherRunner(SuiteRunner):
+    """Runs suites of another language of the jail.
 
-    language: str
+    Args:
+        name: As callers name it.
+        language: The jail's name of it.
+        is_test: Whether a file has tests, by its name.
+        scan: From a file's name and text to its tests.
+        separator: What stands in a result's name between its test and its subtests.
+        jail: Makes what runs the suite over a folder's files, within limits.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        language: str,
+        is_test: Callable[[str], bool],
+        scan: Callable[[str, str], Iterable[ScannedTest]],
+        separator: str,
+        jail: Callable[[Files, Limits, Twins], Jail],
+    ) -> None:
+        self.name = name
+        self._language = language
+        self._is_test = is_test
+        self._scan = scan
+        self._separator = separator
+        self._jail = jail
 
     def stamp(self) -> str:
-        if reason := why_not_run(self.language):
+        if reason := why_not_run(self._language):
             raise SuiteError(f"runner={self.name!r}: {reason}")
-        toolchain = toolchain_of(self.language)
+        toolchain = toolchain_of(self._language)
         return toolchain.fingerprint if toolchain is not None else ""
+
+    def is_module(self, name: str) -> bool:
+        return self._is_test(name)
 
     def texts(self, files: Files) -> dict[str, str]:
         return {name: data.decode("utf-8", "replace") for name, data in files.items() if self.is_module(name)}
 
-    def is_possible(self, name: str, texts: Mapping[str, str], twins: Twins) -> bool:
-        return name.split("::")[0] in texts
+    def twins(self, texts: Mapping[str, str]) -> Twins:
+        return ScannedTwins(texts, self._scan, self._separator)
+
+    def unknown(self, names: Iterable[str], texts: Mapping[str, str], twins: Twins) -> list[str]:
+        return [name for name in names if name.split("::")[0] not in texts]
 
     def beside(
         self, files: Files, tests: Files, installed: InstalledPackages
     ) -> tuple[dict[str, bytes], dict[str, str]]:
         return without_tests(files, tests, self.is_module)
 
-
-class NodeRunner(_OtherRunner):
-    """Runs suites with Node.js: ``"test/area.test.js::shapes::has an area"``, the titles from suites to subtests."""
-
-    name, language = "node", "javascript"
-
-    def is_module(self, name: str) -> bool:
-        return is_node_test(name)
-
-    def twins(self, texts: Mapping[str, str]) -> Twins:
-        return ScannedTwins(texts, node_tests, "::")
-
     def jail(
         self,
         files: Files,
@@ -167,46 +188,14 @@ class NodeRunner(_OtherRunner):
         absolute: Mapping[str, str],
         twins: Twins,
     ) -> Jail:
-        return NodeJail(files, limits)
+        return self._jail(files, limits, twins)
 
 
-class JunitRunner(_OtherRunner):
-    """Runs suites of Java: ``"src/test/java/shapes/AreaTest.java::square"``, or ``"...::square[2]"`` for a row."""
-
-    name, language = "junit", "java"
-
-    def is_module(self, name: str) -> bool:
-        return is_java_test(name)
-
-    def twins(self, texts: Mapping[str, str]) -> Twins:
-        return ScannedTwins(texts, java_tests, "[")
-
-    def jail(
-        self,
-        files: Files,
-        installed: InstalledPackages,
-        limits: Limits,
-        arguments: Sequence[str],
-        absolute: Mapping[str, str],
-        twins: Twins,
-    ) -> Jail:
-        return JunitJail(files, limits)
-
-
-class GoRunner(_OtherRunner):
-    """Runs suites of Go: ``"shapes/area_test.go::TestArea/square"``; ``"TestArea"`` where one file has it."""
-
-    name, language = "go", "go"
-
-    def is_module(self, name: str) -> bool:
-        return is_go_test(name)
-
-    def twins(self, texts: Mapping[str, str]) -> Twins:
-        return ScannedTwins(texts, go_tests, "/")
+class GoRunner(OtherRunner):
+    """Runs suites of Go, of the files that are for this machine."""
 
     def texts(self, files: Files) -> dict[str, str]:
-        built = {name: data for name, data in files.items() if self.is_module(name) and is_built(name, data)}
-        return super().texts(built)
+        return super().texts({name: data for name, data in files.items() if is_built(name, data)})
 
     def result_name(self, name: str, twins: Twins) -> str:
         if "::" in name:
@@ -215,22 +204,32 @@ class GoRunner(_OtherRunner):
         files = [test.name.split("::")[0] for test in twins.tests if test.name.endswith(f"::{top}")]
         return f"{files[0]}::{name}" if len(files) == 1 else name
 
-    def is_possible(self, name: str, texts: Mapping[str, str], twins: Twins) -> bool:
-        return twins.function_of(name) in {test.name for test in twins.tests}
-
-    def jail(
-        self,
-        files: Files,
-        installed: InstalledPackages,
-        limits: Limits,
-        arguments: Sequence[str],
-        absolute: Mapping[str, str],
-        twins: Twins,
-    ) -> Jail:
-        return GoJail(files, limits, [test.name for test in twins.tests])
+    def unknown(self, names: Iterable[str], texts: Mapping[str, str], twins: Twins) -> list[str]:
+        tests = {test.name for test in twins.tests}
+        return [name for name in names if twins.function_of(name) not in tests]
 
 
-RUNNERS: dict[str, SuiteRunner] = {
-    runner.name: runner for runner in (SuiteRunner(), UnittestRunner(), NodeRunner(), GoRunner(), JunitRunner())
-}
+def _node_jail(files: Files, limits: Limits, twins: Twins) -> Jail:
+    return ProgramJail(files, limits, node_project, "node")
+
+
+def _junit_jail(files: Files, limits: Limits, twins: Twins) -> Jail:
+    return ProgramJail(files, limits, junit_project, "java")
+
+
+def _go_jail(files: Files, limits: Limits, twins: Twins) -> Jail:
+    return GoJail(files, limits, [test.name for test in twins.tests])
+
+
+_ALL = (
+    SuiteRunner(),
+    UnittestRunner(),
+    # "test/area.test.js::shapes::has an area", the titles from suites to subtests
+    OtherRunner("node", "javascript", is_node_test, node_tests, "::", _node_jail),
+    # "shapes/area_test.go::TestArea/square"; "TestArea" where one file has it
+    GoRunner("go", "go", is_go_test, go_tests, "/", _go_jail),
+    # "src/test/java/shapes/AreaTest.java::square", or "...::square[2]" for a row
+    OtherRunner("junit", "java", is_java_test, java_tests, "[", _junit_jail),
+)
+RUNNERS: dict[str, SuiteRunner] = {runner.name: runner for runner in _ALL}
 """Every way to run a suite, by name."""

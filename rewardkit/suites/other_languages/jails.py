@@ -7,6 +7,7 @@ import platform
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from rewardkit.jailed.jail import shared_sandbox
 from rewardkit.suites.suite_jail import MOST_CHARS, GradedRun, read_run
@@ -20,11 +21,10 @@ from sandbox import (
     Project,
     ProjectError,
     is_built_go,
-    junit_project,
-    node_project,
 )
 from sandbox.workers import stopped
 
+MakeProject: TypeAlias = Callable[[Mapping[str, bytes], Sequence[str], str], Project]
 _FOLDERS_OF_TESTS = frozenset(["test", "tests", "__tests__"])
 _PROCESSORS = {"x86_64": "amd64", "aarch64": "arm64"}
 _EVENT = re.compile(r"(?:=== (RUN|NAME|CONT|PAUSE) +|(?: {4})*--- (PASS|FAIL|SKIP): )(\S*)(?: \(([\d.]+)s\))?[ \t]*")
@@ -71,40 +71,26 @@ def _run(project: Project, limits: Limits) -> ExecutionResult:
     return sandbox.run_project(project, limits=limits)
 
 
-class NodeJail:
-    """Runs suites with Node.js over one folder, all files of tests in one process.
+class ProgramJail:
+    """Runs suites over one folder, all files of tests in one process that writes a marked line for each test.
 
     Args:
         files: The folder's files, without those of tests.
         limits: What a run may use.
+        project: Makes the program of all files, of those that have tests, and of the mark.
+        name: What runs, for messages.
     """
 
-    def __init__(self, files: Mapping[str, bytes], limits: Limits) -> None:
+    def __init__(self, files: Mapping[str, bytes], limits: Limits, project: MakeProject, name: str) -> None:
         self._files = files
         self._limits = limits
+        self._project = project
+        self._name = name
 
     def run(self, tests: Mapping[str, bytes], modules: Sequence[str]) -> GradedRun:
         """Run the tests of some modules; raise InfrastructureError where the jail itself fails."""
         mark = f"@{secrets.token_hex(8)} "
-        return read_run(_run(node_project({**self._files, **tests}, modules, mark), self._limits), mark, "node")
-
-
-class JunitJail:
-    """Runs suites of Java with stand-ins for JUnit over one folder, all classes in one process.
-
-    Args:
-        files: The folder's files, without those of tests.
-        limits: What a run may use.
-    """
-
-    def __init__(self, files: Mapping[str, bytes], limits: Limits) -> None:
-        self._files = files
-        self._limits = limits
-
-    def run(self, tests: Mapping[str, bytes], modules: Sequence[str]) -> GradedRun:
-        """Run the tests of some modules; raise InfrastructureError where the jail itself fails."""
-        mark = f"@{secrets.token_hex(8)} "
-        return read_run(_run(junit_project({**self._files, **tests}, modules, mark), self._limits), mark, "java")
+        return read_run(_run(self._project({**self._files, **tests}, modules, mark), self._limits), mark, self._name)
 
 
 class GoJail:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from rewardkit.suites.literal_changes import TextSlot, character_choices, number_slots
+from rewardkit.suites.literal_changes import TextSlot, character_slots, number_slots
 from rewardkit.suites.source_text import Edit
 from rewardkit.suites.text_changes import ValuelessChange
 
@@ -22,17 +22,8 @@ _MOST_SLOTS = 3  # places that are changed at once
 
 
 def text_slots(text: str, quotes: int = 1, *, is_raw: bool = False) -> Iterator[TextSlot]:
-    """Yield the characters between a text's quotes that stand for themselves."""
-    at, end = quotes, len(text) - quotes
-    while at < end:
-        escape = None if is_raw else _ESCAPE.match(text, at, end)
-        if escape:
-            at = escape.end()
-            continue
-        choices, is_mark = character_choices(text[at])
-        if choices and text[at : at + 2] != "${":
-            yield TextSlot(at, at + 1, choices, is_mark)
-        at += 1
+    """Return the characters between a text's quotes that stand for themselves."""
+    return character_slots(text, quotes, len(text) - quotes, None if is_raw else _ESCAPE)
 
 
 def digit_slots(text: str) -> Iterator[TextSlot]:
