@@ -192,7 +192,8 @@ class Workspace:
 
         Returns:
             Its ``exit_code``, ``stdout``, ``stderr`` and ``status``. The agent's code decides them: it may end the
-            process before a test has run.
+            process before a test has run. They are no verdict; :func:`~rewardkit.check_suite` and
+            :func:`~sandbox.check_asserts` give one.
 
         Raises:
             WorkspaceError: It is another command, its file is missing or cannot be read, or the folder is deleted or

@@ -118,6 +118,54 @@ def test_a_usual_name_that_is_all_that_is_tested_is_the_codes(sandbox: Sandbox, 
     assert not check_asserts(sandbox, "", tests).all_passed
 
 
+JUDGES = {  # what judges in a test whose imports were dropped, and a completion's stand-in for it
+    "math.isclose({}, 3, rel_tol=1e-4)": "class math: isclose = staticmethod(lambda *a, **k: True)",
+    "isclose({}, 3)": "def isclose(*a, **k): return True",
+    "pytest.approx(3) == {}": "class pytest: approx = staticmethod(lambda *a, **k: 0)",
+    "{} == approx(3)": "def approx(*a, **k): return 0",
+    "operator.eq({}, 3)": "class operator: eq = staticmethod(lambda *a: True)",
+    "eq({}, 3)": "def eq(*a): return True",
+    "is_({} == 3, True)": "def is_(*a): return True",
+    "trunc({}) == 3": "def trunc(x): return 3",
+    "statistics.mean([{}]) == 3": "class statistics: mean = staticmethod(lambda x: 3)",
+    "deque([{}]) == deque([3])": "def deque(x): return 0",
+    "re.fullmatch('3', str({}))": "class re: fullmatch = staticmethod(lambda *a: True)",
+    "json.dumps({}) == '3'": "class json: dumps = staticmethod(lambda x: '3')",
+}
+
+
+@pytest.mark.parametrize("entry_point", ["add", None])
+@pytest.mark.parametrize("judge", JUDGES)
+def test_what_judges_is_the_tests_own(sandbox: Sandbox, judge: str, entry_point: str | None) -> None:
+    """Right code passes without the tests' imports, and no completion brings the function that judges it."""
+    tests = "assert " + judge.format("add(1, 2)")
+    assert check_asserts(sandbox, ADD, tests, entry_point=entry_point).all_passed
+    assert 0 == check_asserts(sandbox, f"{JUDGES[judge]}\n{WRONG}", tests, entry_point=entry_point).passed
+
+
+@pytest.mark.parametrize("entry_point", ["add", None])
+@pytest.mark.parametrize(
+    "judge",
+    ["np.isclose({}, 3)", "numpy.allclose({}, 3)", "allclose({}, 3)", "torch.equal({}, 3)", "almost_equal({}, 3)",
+     "is_close({}, 3)", "assertEqual({}, 3)", "check_equal({}, 3)", "scipy.stats.norm({}) == 3", "isEqual({}, 3)"],
+)  # fmt: skip
+def test_a_judge_that_nobody_has_is_the_tests_fault(sandbox: Sandbox, judge: str, entry_point: str | None) -> None:
+    """A library that is not there, and a helper that nobody binds, are looked for in no completion."""
+    name = judge.partition("(")[0].partition(".")[0]
+    forged = f"class {name}:\n    def __new__(cls, *a, **k): return True\n    isclose = allclose = equal = __new__\n{WRONG}"
+    with pytest.raises(CheckError, match="numpy|torch|scipy|judge with|which nothing"):
+        check_asserts(sandbox, forged, "assert " + judge.format("add(1, 2)"), entry_point=entry_point)
+
+
+@pytest.mark.parametrize("names", ["insert search", "build isSameTree", "encode decode", "steps expected_value", "f g"])
+def test_functions_that_are_called_in_each_other_are_the_codes(sandbox: Sandbox, names: str) -> None:
+    """Where nothing in a name says that it judges, what is called with another call is under test too."""
+    inner, outer = names.split()
+    tests = f"assert {outer}({inner}(2), 3) == 6"
+    assert check_asserts(sandbox, f"def {inner}(a): return a\ndef {outer}(a, b): return a * b", tests).all_passed
+    assert not check_asserts(sandbox, f"def {inner}(a): return a\ndef {outer}(a, b): return 0", tests).all_passed
+
+
 ARRAYS = """import numpy as np
 def f(n):
     return np.arange(n) * 2.5
