@@ -18,14 +18,14 @@ from sandbox.inside.test_text import walk
 
 _ALIASES = {"np": "numpy", "pd": "pandas", "dt": "datetime", "mock": "unittest.mock", "plt": "matplotlib.pyplot"}
 _LIBRARIES = (  # names of modules that are not the standard library's
-    "numpy", "pandas", "matplotlib", "scipy", "sympy", "torch", "tensorflow", "tf", "sklearn", "networkx", "nx", "pytest",
-    "hypothesis", "seaborn", "sns", "bs4", "requests", "yaml", "dateutil", "PIL", "cv2", "jax", "jnp",
+    "numpy", "pandas", "matplotlib", "scipy", "sympy", "torch", "tensorflow", "tf", "sklearn", "networkx", "nx",
+    "pytest", "hypothesis", "seaborn", "sns", "bs4", "requests", "yaml", "dateutil", "PIL", "cv2", "jax", "jnp",
 )  # fmt: skip
 _MEMBERS: dict[str, str] = {
     name: module
     for module, names in {
-        "math": "isclose trunc sqrt ceil floor pi inf nan isnan isinf isfinite factorial gcd lcm comb perm prod hypot log "
-        "log2 log10 exp sin cos tan radians degrees fabs fsum e tau",
+        "math": "isclose trunc sqrt ceil floor pi inf nan isnan isinf isfinite factorial gcd lcm comb perm prod hypot "
+        "log log2 log10 exp sin cos tan radians degrees fabs fsum e tau",
         "collections": "Counter OrderedDict defaultdict deque namedtuple ChainMap",
         "itertools": "permutations combinations product chain accumulate groupby count cycle islice zip_longest repeat "
         "combinations_with_replacement",
@@ -37,7 +37,8 @@ _MEMBERS: dict[str, str] = {
         "operator": "itemgetter attrgetter", "statistics": "mean median mode stdev",
         "unittest": "TestCase", "unittest.mock": "patch MagicMock Mock", "time": "perf_counter",
         "typing": "Any Callable Dict Iterable Iterator List Optional Sequence Set Tuple Type Union",
-        "abc": "ABC abstractmethod", "numpy.testing": "assert_allclose assert_array_equal assert_almost_equal assert_equal",
+        "abc": "ABC abstractmethod",
+        "numpy.testing": "assert_allclose assert_array_equal assert_almost_equal assert_equal",
         "numpy": "allclose array_equal", "pytest": "approx raises",
     }.items()
     for name in names.split()

@@ -152,9 +152,9 @@ def test_what_judges_is_the_tests_own(sandbox: Sandbox, judge: str, entry_point:
 def test_a_judge_that_nobody_has_is_the_tests_fault(sandbox: Sandbox, judge: str, entry_point: str | None) -> None:
     """A library that is not there, and a helper that nobody binds, are looked for in no completion."""
     name = judge.partition("(")[0].partition(".")[0]
-    forged = f"class {name}:\n    def __new__(cls, *a, **k): return True\n    isclose = allclose = equal = __new__\n{WRONG}"
-    with pytest.raises(CheckError, match="numpy|torch|scipy|judge with|which nothing"):
-        check_asserts(sandbox, forged, "assert " + judge.format("add(1, 2)"), entry_point=entry_point)
+    forged = f"class {name}:\n    def __new__(cls, *a, **k): return True\n    isclose = allclose = equal = __new__\n"
+    with pytest.raises(CheckError, match=r"numpy|torch|scipy|judge with|which nothing"):
+        check_asserts(sandbox, forged + WRONG, "assert " + judge.format("add(1, 2)"), entry_point=entry_point)
 
 
 @pytest.mark.parametrize("names", ["insert search", "build isSameTree", "encode decode", "steps expected_value", "f g"])
