@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from types import MappingProxyType
 
 from rewardkit.suites.twins import ChangedTest
 
@@ -13,27 +15,30 @@ from rewardkit.suites.twins import ChangedTest
 class Canaries:
     """The draws of one grading.
 
-    A test has places in which it can be changed, such as one for each of its asserts. In each run one of them is at
-    stake, the one with the fewest bits, so that code which is right in all others is seen in that one too.
+    What is drawn are assertions: statements of a test that goes on where they fail, or a test as a whole. An assertion
+    has places in which it can be changed, such as one for each assert of a test. In each run one of them is at stake,
+    the one with the fewest bits, so that code which is right in all others is seen in that one too.
 
-    A test of whose true value there are ``r`` candidates, for who sees only the changed one, is changed with the
+    An assertion of whose true value there are ``r`` candidates, for who sees only the changed one, is changed with the
     probability ``r / (r + 1)``. A forger who acts as if it were as written survives with 1 / (r + 1), and so does a
     forger who acts as if it were changed and guesses the value: log2(r + 1) bits, whatever else is known, such as how
     many runs there have been. A test that does not show its value has r = 1, and begins anew.
 
-    The tests of a file may depend on what earlier ones did, and then right code fails some that are as written. From
-    then on one test of that file is changed at a time, and what comes after it in its file says nothing.
+    Assertions may depend on what earlier ones did, and then right code fails some that are as written. From then on one
+    assertion of that test is changed at a time, and what comes after it there says nothing; then one of that file,
+    then one of all.
 
     Tests may share the constant that has their expected values. In each run one of them may be changed, and where it
     is, the others say nothing. Which one that is does not depend on what is drawn for it.
 
     Args:
-        choices: The candidates of each place of the tests that can be changed, by name, in the order in which they run.
+        choices: The candidates of each place of the assertions, by name, in the order in which they run. Weak ones,
+            of which the text shows whether they are changed, as ``not`` does, have no place: they must fail once where
+            they are and pass once where they are not, and no bits are counted for them.
         bits: How many each place must have in the end.
         random: Where they are drawn from.
-        weak: Those of which the text shows whether they are changed, as ``not`` does. They must fail once where they
-            are; no bits are counted for them.
-        disturbed: The tests that also read what is changed of a test, by that test's name.
+        disturbed: The assertions and tests that also read what is changed of an assertion, by that one's name.
+        tests: The tests of assertions that are no whole test.
     """
 
     def __init__(
@@ -41,10 +46,10 @@ class Canaries:
         choices: Mapping[str, Sequence[int]],
         bits: float,
         random: Random,
-        weak: Collection[str] = frozenset(),
         disturbed: Mapping[str, Collection[str]] | None = None,
+        tests: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self._weak = weak
+        self._weak = {name for name, counts in choices.items() if not counts}
         self._disturbed_by = {name: frozenset(others) for name, others in (disturbed or {}).items() if name in choices}
         self._disturbed: set[str] = set()  # in the run that was drawn
         self._sites = {name: [_Site(count) for count in counts] for name, counts in choices.items()}
@@ -52,15 +57,22 @@ class Canaries:
         self._random = random
         self._order = {name: index for index, name in enumerate(choices)}
         self._failed: set[str] = set()  # those that have failed where they were changed
-        self._alone: set[str] = set()  # the groups of which one test is changed at a time
+        self._passed: set[str] = set()  # those that have passed where they were not
+        self._tests = tests
+        self._sizes = Counter(tests.get(name, name) for name in choices)
+        self._alone: set[str] = set()  # the groups of which one assertion is changed at a time
+        self._files: set[str] = set()  # those that are a group
         self._merged = False
         self._at_stake: set[str] = set()
         self._revealed: dict[str, int | None] = {}
         self._changed_alone: dict[str, str] = {}
 
     def group_of(self, name: str) -> str:
-        """Return what a test shares its state with: its file, or all."""
-        return "" if self._merged else _file(name)
+        """Return what an assertion shares its state with: its test, its file, or all."""
+        if self._merged:
+            return ""
+        file = _file(name)
+        return file if file in self._files else self._tests.get(name, name)
 
     def _site(self, name: str) -> int:
         """Return the index of the place of a test that is at stake: the one with the fewest bits."""
@@ -72,10 +84,12 @@ class Canaries:
         return {name: self._site(name) for name in names if name not in self._weak}
 
     def _bits(self, name: str) -> float:
-        return min(site.bits() for site in self._sites[name])
+        return min((site.bits() for site in self._sites[name]), default=math.inf)
 
     def _is_guarded(self, name: str) -> bool:
-        return name in self._failed and (name in self._weak or self._bits(name) >= self._wanted)
+        if name in self._weak:
+            return name in self._failed and name in self._passed
+        return name in self._failed and self._bits(name) >= self._wanted
 
     def are_done(self) -> bool:
         return all(map(self._is_guarded, self._sites))
@@ -86,8 +100,8 @@ class Canaries:
         return 2 * len(self._weak) + sum(math.ceil(self._wanted / math.log2(site.choices + 1)) for site in sites)
 
     def guarded_bits(self) -> dict[str, float]:
-        """Return the bits of each test that has as many as it must; weak ones have none."""
-        return {name: self._bits(name) for name in self._sites if self._is_guarded(name) and name not in self._weak}
+        """Return the bits of each assertion that is guarded; infinity for weak ones, which lose none."""
+        return {name: self._bits(name) for name in self._sites if self._is_guarded(name)}
 
     def open_files(self) -> set[str]:
         """Return the files whose tests have to run again: all, where tests of several depend on each other."""
@@ -98,15 +112,13 @@ class Canaries:
         self._revealed, self._changed_alone = {}, {}
         self._at_stake = set()
         waiting: set[str] = set()
-        files = self.open_files()
         for name in self._sites:
             group = self.group_of(name)
+            if self._is_guarded(name) or group in waiting:
+                continue
+            self._at_stake.add(name)
             if group in self._alone:
-                if group not in waiting and not self._is_guarded(name):
-                    waiting.add(group)
-                    self._at_stake.add(name)
-            elif _file(name) in files:
-                self._at_stake.add(name)
+                waiting.add(group)
         self._at_stake -= self._rivals()
         changed = {name for name in sorted(self._at_stake) if self._random.random() < self._odds(name)}
         disturbed = set().union(*(self._disturbed_by.get(name, ()) for name in changed))
@@ -117,12 +129,9 @@ class Canaries:
         return changed
 
     def _rivals(self) -> set[str]:
-        """Return the tests at stake that wait, because another one of those with their constant has its turn.
-
-        Those that are guarded already give their turn to the others.
-        """
+        """Return the tests at stake that wait, because another one of those with their constant has its turn."""
         sharing = [name for name in sorted(self._at_stake) if name in self._disturbed_by]
-        waiting = {name for name in sharing if self._is_guarded(name)}
+        waiting: set[str] = set()
         self._random.shuffle(sharing)
         for name in sorted(sharing, key=self._bits):
             if name not in waiting:
@@ -130,6 +139,8 @@ class Canaries:
         return waiting
 
     def _odds(self, name: str) -> float:
+        if name in self._weak:  # it has no bits to lose
+            return 0.0 if name in self._failed else 1.0
         choices = self._sites[name][self._site(name)].choices
         return choices / (choices + 1)
 
@@ -146,24 +157,32 @@ class Canaries:
         before = self._revealed.get(name, choices)
         self._revealed[name] = None if before is None or choices is None else min(before, choices)
 
+    def silence(self, name: str) -> None:
+        """Take from an assertion its part in the run: it was not reached, because one before it failed."""
+        self._at_stake.discard(name)
+
     def settle(self, odd: Collection[str]) -> list[str]:
         """Count what the run has shown of groups in which nothing was odd; change one at a time in the others.
 
         Return the groups in which something was odd although that was so already.
         """
-        groups = sorted({self.group_of(name) for name in odd})
+        groups = {self.group_of(name) for name in odd}
         for name in self._at_stake:
-            if self.group_of(name) in groups:
-                continue
-            self._count(name)
-        again = [group for group in groups if group in self._alone]
-        self._alone.update(groups)
+            if self.group_of(name) not in groups:
+                self._count(name)
+        wholes = {group for group in groups if "::" in group and self._sizes[group] <= 1}
+        self._files.update(map(_file, wholes))
+        groups = (groups - wholes) | set(map(_file, wholes))
+        again = sorted(groups & self._alone)
+        self._alone |= groups
         return again
 
     def _count(self, name: str) -> None:
+        (self._failed if name in self._revealed else self._passed).add(name)
+        if name in self._weak:
+            return
         site = self._sites[name][self._site(name)]
         if name in self._revealed:
-            self._failed.add(name)
             choices = self._revealed[name]
             if choices is not None:
                 site.choices = min(choices, site.choices)
@@ -171,16 +190,21 @@ class Canaries:
                 site.choices, site.runs = 1, 0
         site.runs += 1
 
-    def merge(self) -> bool:
-        """Let all tests be one group, of which one is changed at a time; return whether they were not yet."""
-        was_merged, self._merged = self._merged, True
-        self._alone = {""}
-        return not was_merged
+    def widen(self, group: str) -> bool:
+        """Change one at a time of more than a group: of its file, or of all; return whether there is more."""
+        if self._merged:
+            return False
+        if "::" in group:
+            self._files.add(_file(group))
+            self._alone.add(_file(group))
+        else:
+            self._merged, self._alone = True, {""}
+        return True
 
 
 @dataclass(slots=True)
 class _Site:
-    """Where a test can be changed."""
+    """Where an assertion can be changed."""
 
     choices: int  # as long as it shows its value
     runs: int = 0  # in which it was at stake

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from random import Random
+from typing import NamedTuple
 
 from rewardkit.suites.canaries import Canaries
 from rewardkit.suites.perturbations import STRONG_KINDS
 from rewardkit.suites.runners import Twins
-from rewardkit.suites.suite_jail import GradedRun
+from rewardkit.suites.soft_statements import Assertion
+from rewardkit.suites.suite_jail import GradedRun, StatementsRun
 from rewardkit.suites.twins import ChangedTest, Twin
 
 _MORE_RUNS = 24  # beyond those that each place needs by itself
+_CONFIRMATIONS = 2  # of a forgery
+
+
+class _Oddities(NamedTuple):
+    """What a canary shows that right code does not: by assertions, with the names of the results that show it.
+
+    Attributes:
+        passing: Those that passed although they were changed.
+        broken: Those that did not pass as they are written.
+    """
+
+    passing: dict[str, set[str]]
+    broken: dict[str, set[str]]
 
 
 class CanaryRuns:
@@ -48,6 +63,8 @@ class CanaryRuns:
         self._modules = modules
         self._wanted = bits
         self._random = random
+        self._assertions: Mapping[str, Sequence[Assertion]] = {}
+        self._is_soft = False
         self.forged: set[str] = set()
         self.unsteady: set[str] = set()
         self.failing: set[str] = set()
@@ -64,24 +81,63 @@ class CanaryRuns:
         self.failing = {name for name in kinds if not self._twins.has_rows and not self._passes(name)}
         if self.failing:
             return
-        weak = {name for name, kind in kinds.items() if kind not in STRONG_KINDS}
-        choices = {name: [1] if name in weak else self._twins.choices(name) for name in self._in_order(kinds)}
-        canaries = Canaries(choices, self._wanted, self._random, weak, self._twins.disturbed)
+        assertions = {name: self._twins.assertions(name) for name in self._in_order(kinds)}
+        self._guard(names, kinds, assertions, is_soft=True)
+        if self.unsteady and any(assertion.lines for own in assertions.values() for assertion in own):
+            self.unsteady.clear()  # that tests went on may be why
+            self.bits.clear()
+            whole = {name: (Assertion(name, name, ()),) for name in assertions}
+            self._guard(names, kinds, whole, is_soft=False)
+
+    def _guard(
+        self,
+        names: Sequence[str],
+        kinds: Mapping[str, str],
+        assertions: Mapping[str, Sequence[Assertion]],
+        *,
+        is_soft: bool,
+    ) -> None:
+        """Run canaries until each of the assertions of the tests has the bits that it must have."""
+        self._assertions, self._is_soft = assertions, is_soft
+        owners = {assertion.name: test for test, own in assertions.items() for assertion in own}
+        choices = {name: self._twins.choices(name) for name in owners}
+        canaries = Canaries(choices, self._wanted, self._random, self._disturbed(), owners)
         runs, most = 0, _MORE_RUNS + canaries.runs_alone()
         while not canaries.are_done() and runs < most and not self.forged and not self.unsteady:
             perturbed = canaries.draw()
-            twin = self._twins.draw(perturbed, self._random, canaries.sites(perturbed))
             files = canaries.open_files()
-            run = self._run(twin, [module for module in self._modules if module in files])
+            run, twin = self._run_twin(perturbed, canaries, [module for module in self._modules if module in files])
             runs += 1
             there = [name for name in names if name.split("::")[0] in files]
-            passing, broken = self._note(run, twin, there, perturbed, canaries)
-            odd = {self._function(name) for name in passing | broken}
-            for group in canaries.settle(odd):
+            seen = self._note(run, twin, there, canaries)
+            for group in canaries.settle(seen.passing.keys() | seen.broken.keys()):
                 runs += 1
-                if not self._confirm(group, passing, broken, names, canaries):
+                if not self._confirm(group, seen, names, canaries):
                     break
-        self.bits = canaries.guarded_bits()
+        guarded = canaries.guarded_bits()
+        for test, own in assertions.items():
+            if kinds[test] in STRONG_KINDS and all(assertion.name in guarded for assertion in own):
+                self.bits[test] = min(guarded[assertion.name] for assertion in own)
+
+    def _disturbed(self) -> dict[str, set[str]]:
+        """Return what says nothing when an assertion is changed: what reads the change too, in its test or others."""
+        disturbed: dict[str, set[str]] = {}
+        for test, own in self._assertions.items():
+            others = self._twins.disturbed.get(test, frozenset())
+            names = {name for other in others for name in (other, *self._names_of(other))}
+            for assertion in own:
+                if names or assertion.disturbed:
+                    disturbed[assertion.name] = names | assertion.disturbed
+        return disturbed
+
+    def _names_of(self, test: str) -> list[str]:
+        return [assertion.name for assertion in self._assertions.get(test, ())]
+
+    def _run_twin(
+        self, perturbed: Collection[str], canaries: Canaries, modules: Sequence[str]
+    ) -> tuple[GradedRun, Twin]:
+        twin = self._twins.draw(perturbed, self._random, canaries.sites(perturbed), is_soft=self._is_soft)
+        return self._run(twin, modules), twin
 
     def _function(self, name: str) -> str:
         return self._twins.function_of(name)
@@ -95,40 +151,111 @@ class CanaryRuns:
         order = {self._function(name): index for index, name in enumerate(self._written.collected)}
         return sorted(functions, key=lambda function: order.get(function, len(order)))
 
-    def _note(
-        self, run: GradedRun, twin: Twin, names: Sequence[str], perturbed: Collection[str], canaries: Canaries
-    ) -> tuple[set[str], set[str]]:
-        """Note what a canary shows; return the changed tests that passed, and those as written that did not pass."""
+    def _note(self, run: GradedRun, twin: Twin, names: Sequence[str], canaries: Canaries) -> _Oddities:
+        """Note what a canary shows; return what is odd in it."""
         renamed = self._renamed(run.collected)
-        passing: set[str] = set()
-        broken: set[str] = set()
+        seen = _Oddities({}, {})
         for name in names:
-            function = self._function(name)
-            outcome = self._outcome(run, renamed.get(name, name))
-            if function in perturbed and outcome == "failed":
-                change = self._change_of(twin.changes[function], name, names)
-                canaries.note(function, change, shows_value=_shows(change, run.compared.get(renamed.get(name, name))))
-            elif function in perturbed:
-                (passing if outcome == "passed" else broken).add(name)
-            elif outcome != "passed" and not canaries.says_nothing(function):
-                broken.add(name)
-        return passing, broken
+            function, row = self._function(name), renamed.get(name, name)
+            own = self._assertions.get(function) or (Assertion(function, function, ()),)
+            outcome = self._outcome(run, row)
+            changes = {
+                assertion.name: self._change_of(twin.changes[assertion.name], name, names)
+                for assertion in own
+                if assertion.name in twin.changes
+            }
+            if own[0].lines:
+                report = run.statements.get(row, StatementsRun())
+                firsts = {changed: twin.changes[changed][0] for changed in changes}
+                stopped = run.stopped.get(row, 0) if outcome == "failed" else 0
+                self._note_statements(name, outcome, report, stopped, firsts, seen, canaries)
+                for changed, change in changes.items():
+                    sides = _failed_sides(report, firsts[changed].line, firsts[changed].row)
+                    if stopped in firsts[changed].lines:
+                        sides.append(run.compared.get(row))
+                    if sides:
+                        canaries.note(changed, change, shows_value=any(_shows(change, pair) for pair in sides))
+            elif not changes:
+                if outcome != "passed" and not canaries.says_nothing(function):
+                    seen.broken.setdefault(function, set()).add(name)
+            elif outcome == "failed" and _is_there(run.stopped.get(row, 0), twin.changes[function][0]):
+                change = changes[function]
+                canaries.note(function, change, shows_value=_shows(change, run.compared.get(row)))
+            elif outcome == "failed":  # at another one, which shows that this one passed
+                seen.passing.setdefault(function, set()).add(name)
+            else:
+                (seen.passing if outcome == "passed" else seen.broken).setdefault(function, set()).add(name)
+        return seen
 
-    def _confirm(
-        self, group: str, passing: set[str], broken: set[str], names: Sequence[str], canaries: Canaries
-    ) -> bool:
-        """Look, with one test changed or none, what tests that are changed one at a time showed; return if to go on."""
-        suspects = {name for name in passing if canaries.group_of(self._function(name)) == group}
-        changed = {self._function(min(suspects))} if suspects else set()
-        twin = self._twins.draw(changed, self._random, canaries.sites(changed))
-        run = self._run(twin, self._modules)
-        again_passing, again_broken = self._note(run, twin, names, changed, Canaries({}, 0, self._random))
-        self.forged |= again_passing
-        self.unsteady |= set() if changed else again_broken
+    def _note_statements(
+        self,
+        name: str,
+        outcome: str,
+        report: StatementsRun,
+        stopped: int,
+        changed: Mapping[str, ChangedTest],
+        seen: _Oddities,
+        canaries: Canaries,
+    ) -> None:
+        """Note what is odd in a test that goes on where it fails.
+
+        Args:
+            name: The test.
+            outcome: What became of what is not soft in it.
+            report: What became of its soft statements.
+            stopped: The line at which it ended nevertheless; 0 where it did not.
+            changed: What should fail.
+            seen: Where oddities are added.
+            canaries: What was drawn.
+        """
+        own = self._assertions[self._function(name)]
+        telling = [assertion for assertion in own if not canaries.says_nothing(assertion.name)]
+        is_stopped = outcome != "passed"
+        failed = {
+            other
+            for other, change in changed.items()
+            if stopped in change.lines or _failed_sides(report, change.line, change.row)
+        }
+        is_excused = outcome == "failed" and bool(failed)
+        for assertion in telling:
+            change = changed.get(assertion.name)
+            lines = assertion.lines if change is None else (change.line,)
+            has_failed = assertion.name in failed or (
+                change is None and any(_failed_sides(report, line, assertion.row) for line in lines)
+            )
+            is_over = all(_is_over(report, line, assertion, is_stopped=is_stopped) for line in lines)
+            if is_stopped and not is_excused:
+                odd: dict[str, set[str]] | None = seen.broken
+            elif has_failed:
+                odd = seen.broken if change is None else None
+            elif is_over:
+                odd = seen.passing if change is not None else None
+            else:
+                odd = None if is_stopped else seen.broken
+                canaries.silence(assertion.name)
+            if odd is not None:
+                odd.setdefault(assertion.name, set()).add(name)
+
+    def _confirm(self, group: str, seen: _Oddities, names: Sequence[str], canaries: Canaries) -> bool:
+        """Look, with one assertion changed or none, what a group showed of which one is changed at a time.
+
+        Return whether to go on.
+        """
+        suspects = {name for name in seen.passing if canaries.group_of(name) == group}
+        changed = {min(suspects)} if suspects else set()
+        for _ in range(_CONFIRMATIONS):
+            run, twin = self._run_twin(changed, canaries, self._modules)
+            again = self._note(run, twin, names, Canaries({}, 0, self._random))
+            if not again.passing:  # a change may by chance be none, as where code compares by rules of its own
+                break
+        self.forged |= set().union(*again.passing.values())
+        self.unsteady |= set() if changed else set().union(*again.broken.values())
         if self.forged or self.unsteady:
             return False
-        if not canaries.merge():  # it is neither, again and again
-            self.unsteady |= suspects or broken
+        if not canaries.widen(group):  # it is neither, again and again
+            odd = suspects or {name for name in seen.broken if canaries.group_of(name) == group}
+            rows = {**seen.broken, **seen.passing}
+            self.unsteady |= set().union(*(rows[name] for name in odd))
             return False
         return True
 
@@ -161,6 +288,27 @@ class CanaryRuns:
             if index < len(names.get(function, ())):
                 renamed[name] = names[function][index]
         return renamed
+
+
+def _failed_sides(report: StatementsRun, line: int, row: int | None) -> list[tuple[str, str] | None]:
+    """Return what was compared where a statement failed, in one round or in any."""
+    rows = report.failed.get(line, {})
+    if row is None:
+        return list(rows.values())
+    return [rows[row]] if row in rows else []
+
+
+def _is_over(report: StatementsRun, line: int, assertion: Assertion, *, is_stopped: bool) -> bool:
+    """Return whether all rounds of a statement that count for an assertion have been gone through."""
+    rounds = report.rounds.get(line, 0)
+    if assertion.row is None:
+        return rounds > 0 and not (is_stopped and assertion.loop)
+    return rounds > assertion.row if is_stopped else rounds == assertion.rounds
+
+
+def _is_there(line: int, change: ChangedTest) -> bool:
+    """Return whether a test has failed where it was changed, as far as that is known."""
+    return not change.lines or line in change.lines
 
 
 def _shows(change: ChangedTest | None, sides: tuple[str, str] | None) -> bool:

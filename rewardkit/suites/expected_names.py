@@ -91,18 +91,31 @@ class ExpectedNames:
         self._at_last = {id(node) for last in lasts for node in ast.walk(last)}
         own = list(reached)
         groups: list[tuple[str, list[ValueGroup]]] = [(name, [(value,)]) for name, value in _assigned(own)]
+        self._looped: dict[str, int] = {}
         for statement in own:
             if isinstance(statement, ast.For):
-                groups += self._of_loop(statement)
+                rows = list(self._of_loop(statement))
+                self._looped.update((name, len(values)) for name, values in rows)
+                groups += rows
         for decorator in function.decorator_list:
             groups += self._of_parameters(decorator)
         self._groups = {name: ways for name, ways in groups if stores[name] == 1}
 
+    def is_read_otherwise(self, name: str) -> bool:
+        """Return whether a name is used for more than to be compared."""
+        return any(node.id == name for node in self._other_uses)
+
+    def rounds(self, name: str) -> int:
+        """Return how many rounds the loop has whose variable a name is; 0 for another name."""
+        return self._looped.get(name, 0)
+
     def groups(self, name: str, statement: ast.stmt) -> list[ValueGroup]:
-        """Return the ways to change a name's value: the values of each are changed together.
+        """Return the ways to change a name's value, of a loop's variable one for each of its rounds.
+
+        The values of each way are changed together.
 
         A name that is used for something else before a statement that compares it, within, or in a ``finally`` has no
-        such way. What else comes after that statement is not reached, for the statement fails.
+        such way. What else comes after that statement is not reached, or says nothing, for the statement fails.
         """
         end = statement.end_lineno or 0, statement.end_col_offset or 0
         uses = [node for node in self._other_uses if node.id == name]
@@ -114,6 +127,8 @@ class ExpectedNames:
         if rows:
             targets = loop.target.elts if isinstance(loop.target, ast.Tuple | ast.List) else [loop.target]
             names = [target.id if isinstance(target, ast.Name) else "" for target in targets]
+            if not hasattr(rows[0], "lineno"):  # of a dictionary, whose changed key may be another one's
+                names[0] = ""
             inside = Counter(node.id for part in loop.body for node in ast.walk(part) if isinstance(node, ast.Name))
             for name, values in self._columns(names, rows, isinstance(loop.target, ast.Name)):
                 if inside[name] == self._loads[name]:

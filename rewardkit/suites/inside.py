@@ -6,6 +6,7 @@ write any line itself: nothing here is a verdict. What the grader compares is in
 
 from __future__ import annotations
 
+import builtins
 import importlib.metadata
 import importlib.util
 import json
@@ -14,7 +15,7 @@ import pathlib
 import re
 import sys
 import unittest
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -24,7 +25,38 @@ _COMPARISONS = (
     *("_baseAssertEqual", "assertMultiLineEqual", "assertSequenceEqual", "assertListEqual", "assertTupleEqual"),
     *("assertSetEqual", "assertDictEqual", "assertAlmostEqual", "assertCountEqual"),
 )
+_MOST_SHOWN = 2_000_000  # characters of compared values in all
 _compared: list[list[str]] = []
+
+
+class Statement:
+    """What a soft statement stands in: it notes whether that fails, and the test goes on."""
+
+    rounds: ClassVar[dict[int, int]] = {}
+    failed: ClassVar[dict[int, dict[int, list[str] | None]]] = {}
+    characters: ClassVar[int] = 0
+
+    def __init__(self, line: int) -> None:
+        self._line = line
+
+    def __enter__(self) -> None:
+        self._before = len(_compared)
+
+    def __exit__(self, kind: Any, error: object, traceback: object) -> bool:
+        if kind is not None and not _is_failure(kind):
+            return False
+        row = self.rounds[self._line] = self.rounds.get(self._line, -1) + 1
+        if kind is None:
+            return False
+        sides = _compared[-1] if len(_compared) > self._before else None
+        Statement.characters += sum(map(len, sides or ()))
+        self.failed.setdefault(self._line, {})[row] = sides if Statement.characters < _MOST_SHOWN else None
+        return True
+
+
+def _is_failure(kind: type[BaseException]) -> bool:
+    """Return whether an exception fails a test, and neither skips it nor ends the run."""
+    return kind is pytest.fail.Exception or (issubclass(kind, Exception) and not issubclass(kind, unittest.SkipTest))
 
 
 class Packages:
@@ -63,6 +95,7 @@ class Reports:
         self._helpers = helpers
         self._mark = mark
         self._outcomes: dict[str, dict[str, Any]] = {}
+        self._line = 0  # at which the test failed
 
     def write(self, line: dict[str, Any]) -> None:
         data = f"\n{self._mark}{json.dumps(line)}\n".encode()
@@ -85,8 +118,15 @@ class Reports:
             _note(left, right)
         return [f"{repr(left)[:_MOST_CHARS]} {op} {repr(right)[:_MOST_CHARS]}"]  # pytest's own comparison takes long
 
+    def pytest_runtest_makereport(self, item: Any, call: Any) -> None:
+        if call.excinfo is not None:
+            self._line = _line_in_test(item, call.excinfo) or self._line
+
     def pytest_runtest_logstart(self, nodeid: str, location: object) -> None:
+        self._line = 0
         _compared.clear()
+        Statement.rounds.clear()
+        Statement.failed.clear()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         outcome = self._outcomes.setdefault(report.nodeid, {"outcome": "passed", "duration_s": 0.0, "message": ""})
@@ -96,7 +136,17 @@ class Reports:
             outcome["message"] = _message(report)
         if report.when == "teardown":
             outcome = self._outcomes.pop(report.nodeid)
-            self.write({"test": report.nodeid, **outcome, "compared": _compared[-1] if _compared else []})
+            statements = [{line: last + 1 for line, last in Statement.rounds.items()}, Statement.failed]
+            compared = _compared[-1] if _compared else []
+            outcome |= {"compared": compared, "statements": statements, "line": self._line}
+            self.write({"test": report.nodeid, **outcome})
+
+
+def _line_in_test(item: Any, error: Any) -> int:
+    """Return the line of a test's own function at which it has failed; 0 where it is not in the traceback."""
+    name = item.name.split("[")[0]
+    lines = [entry.lineno + 1 for entry in error.traceback if entry.frame.code.name == name and entry.path == item.path]
+    return lines[0] if lines else 0
 
 
 def _message(report: Any) -> str:
@@ -146,6 +196,7 @@ def main() -> None:
     sys.meta_path.append(Packages(settings["places"], settings["about"]))
     for name in _COMPARISONS:
         setattr(unittest.TestCase, name, _noting(getattr(unittest.TestCase, name)))
+    builtins.__statement__ = Statement  # type: ignore[attr-defined]
     reports = Reports(os.dup(1), settings["mark"], settings["helpers"])
     arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--no-header", "--rootdir=.", "--tb=line"]
     arguments += ["-c", settings["ini"]] if settings["ini"] else []

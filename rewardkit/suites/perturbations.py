@@ -15,6 +15,7 @@ from rewardkit.suites.expected_names import ExpectedNames, FunctionNode, lists_o
 from rewardkit.suites.literal_changes import LiteralChange
 from rewardkit.suites.literal_values import Imports, NotLiteral, Tolerance, are_apart, full_name, literal_value
 from rewardkit.suites.reached import has_yield, may_swallow, reached_statements
+from rewardkit.suites.soft_statements import StatementChange, soft_statement
 from rewardkit.suites.source_text import SourceText
 from rewardkit.suites.text_changes import (
     METHOD_OPPOSITES,
@@ -35,7 +36,8 @@ STRONG_KINDS = ("value", "exception", "order")
 
 _RAISES = frozenset(["pytest.raises", "numpy.testing.assert_raises"])
 _RAISES_METHODS = frozenset(["assertRaises", "assertRaisesRegex", "assertRaisesRegexp"])
-_Changes = Iterator[tuple[str, tuple[TextChange, ...]]]
+_Changes = Iterator[tuple[str, tuple[TextChange, ...], str, int]]
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 class Perturbation(NamedTuple):
@@ -44,6 +46,7 @@ class Perturbation(NamedTuple):
     kind: str
     assertion: int
     changes: tuple[TextChange, ...]
+    statement: StatementChange = StatementChange()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +79,39 @@ def scan_function(
         return FunctionScan(asserts, ())
     lists = lists_of(function, constants)
     statements = list(reached_statements(function.body, lists))
-    pairs = [pair for node in ast.walk(function) for pair in pairs_of_statement(node, imports, helpers)]
-    sides = [side for pair in pairs for side in (pair.left, pair.right) if isinstance(side, ast.Name)]
-    reader = _Reader(source, imports, helpers, ExpectedNames(function, statements, sides, imports, lists))
-    return FunctionScan(
-        asserts,
-        tuple(
-            Perturbation(kind, source.span(node)[0], changes)
-            for node in statements
-            for kind, changes in reader.changes_of(node)
-        ),
-    )
+    comparing: dict[str, set[int]] = {}
+    sides: list[ast.Name] = []
+    for node in ast.walk(function):
+        for pair in pairs_of_statement(node, imports, helpers):
+            for side in (pair.left, pair.right):
+                if isinstance(side, ast.Name):
+                    sides.append(side)
+                    comparing.setdefault(side.id, set()).update(_lines(node))
+    names = ExpectedNames(function, statements, sides, imports, lists)
+    reader = _Reader(source, imports, helpers, names)
+    loops = [node for node in ast.walk(function) if isinstance(node, _LOOPS)]
+    around: dict[int, list[int]] = {}
+    for loop in loops:
+        for node in ast.walk(loop):
+            around.setdefault(id(node), []).append(loop.lineno)
+    perturbations: list[Perturbation] = []
+    for node in statements:
+        start = source.span(node)[0]
+        outer = around.get(id(node), [])
+        soft = soft_statement(source, node, min(outer, default=0))
+        for kind, changes, variable, row in reader.changes_of(node):
+            rounds = names.rounds(variable) if len(outer) == 1 else 0
+            is_read_later = bool(variable) and names.is_read_otherwise(variable)
+            lines = frozenset(comparing[variable] if variable else _lines(node))
+            change = StatementChange(lines, soft, variable, is_read_later, row if rounds else None, rounds)
+            perturbations.append(Perturbation(kind, start, changes, change))
+    return FunctionScan(asserts, tuple(perturbations))
+
+
+def _lines(node: ast.AST) -> range:
+    """Return the lines of a statement."""
+    assert isinstance(node, ast.stmt)
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
 class _Reader:
@@ -101,13 +126,13 @@ class _Reader:
         self._names = names
 
     def changes_of(self, node: ast.stmt) -> _Changes:
-        """Yield the changes by which a statement fails that passed, with their kinds."""
+        """Yield the changes by which a statement fails that passed: kind, changes, and a variable's name and row."""
         for pair in pairs_of_statement(node, self._imports, self._helpers):
-            yield from (("value", changes) for changes in self._values(pair, node))
+            yield from (("value", *change) for change in self._values(pair, node))
         match node:
             case ast.Assert(test=test):
                 yield from self._operators(test)
-                yield "polarity", (negation(self._source, test),)
+                yield "polarity", (negation(self._source, test),), "", 0
             case ast.Expr(value=ast.Call() as call):
                 yield from self._of_call(call)
             case ast.With(items=items) | ast.AsyncWith(items=items):
@@ -121,9 +146,9 @@ class _Reader:
         if name == "assertTrue" and call.args:
             yield from self._operators(call.args[0])
         if name in METHOD_ORDERS:
-            yield "order", (method_swap(self._source, call.func, METHOD_ORDERS[name]),)
+            yield "order", (method_swap(self._source, call.func, METHOD_ORDERS[name]),), "", 0
         if name in METHOD_OPPOSITES:
-            yield "polarity", (method_swap(self._source, call.func, METHOD_OPPOSITES[name]),)
+            yield "polarity", (method_swap(self._source, call.func, METHOD_OPPOSITES[name]),), "", 0
         yield from self._exceptions(call)
 
     def _exceptions(self, call: ast.Call) -> _Changes:
@@ -131,7 +156,7 @@ class _Reader:
         if is_known and call.args:
             swaps = exception_swaps(self._source, call.args[0], self._imports)
             if swaps:
-                yield swaps
+                yield *swaps, "", 0
 
     def _operators(self, test: ast.expr) -> _Changes:
         match test:
@@ -142,17 +167,19 @@ class _Reader:
                 for first, op, second in zip([left, *comparators], ops, comparators, strict=False):
                     swap = operator_swap(self._source, first, op, second)
                     if swap:
-                        yield swap[0], (swap[1],)
+                        yield swap[0], (swap[1],), "", 0
 
-    def _values(self, pair: SidePair, statement: ast.stmt) -> Iterator[tuple[TextChange, ...]]:
-        """Yield the changes of the expected side of a comparison, if it is one side."""
+    def _values(self, pair: SidePair, statement: ast.stmt) -> Iterator[tuple[tuple[TextChange, ...], str, int]]:
+        """Yield the changes of the expected side of a comparison, if one is it, with a variable's name and row."""
         ways = [(side, list(self._ways(side, pair.tolerance, statement))) for side in (pair.left, pair.right)]
         literal = [side for side in (pair.left, pair.right) if self._is_literal(side)]
         if len(literal) == 2:
             return
-        chosen = [changes for side, changes in ways if changes and (side in literal or not literal)]
+        chosen = [(side, changes) for side, changes in ways if changes and (side in literal or not literal)]
         if len(chosen) == 1:
-            yield from chosen[0]
+            side, ways_of_side = chosen[0]
+            variable = side.id if isinstance(side, ast.Name) else ""
+            yield from ((changes, variable, row) for changes, row in ways_of_side)
 
     def _is_literal(self, node: ast.expr) -> bool:
         try:
@@ -163,19 +190,19 @@ class _Reader:
 
     def _ways(
         self, node: ast.expr, tolerance: Tolerance | None, statement: ast.stmt
-    ) -> Iterator[tuple[TextChange, ...]]:
+    ) -> Iterator[tuple[tuple[TextChange, ...], int]]:
         if not isinstance(node, ast.Name):
             change = self._change(node, tolerance)
             if change is not None:
-                yield (change,)
+                yield (change,), 0
             return
-        for values in self._names.groups(node.id, statement):
+        for row, values in enumerate(self._names.groups(node.id, statement)):
             changes = [self._change(value, tolerance) for value in values]
             spare = [self._borrowed(value, values, tolerance) if change is None else change
                      for value, change in zip(values, changes, strict=True)]  # fmt: skip
             made = [change for change in spare if change is not None]
             if len(made) == len(values):
-                yield tuple(made)
+                yield tuple(made), row
 
     def _change(self, node: ast.expr, tolerance: Tolerance | None) -> TextChange | None:
         """Return a change of a literal or of the literal parts of a list, tuple or dictionary."""

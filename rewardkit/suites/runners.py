@@ -16,6 +16,7 @@ from rewardkit.suites.other_languages.node_tests import is_node_test, node_tests
 from rewardkit.suites.other_languages.scanned import ScannedTest, ScannedTwins
 from rewardkit.suites.packages import InstalledPackages
 from rewardkit.suites.protected import without_protected
+from rewardkit.suites.soft_statements import Assertion
 from rewardkit.suites.suite_jail import GradedRun, SuiteJail
 from rewardkit.suites.twins import SuiteTest, SuiteTwins, Twin
 from sandbox import junit_project, node_project, toolchain_of, why_not_run
@@ -45,10 +46,15 @@ class Twins(Protocol):
         """Return the name of the test that a result belongs to."""
 
     def choices(self, name: str) -> list[int]:
-        """Return how many values there are to guess among at each place in which a test can be changed."""
+        """Return how many values there are to guess among at each place in which a test or assertion can be changed."""
 
-    def draw(self, perturbed: Collection[str], random: Random, sites: Mapping[str, int] | None = None) -> Twin:
-        """Return all files, with the named tests changed."""
+    def assertions(self, name: str) -> Sequence[Assertion]:
+        """Return what of a test is changed by itself."""
+
+    def draw(
+        self, perturbed: Collection[str], random: Random, sites: Mapping[str, int] | None = None, *, is_soft: bool
+    ) -> Twin:
+        """Return all files, with the named tests or assertions changed."""
 
 
 class Jail(Protocol):

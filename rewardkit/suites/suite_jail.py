@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +26,21 @@ _OUTCOMES = ("passed", "failed", "skipped")
 _CONFIGURATION = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg")
 _INI = "rewardkit-suite.ini"
 MOST_CHARS = 300
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _ENDS = (0, 1, 2, 5)  # of pytest: passed, failed, interrupted (by a module that cannot be imported), without a test
+
+
+@dataclass(frozen=True, slots=True)
+class StatementsRun:
+    """What became of the soft statements of a test, by their lines.
+
+    Attributes:
+        rounds: How often each was gone through.
+        failed: The rounds in which it failed, with the two sides of the comparison that did, as ``repr`` writes them.
+    """
+
+    rounds: Mapping[int, int] = field(default_factory=dict)
+    failed: Mapping[int, Mapping[int, tuple[str, str] | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +51,8 @@ class GradedRun:
         collected: The names of all tests, in order.
         results: What became of each, by name.
         compared: The two sides of the last comparison that failed in each, as ``repr`` writes them.
+        statements: What became of the soft statements in each.
+        stopped: The line at which each has failed.
         error: Why it ended before its end; ``""`` for a run that did not.
         duration_s: Seconds that it took.
     """
@@ -43,6 +60,8 @@ class GradedRun:
     collected: tuple[str, ...] = ()
     results: Mapping[str, SuiteResult] = field(default_factory=dict)
     compared: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    statements: Mapping[str, StatementsRun] = field(default_factory=dict)
+    stopped: Mapping[str, int] = field(default_factory=dict)
     error: str = ""
     duration_s: float = 0.0
 
@@ -112,16 +131,21 @@ def read_run(result: ExecutionResult, mark: str, runner: str = "pytest") -> Grad
     collected: list[str] = []
     results: dict[str, SuiteResult] = {}
     compared: dict[str, tuple[str, str]] = {}
+    statements: dict[str, StatementsRun] = {}
+    stopped: dict[str, int] = {}
     broken: list[str] = []
     ended: object = None
-    for line in result.stdout.split("\n"):
-        message = _decoded(line, mark)
+    for text in result.stdout.split("\n"):
+        message = _decoded(text, mark)
         if isinstance(names := message.get("collected"), list):
             collected += [name for name in names if isinstance(name, str)]
         elif isinstance(name := message.get("test"), str):
             results[name] = _worse(results.get(name), _result(name, message))
             if sides := _two_texts(message.get("compared")):
                 compared[name] = sides
+            statements[name] = _statements(message.get("statements"))
+            if isinstance(line := message.get("line"), int):
+                stopped[name] = line
         elif isinstance(name := message.get("broken"), str):
             broken.append(f"{name}: {_text(message.get('message'))}")
         ended = message.get("end", ended)
@@ -132,7 +156,13 @@ def read_run(result: ExecutionResult, mark: str, runner: str = "pytest") -> Grad
             f"{runner} ended with {ended}: {tail}" if ended else f"it ended before its end: {tail}"
         )
     return GradedRun(
-        tuple(collected), results, compared, "; ".join([*broken[:3], *([error] if error else [])]), result.duration_s
+        tuple(collected),
+        results,
+        compared,
+        statements,
+        stopped,
+        "; ".join([*broken[:3], *([error] if error else [])]),
+        result.duration_s,
     )
 
 
@@ -163,6 +193,25 @@ def _worse(first: SuiteResult | None, second: SuiteResult) -> SuiteResult:
 
 def _text(value: object) -> str:
     return value[:MOST_CHARS] if isinstance(value, str) else ""
+
+
+def _statements(value: object) -> StatementsRun:
+    match value:
+        case [dict() as rounds, dict() as failed]:
+            return StatementsRun(
+                {line: count for line, count in _numbered(rounds).items() if isinstance(count, int)},
+                {
+                    line: {row: _two_texts(sides) for row, sides in _numbered(rows).items()}
+                    for line, rows in _numbered(failed).items()
+                    if isinstance(rows, dict) and rows
+                },
+            )
+    return StatementsRun()
+
+
+def _numbered(values: Mapping[str, Any]) -> dict[int, Any]:
+    """Return values by their keys as numbers, without those that are written otherwise than a few digits."""
+    return {int(key): value for key, value in values.items() if _NUMBER.fullmatch(key)}
 
 
 def _two_texts(value: object) -> tuple[str, str] | None:

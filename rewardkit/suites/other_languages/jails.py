@@ -123,9 +123,8 @@ class GoJail:
         return GradedRun(
             tuple(name for run in runs for name in run.collected),
             {name: result for run in runs for name, result in run.results.items()},
-            {},
-            "; ".join(run.error for run in runs if run.error),
-            sum(run.duration_s for run in runs),
+            error="; ".join(run.error for run in runs if run.error),
+            duration_s=sum(run.duration_s for run in runs),
         )
 
 
@@ -161,4 +160,4 @@ def read_go_run(result: ExecutionResult, files: Mapping[str, str]) -> GradedRun:
         error = f"{result.error}: {result.stderr.strip()[-MOST_CHARS:]}"
     elif len(named) < len(files):
         error = result.error if result.error and not results else "it ended before its end"
-    return GradedRun(tuple(named), named, {}, error, result.duration_s)
+    return GradedRun(tuple(named), named, error=error, duration_s=result.duration_s)

@@ -9,6 +9,7 @@ from random import Random
 from typing import NamedTuple
 
 from rewardkit.suites.perturbations import Perturbation
+from rewardkit.suites.soft_statements import Assertion, assertions_of
 from rewardkit.suites.twins import SuiteTest, Twin, choices_of, drawn_twin, hardest
 
 
@@ -76,6 +77,17 @@ class ScannedTwins:
         """Return how many values there are to guess among at each place in which a test can be changed."""
         return choices_of(self._perturbations[name])
 
-    def draw(self, perturbed: Collection[str], random: Random, sites: Mapping[str, int] | None = None) -> Twin:
-        """Return all files, with the named tests changed, as :meth:`SuiteTwins.draw` does."""
+    def assertions(self, name: str) -> tuple[Assertion, ...]:
+        """Return the test itself: it ends where one of its assertions fails."""
+        return assertions_of(name, ())
+
+    def draw(
+        self,
+        perturbed: Collection[str],
+        random: Random,
+        sites: Mapping[str, int] | None = None,
+        *,
+        is_soft: bool = False,
+    ) -> Twin:
+        """Return all files, with the named tests changed, as :meth:`SuiteTwins.draw` does; they are never soft."""
         return drawn_twin(self._files, self._perturbations, perturbed, random, sites)

@@ -1,0 +1,202 @@
+"""Asserts after which a test goes on: which statements are wrapped, what is changed by itself, and drawn suites."""
+
+from __future__ import annotations
+
+import ast
+import re
+from random import Random
+
+import pytest
+
+from rewardkit.suites.canaries import Canaries
+from rewardkit.suites.soft_statements import WRAPPER, soft_statement
+from rewardkit.suites.source_text import SourceText, replaced_text
+from rewardkit.suites.twins import SuiteTwins
+from tests.rewardkit.suites.test_partly_right import TRUTH, graded, value
+
+
+@pytest.mark.parametrize(
+    ("statement", "wrapped"),
+    [
+        ("assert f(1) == 2", "with __statement__(2): assert f(1) == 2"),
+        ("assert f(1) == 2  # so it is", "with __statement__(2): assert f(1) == 2  # so it is"),
+        ("assert f(1) == (\n        2\n    )", "with __statement__(2): assert f(1) == (\n        2\n    )"),
+        ("self.assertEqual(f(1), 2)", "with __statement__(2): self.assertEqual(f(1), 2)"),
+        ("with raises(E): f(1)", "with __statement__(2), raises(E): f(1)"),
+        ("with raises(E) as e:\n        f(1)", "with __statement__(2), raises(E) as e:\n        f(1)"),
+        ("with \\\n        raises(E): f(1)", None),
+        ("with (raises(E), open(p)): f(1)", None),
+        ("assert f(1) == 2; g()", None),
+        ("g(); assert f(1) == 2", None),
+        ("if g(): assert f(1) == 2", None),
+        ("for a in b: assert f(1) == 2", None),
+        ("if g(): \\\n        assert f(1) == 2", None),
+    ],
+)
+def test_a_statement_that_has_its_lines_for_itself_is_wrapped(statement: str, wrapped: str | None) -> None:
+    """The others are not, and all that is wrapped can still be read."""
+    source = SourceText("test_s.py", f"def test_f():\n    {statement}\n")
+    kinds = ast.Assert | ast.With | ast.Expr
+    nodes = [node for node in ast.walk(source.tree) if isinstance(node, kinds) and "f(1)" in ast.unparse(node)]
+    soft = soft_statement(source, nodes[0], 0)
+    text = None if soft is None else replaced_text(source.text, [soft.edit])
+    assert (None if wrapped is None else f"def test_f():\n    {wrapped}\n") == text
+    if text is not None:
+        ast.parse(text)
+
+
+CATCH = "with pytest.raises(KeyError)"
+ROWS = "for a, b in [(1, 27), (2, 34)]:"
+
+
+def assertions(body: str) -> dict[str, str]:
+    """Return what of a test is changed by itself, with what it disturbs."""
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    twins = SuiteTwins({"test_s.py": f"import pytest\nfrom solution import f\ndef test_f():\n{lines}"})
+    return {
+        assertion.name.partition("test_f")[2]: " ".join(
+            sorted(name.partition("test_f")[2] for name in assertion.disturbed)
+        )
+        for assertion in twins.assertions("test_s.py::test_f")
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("assert f(1) == 27\nassert f(2) == 34", {":4": "", ":5": ""}),
+        ("assert f(1) == 27\nassert f(2)", {":4": "", ":5": ""}),
+        ("assert f(1) == 27 and f(2) == 34", {":4": ""}),
+        ("a = 27\nassert f(1) == a\nassert f(2) == 34\nassert a == f(3)", {":5": "", ":6": ""}),
+        (
+            "a = 27\nassert f(1) == a\nassert f(2) == 34\nprint(a)\nassert f(3) == 41",
+            {":5": ":6 :8", ":6": "", ":8": ""},
+        ),
+        (f"{CATCH} as e:\n    f(1)\nassert e.value.args == (27,)\nassert f(2) == 34", {":4": ":6", ":6": "", ":7": ""}),
+        (f"{ROWS}\n    assert f(a) == b", {":5#0": "", ":5#1": ""}),
+        (f"{ROWS}\n    assert f(a) == b\n    assert b == f(a)", {":5#0": "", ":5#1": ""}),
+        (f"{ROWS}\n    assert f(a) == b\n    assert f(7) == 83", {":6": "", ":5#0": "", ":5#1": ""}),
+        (f"{ROWS}\n    assert f(a) == b and f(7) == 83", {":5": ""}),
+        (f"{ROWS}\n    for c in [1, 2]:\n        assert f(a) == b", {":6": ""}),
+        ("for a, b in {1: 27, 2: 34}.items():\n    assert f(a) == b", {":5#0": "", ":5#1": ""}),
+        ("for a, b in {27: 1, 34: 2}.items():\n    assert f(b) == a", {":5": ""}),
+        ("assert f(1) == 27; f(2)\nassert f(2) == 34", {"": ""}),
+        ("assert f(1) == 27\nassert f(2); f(3)", {":4": ""}),
+    ],
+)
+def test_what_is_changed_by_itself(body: str, expected: dict[str, str]) -> None:
+    """A statement, a round of a loop over rows, several statements that compare one variable, or the test.
+
+    The key of a dictionary is no value to change: it might become another key.
+    """
+    assert expected == assertions(body)
+
+
+def test_all_statements_are_wrapped_whatever_is_changed() -> None:
+    """So that who reads the test does not see in it which one is changed."""
+    twins = SuiteTwins(
+        {"test_s.py": "from solution import f\ndef test_f():\n    assert f(1) == 27\n    assert f(2) == 34\n"}
+    )
+    for name in ("test_s.py::test_f:3", "test_s.py::test_f:4"):
+        text = twins.draw([name], Random(0), is_soft=True).files["test_s.py"]
+        assert 2 == text.count(WRAPPER)
+    assert WRAPPER not in twins.draw([], Random(0)).files["test_s.py"]
+
+
+def test_one_at_a_time_of_a_test_then_of_its_file_then_of_all() -> None:
+    """As far as oddities go, and no farther."""
+    tests = {f"{file}::{test}:{line}": f"{file}::{test}" for file in "ab" for test in "xy" for line in (1, 2)}
+    canaries = Canaries({name: [1] for name in tests}, 10, Random(0), tests=tests)
+
+    def most_changed() -> tuple[int, int, int]:
+        drawn = [canaries.draw() for _ in range(2000)]
+        return tuple(
+            max(sum(name.startswith(group) for name in names) for names in drawn) for group in ("a::x", "a", "")
+        )
+
+    assert (2, 4, 8) == most_changed()
+    assert [] == canaries.settle(["a::x:1"])
+    assert (1, 3, 7) == most_changed()
+    assert ["a::x"] == canaries.settle(["a::x:2"])
+    assert canaries.widen("a::x")
+    assert (1, 1, 5) == most_changed()
+    assert canaries.widen("a")
+    assert (1, 1, 1) == most_changed()
+    assert not canaries.widen("")
+
+
+FORMS = [
+    "assert f(N) == V",
+    "assert V == f(N)  # so it is",
+    "assert f(N) == (\n    V\n)",
+    "eN = V\nassert f(N) == eN",
+    "eN = V\nassert f(N) == eN\nprint(eN + 1)",
+    "eN = V\nassert f(N) == eN\nassert eN == f(N) + 0",
+    "for a, eN in [(N, V), (7, 1047)]:\n    assert f(a) == eN",
+    "for a, eN in {N: V, 7: 1047}.items():\n    assert f(a) == eN\n    assert f(3) == 650",
+    "for a, eN in [(N, V), (2, 803)]:\n    for _ in range(2):\n        assert f(a) == eN",
+    "with pytest.raises(ValueError) as error:\n    f(-N)\nassert error.value.args == (-N,)",
+    "with pytest.raises(ValueError) as error:\n    f(-N)\nshown = str(error.value)\nassert shown == '-N'",
+    "with nullcontext(), pytest.raises(ValueError):\n    f(-N)",
+    "with nullcontext():\n    assert f(N) == V",
+    "assert f(N) < V + 1",
+    "assert f(N)",
+    "try:\n    assert f(N) == V\nfinally:\n    f(1)",
+    "if f(N):\n    assert f(N) == V",
+    "eN = V\nif f(1):\n    assert f(N) == eN\nassert f(N) == eN",
+    "seen.append(f(N))\nassert len(seen) == COUNT",
+    "assert (kN := f(N)) == V\nassert kN - V == 0",
+]
+HARD = [
+    "f(1); assert f(N) == V",
+    "for a, eN in [(N, V)]: assert f(a) == eN",
+    "with (nullcontext(), pytest.raises(ValueError)): f(-N)",
+]
+"""Statements that cannot be wrapped."""
+
+
+def drawn_suite(random: Random) -> tuple[str, list[int]]:
+    """Return a suite of tests with statements of many forms, and the numbers of which they ask."""
+    lines = ["import pytest", "from contextlib import nullcontext", "from solution import f"]
+    numbers = random.sample(range(10, 90), 30)
+    asked: list[int] = []
+    for test in range(random.randint(1, 4)):
+        forms = FORMS if random.random() < 0.8 else FORMS + HARD
+        lines += [f"def test_{test}():", "    seen = []"]
+        count = 0
+        for _ in range(random.randint(1, 6)):
+            form, number = random.choice(forms), numbers.pop()
+            count += "seen" in form
+            words = {"COUNT": str(count), "N": str(number), "V": str(value(number))}
+            text = re.sub(r"\b(k|e|)(COUNT|N|V)\b", lambda match, words=words: match[1] + words[match[2]], form)
+            asked += [number] if re.search("== V|V ==|eN", form) and not form.startswith("if") else []
+            lines += [f"    {line}" for line in text.splitlines()]
+    return "\n".join([*lines, ""]), asked
+
+
+COPIES = """
+import linecache, re, sys
+{truth}
+truth = f
+def f(n):
+    if n != {wrong}:
+        return truth(n)
+    frame = sys._getframe(1)
+    text = "".join(linecache.getline(frame.f_code.co_filename, frame.f_lineno + line) for line in range(3))
+    side = re.search(r"== \\(?\\s*(\\d+|e\\d+)|(\\d+|e\\d+) ==", text)
+    return eval(side[1] or side[2], frame.f_globals, frame.f_locals)
+"""
+"""Code that is right but for one number, whose value it reads where it is asked."""
+
+
+@pytest.mark.cases(10)
+@pytest.mark.parametrize("seed", range(200))
+def test_drawn_suites_pass_right_code_and_no_other(seed: int) -> None:
+    """What is right passes, with no test that is told forged; what copies one answer out of its frame does not."""
+    random = Random(seed)
+    suite, numbers = drawn_suite(random)
+    verdict = graded(TRUTH, suite)
+    assert (True, True) == (verdict.passed, verdict.bound <= 1e-3), f"{verdict.reason()}\n{suite}"
+    if numbers:
+        wrong = random.choice(numbers)
+        assert not graded(COPIES.format(truth=TRUTH, wrong=wrong), suite).passed, f"{wrong}\n{suite}"
