@@ -31,6 +31,10 @@ QUOTED_DISTURBED, QUOTED_CANCELLED, QUOTED_BESET = map(quote, (DISTURBED, CANCEL
 TargetFunction = Callable[[Any, list[memoryview], tuple[int, ...]], Any]
 
 
+SmallBatch = tuple[bytes, dict[int, bytes]]
+"""What is common to calls, pickled, and the segments that they need: a batch that came with the message."""
+
+
 class Order(NamedTuple):
     """One call to run."""
 
@@ -57,6 +61,14 @@ class Desk:
         """Open a batch whose file came with the frame."""
         (descriptor,) = self.channel.take_descriptors(1)
         self.batches[batch] = BatchView(raise_descriptor(descriptor), loads(common))  # noqa: S301 - the parent is trusted
+
+    def data_of(self, batch: int | SmallBatch) -> tuple[Any, Callable[[int], memoryview]]:
+        """Return what is common to the calls of a batch, and what returns a segment of it."""
+        if isinstance(batch, int):
+            view = self.batches[batch]
+            return view.common, view.segment
+        common, segments = batch
+        return loads(common), lambda index: memoryview(segments[index])  # noqa: S301 - the parent is trusted
 
     def drop(self, batch: int) -> None:
         view = self.batches.pop(batch, None)

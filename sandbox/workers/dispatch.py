@@ -163,12 +163,16 @@ class Dispatch:
 
 
 def _send_chunk(slot: Slot, job: Job, target: int, calls: list[Call]) -> None:
-    _open_batch(slot, job)
+    small = None if job.number in slot.batches else job.file.to_send({row for call in calls for row in call.places})
+    if small is None:
+        _open_batch(slot, job)
     ticket = slot.tickets(job, calls)
     slot.chunk = range(ticket, ticket + len(calls))
     slot.idle_since, slot.check_at = math.inf, time.monotonic() + min(calls[0].timeout_s, PEEK_S)
     slot.half, slot.numbers_read = 1 - slot.half, 0
-    slot.tell(("run", ticket, slot.half, job.number, target, [call.places for call in calls]))
+    places = [call.places for call in calls]
+    batch = job.number if small is None else (job.common, small)
+    slot.tell(("run", ticket, slot.half, batch, target, places))
 
 
 def _send_orders(slot: Slot, orders: list[Order]) -> None:
@@ -187,4 +191,4 @@ def _order_for(slot: Slot, job: Job, call: Call) -> Order:
 def _open_batch(slot: Slot, job: Job) -> None:
     if job.number not in slot.batches:
         slot.batches.add(job.number)
-        slot.tell(("batch", job.number, job.common), [job.file.for_workers])
+        slot.tell(("batch", job.number, job.common), [job.file.for_workers()])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sandbox.workers import capture, clock, surroundings
-from sandbox.workers.desk import QUOTED_DISTURBED, Desk, held_bytes
+from sandbox.workers.desk import QUOTED_DISTURBED, Desk, SmallBatch, held_bytes
 from sandbox.workers.job import is_failure
 from sandbox.workers.steady import Steady
 
@@ -23,18 +23,20 @@ class SerialLane:
             for frame in self._desk.channel.receive():
                 self._desk.obey(frame, self._run_chunk)
 
-    def _run_chunk(self, ticket: int, half: int, batch: int, target: int, calls: list[tuple[int, ...]]) -> None:
+    def _run_chunk(
+        self, ticket: int, half: int, batch: int | SmallBatch, target: int, calls: list[tuple[int, ...]]
+    ) -> None:
         """Run calls, ticketed from the first one's on, until the chunk or its time box ends; report how many ran."""
         desk, monotonic, keeper = self._desk, Steady.monotonic, self._desk.keeper
         threads = capture.threads  # between calls, those that calls left
-        page, view, run = desk.page, desk.batches[batch], desk.targets[target]
+        page, run = desk.page, desk.targets[target]
         is_same = keeper.is_same
         if not is_same():  # a thread that is left may have patched names since the last chunk
             keeper.check()
             keeper.move_back()
         box = monotonic() + BOX_S
         done = numbers = 0
-        common, segment = view.common, view.segment
+        common, segment = desk.data_of(batch)
         writer = page.prints.writer(0)
         log, timer = capture.begin_call(writer, ticket), self._new_clock()
         for places in calls:

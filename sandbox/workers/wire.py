@@ -21,7 +21,7 @@ import resource
 import socket
 import struct
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 _LENGTH = struct.Struct("<I")
@@ -35,6 +35,8 @@ _LARGE_BYTES = 4 << 20
 RECORDS_BYTES = 1 << 28  # size of a results file; memory is taken only for what is written
 _MAX_RECORD_BYTES = 1 << 26
 _PIECE_BYTES = 1 << 16
+_SMALL_BATCH_BYTES = 1 << 18  # up to which a batch may be without a file
+_MESSAGE_BYTES = 1 << 16  # of segments in one message: what a socket takes though nobody reads
 _POPULATE = getattr(mmap, "MAP_POPULATE", 0)
 LOW_DESCRIPTORS = 32  # lower numbers are /dev/null in a worker: code may write to one that was its log file elsewhere
 _OWN_DESCRIPTORS_FROM = 400  # a worker's own descriptors have numbers above those of a reward's files
@@ -192,31 +194,63 @@ def channel_pair(send_s: int = 5) -> tuple[Channel, socket.socket]:
 class BatchFile:
     """A batch's segments in one anonymous file: count, offsets, then the segments; its last holder closes it.
 
-    It may grow while workers read, through ``for_workers``, a descriptor by which nothing can be written.
+    It may grow while workers read, through :meth:`for_workers`, a descriptor by which nothing can be written. A small
+    batch has no file until a worker needs one: making, mapping and closing it takes longer than a few short calls.
     """
 
     def __init__(self, count: int) -> None:
         self._lock = threading.Lock()  # protects the descriptor against being closed and used anew while written to
         self._holders = 1
+        self._count = count
         self._base = 8 + 8 * (count + 1)
         self._ends = array.array("Q", [0])  # where each segment ends, counted from the base
-        self.descriptor = anonymous_file("batch")
-        self.for_workers = read_only(self.descriptor)
-        os.write(self.descriptor, struct.pack("<Q", count))
-        os.ftruncate(self.descriptor, self._base)
-        os.lseek(self.descriptor, self._base, os.SEEK_SET)
+        self._small: list[bytes] | None = []  # the segments while there is no file; ``None`` with one, or once closed
+        self._descriptor = self._read_only = -1
 
     def append(self, segments: Sequence[bytes]) -> None:
-        """Write the next segments; do nothing if the file is closed already."""
+        """Take the next segments; do nothing if the batch is closed already."""
         first = len(self._ends)
         end = self._ends[-1]
         for segment in segments:
             end += len(segment)
             self._ends.append(end)
         with self._lock:
-            if self.descriptor >= 0:
-                _write_all(self.descriptor, segments)
-                os.pwrite(self.descriptor, self._ends[first:].tobytes(), 8 + 8 * first)
+            if self._small is not None:
+                self._small += segments
+                if end > _SMALL_BATCH_BYTES:
+                    self._make_file()
+            elif self._descriptor >= 0:
+                self._write(segments, first)
+
+    def _make_file(self) -> None:
+        """Move the segments that have come into a file."""
+        self._descriptor = anonymous_file("batch")
+        self._read_only = read_only(self._descriptor)
+        os.write(self._descriptor, struct.pack("<Q", self._count))
+        os.ftruncate(self._descriptor, self._base)
+        os.lseek(self._descriptor, self._base, os.SEEK_SET)
+        segments, self._small = self._small or [], None
+        self._write(segments, 1)
+
+    def _write(self, segments: Sequence[bytes], first: int) -> None:
+        """Write segments behind those that are there, and where each ends, from the ``first`` end on."""
+        _write_all(self._descriptor, segments)
+        os.pwrite(self._descriptor, self._ends[first:].tobytes(), 8 + 8 * first)
+
+    def for_workers(self) -> int:
+        """Return the descriptor by which workers read, or a negative number if the batch is closed."""
+        with self._lock:
+            if self._small is not None:
+                self._make_file()
+            return self._read_only
+
+    def to_send(self, indices: Iterable[int]) -> dict[int, bytes] | None:
+        """Return segments by index where they are few bytes and in no file, so that they can travel with a message."""
+        with self._lock:
+            if self._small is None:
+                return None
+            segments = {index: self._small[index] for index in indices}
+        return segments if sum(map(len, segments.values())) <= _MESSAGE_BYTES else None
 
     def size_of(self, index: int) -> int:
         return self._ends[index + 1] - self._ends[index]
@@ -224,9 +258,11 @@ class BatchFile:
     def read(self, indices: Sequence[int]) -> list[bytes]:
         """Return segments that were appended, to be sent to another machine; none if the file is closed already."""
         with self._lock:
-            if self.descriptor < 0:
+            if self._small is not None:
+                return [self._small[i] for i in indices]
+            if self._descriptor < 0:
                 return []
-            return [os.pread(self.descriptor, self.size_of(i), self._base + self._ends[i]) for i in indices]
+            return [os.pread(self._descriptor, self.size_of(i), self._base + self._ends[i]) for i in indices]
 
     def share(self) -> BatchFile:
         """Return the file for one more job, which closes it as well."""
@@ -238,10 +274,13 @@ class BatchFile:
         """Let go of the file; workers that mapped it keep it until they drop it."""
         with self._lock:
             self._holders -= 1
-            if self._holders <= 0 <= self.descriptor:
-                os.close(self.descriptor)
-                os.close(self.for_workers)
-                self.descriptor = self.for_workers = -1
+            if self._holders > 0:
+                return
+            self._small = None
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                os.close(self._read_only)
+                self._descriptor = self._read_only = -1
 
 
 def _write_all(descriptor: int, pieces: Sequence[bytes]) -> None:
