@@ -93,7 +93,14 @@ class ScoreBatch(Mapping[str, Sequence[Outcome]]):
         A skipped reward is left out of the sum. A reward that failed without a default makes the total unknown, for a
         sum without it would pass for a low score. A reward of weight 0 counts in neither way.
         """
-        return [self._total(index) for index in range(len(self.rollouts))]
+        counting = [(self.weights[name], column) for name, column in self.outcomes.items() if self.weights[name] != 0]
+        if any(outcome.cause is not None for _, column in counting for outcome in column):
+            return [self._total(index) for index in range(len(self.rollouts))]
+        if not counting:
+            return [None] * len(self.rollouts)
+        weights = [weight for weight, _ in counting]
+        columns = [[outcome.score for outcome in column] for _, column in counting]
+        return [weighted_total(scores, weights) for scores in zip(*columns, strict=True)]
 
     def _total(self, index: int) -> float | None:
         """Return a rollout's weighted sum as :attr:`totals` has it."""

@@ -115,6 +115,8 @@ class RewardSpec:
     always: tuple[tuple[str, Filler], ...] = ()  # Names and fillers of the parameters that every call fills
     any_finite_score: bool = False  # Whether every finite number is a score of one rollout
     reads_text: bool = False  # Whether it takes completions as text, of messages the last that count
+    required_columns: tuple[str, ...] = ()  # Dataset columns without which it cannot be called
+    wanted_columns: frozenset[str] | None = None  # Dataset columns that it reads; `None` for all of them
 
     def __post_init__(self) -> None:
         """Derive what each call would otherwise compute again."""
@@ -124,6 +126,10 @@ class RewardSpec:
         object.__setattr__(self, "any_finite_score", simple)
         takes = [p.taken for p in self.parameters if p.taken is not None and p.name != "prompt"]
         object.__setattr__(self, "reads_text", any(taken.form is Form.TEXT for taken in takes))
+        required = tuple(p.name for p in self.parameters if p.column and p.required)
+        object.__setattr__(self, "required_columns", required)
+        takes_all = self.rest is not None or any(p.name == "example" for p in self.parameters)
+        object.__setattr__(self, "wanted_columns", None if takes_all else frozenset(self.named_columns))
 
     @property
     def name(self) -> str:
@@ -144,18 +150,6 @@ class RewardSpec:
     def named_columns(self) -> tuple[str, ...]:
         """Dataset columns that parameters name."""
         return tuple(p.name for p in self.parameters if p.column)
-
-    @property
-    def required_columns(self) -> tuple[str, ...]:
-        """Dataset columns without which the reward cannot be called."""
-        return tuple(p.name for p in self.parameters if p.column and p.required)
-
-    @property
-    def wanted_columns(self) -> frozenset[str] | None:
-        """Dataset columns that the reward reads; ``None`` for all of them."""
-        if self.rest is not None or any(p.name == "example" for p in self.parameters):
-            return None
-        return frozenset(self.named_columns)
 
     @property
     def wants_environments(self) -> bool:

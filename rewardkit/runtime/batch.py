@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rewardkit.declare.compose import Composable
@@ -10,6 +10,7 @@ from rewardkit.declare.decorator import Reward
 from rewardkit.declare.options import WORST
 from rewardkit.errors import DataError, InfrastructureError
 from rewardkit.groups import group_places
+from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Rollout, Status
 
 Columns: TypeAlias = Mapping[Reward[..., Any], Sequence[Outcome]]
@@ -81,3 +82,15 @@ def combine(
             outcomes_by_row = ({leaf: columns[leaf][row] for leaf in parts} for row in range(rows))
             combined[name] = [reward.combine(outcomes, step) for outcomes in outcomes_by_row]
     return combined
+
+
+def slices(
+    parts: Iterable[Sequence[Rollout]], outcomes: Mapping[str, Sequence[Outcome]], weights: Mapping[str, float]
+) -> Iterator[ScoreBatch]:
+    """Yield each part's own scores out of a shared batch, the parts in their order."""
+    first = 0
+    for rollouts in parts:
+        last = first + len(rollouts)
+        own = {name: column[first:last] for name, column in outcomes.items()}
+        yield ScoreBatch(rollouts, own, weights)
+        first = last

@@ -81,6 +81,33 @@ def run_in_workers(pool: CallPool, settler: Settler) -> RunningBatch:
     return RunningBatch(settler, done, cancel)
 
 
+async def awaited_batch(begin: Callable[[], RunningBatch], *, at_once: bool = False) -> RunningBatch:
+    """Begin a batch in a thread, because preparing it takes time, and return it when done; or begin it at once."""
+    import asyncio  # who awaits has it loaded already
+
+    if at_once:
+        run = begin()
+        try:
+            await asyncio.wrap_future(run.done)
+        except BaseException:
+            run.cancel()
+            raise
+        return run
+    running: concurrent.futures.Future[RunningBatch] = concurrent.futures.Future()
+
+    def start() -> RunningBatch:
+        running.set_result(begin())
+        return running.result()
+
+    try:
+        run = await asyncio.to_thread(start)
+        await asyncio.wrap_future(run.done)
+    except BaseException:
+        running.add_done_callback(lambda future: future.result().cancel())  # the thread may still prepare the batch
+        raise
+    return run
+
+
 def _translate(error: BaseException) -> BaseException:
     """Return the error of rewardkit that stands for one of the sandbox."""
     if isinstance(error, WorkerStartError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
 import functools
 import math
@@ -22,9 +21,9 @@ from rewardkit.errors import RewardDefinitionError, RewardError, RewardLoadError
 from rewardkit.loading.registry import resolve_set
 from rewardkit.run_code import RunCode, RunReward, Sources, imported_from
 from rewardkit.runtime.alarms import Alarms
-from rewardkit.runtime.batch import Columns, check_lost, combine, waits_for_group, with_worst_of_groups
+from rewardkit.runtime.batch import Columns, check_lost, combine, slices, waits_for_group, with_worst_of_groups
 from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
-from rewardkit.runtime.lanes import RunningBatch, run_in_workers, run_inline
+from rewardkit.runtime.lanes import RunningBatch, awaited_batch, run_in_workers, run_inline
 from rewardkit.runtime.plan import CallerRows, Plan, check_rollouts
 from rewardkit.runtime.settings import check_isolated, check_open, choice, leaves_of, require, signs_of, weights_of
 from rewardkit.runtime.settle import Finished, Listener, Settler, check_failure
@@ -320,7 +319,7 @@ class Runtime:
         self, rollouts: Iterable[Rollout], *, step: int | None = None, epoch: float | None = None
     ) -> ScoreBatch:
         """Score as :meth:`score` does, from code that runs on an event loop."""
-        return self._batch(await _run_batch(lambda: self._begin(rollouts, CallContext(step, epoch))))
+        return self._batch(await awaited_batch(lambda: self._begin(rollouts, CallContext(step, epoch))))
 
     def check(self, rollouts: Sequence[Rollout]) -> None:
         """Raise :class:`~rewardkit.errors.DataError` where rollouts are wrong or lack a column; run nothing."""
@@ -341,16 +340,22 @@ class Runtime:
         """
         rollouts = [rollout for part in parts for rollout in part.rollouts]
         is_short = self._pool is not None and len(rollouts) <= SHORT_ROWS
-        run = await _run_batch(lambda: self._begin(rollouts, CallContext(step, epoch), parts=parts), at_once=is_short)
+        run = await awaited_batch(
+            lambda: self._begin(rollouts, CallContext(step, epoch), parts=parts), at_once=is_short
+        )
         columns = run.settler.columns()
         self._alarms.look_at({leaf.name: column for leaf, column in columns.items()})
+        context = run.settler.plan.context
+        if self._recorder is None and not any(outcome.cause for column in columns.values() for outcome in column):
+            outcomes = combine(self._rewards, columns, len(rollouts), context.step)
+            return list(slices([part.rollouts for part in parts], outcomes, self.weights))
         batches: list[ScoreBatch | RewardError] = []
         first = 0
         for part in parts:
             last = first + len(part.rollouts)
             own = {reward: column[first:last] for reward, column in columns.items()}
             try:
-                batches.append(self._part(part.rollouts, own, run.settler.plan.context))
+                batches.append(self._part(part.rollouts, own, context))
             except RewardError as error:
                 batches.append(error)
             first = last
@@ -473,25 +478,6 @@ def _rebuilt(settings: bytes, code: RunCode) -> Runtime:
         reward_set, weights, options = pickle.loads(settings)  # noqa: S301 - this process unpickles what held these bytes
     reward_set = reward_set.at_start(Sources(texts=code.texts), every=True)
     return Runtime(reward_set, weights=weights, **options)
-
-
-async def _run_batch(begin: Callable[[], RunningBatch], *, at_once: bool = False) -> RunningBatch:
-    """Begin a batch in a thread, because preparing it takes time, and return it when done; or begin it at once."""
-    import asyncio  # who awaits has it loaded already
-
-    running: concurrent.futures.Future[RunningBatch] = concurrent.futures.Future()
-
-    def start() -> RunningBatch:
-        running.set_result(begin())
-        return running.result()
-
-    try:
-        run = start() if at_once else await asyncio.to_thread(start)
-        await asyncio.wrap_future(run.done)
-    except BaseException:
-        running.add_done_callback(lambda future: future.result().cancel())  # the thread may still prepare the batch
-        raise
-    return run
 
 
 def _recorder(record: str | os.PathLike[str] | Recorder, env: Mapping[str, str]) -> Recorder:

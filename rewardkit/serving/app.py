@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hmac import compare_digest
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from starlette.requests import ClientDisconnect
@@ -33,12 +33,14 @@ from rewardkit.serving.joining import MOST_ROWS, Joining, PartsScorer
 from rewardkit.serving.metrics import KIND, Metrics
 from rewardkit.serving.openapi import description
 from rewardkit.serving.remote_reward import PROTOCOL, signature_of
+from rewardkit.serving.shared_counts import SharedCounts
 from rewardkit.serving.translate import TRANSLATIONS, Raw, ScoreRequest, gym_metrics, native_row
 from rewardkit.web.listening import is_loopback
 
 BODY_BYTES = 32 * 2**20  # Bytes of one request's body
 ALL_BYTES = 256 * 2**20  # Bytes of all bodies that are inside
 BODY_S = 30.0  # Seconds for a body to arrive
+_LOOK_S = 0.5  # Seconds between two looks for bodies that have not arrived in time
 SHORT_BYTES = 64 * 2**10
 """Bytes of a body that is read to its end though its request is refused, so that the connection can be used again."""
 LINGER_S, LINGER_BYTES = 2.0, 2 * BODY_BYTES
@@ -57,7 +59,7 @@ class RewardApp:
 
     Clients send the ``token`` as a bearer or in the address; with ``None`` only this machine asks. ``group_size`` rows
     make a group, late after ``group_wait_s`` seconds; with ``None`` requests hold whole groups. At most ``most_rows``
-    rows wait or are scored at once.
+    rows wait or are scored at once. ``counts`` are those of all processes that serve beside this one.
     """
 
     def __init__(
@@ -68,8 +70,10 @@ class RewardApp:
         group_size: int | None = None,
         group_wait_s: float = GROUP_WAIT_S,
         most_rows: int = MOST_ROWS,
+        counts: SharedCounts | None = None,
     ) -> None:
         self._token = token
+        self._shared_counts = counts
         self._joining = Joining(
             runtime, most_rows=most_rows, on_batch=lambda callers, rows: self.metrics.count_batch(rows)
         )
@@ -93,6 +97,8 @@ class RewardApp:
         self._openapi = description(self._description)
         self._description["signatures"] = {name: signature_of(reward) for name, reward in runtime.rewards.items()}
         self._bytes = 0  # Of the bodies that are inside
+        self._readers: dict[_Request, _Reader] = {}  # Of the bodies that are arriving
+        self._look: asyncio.TimerHandle | None = None  # The next look at them
         self._log_times: dict[tuple[str, int], float] = {}  # When an address and status was last logged
         self.active = 0  # Requests whose body was read and that are not answered yet
         self.draining = False  # Whether no more requests are taken
@@ -103,6 +109,11 @@ class RewardApp:
         self._joining.end("the server is ending; ask another one, or try again later")
         if self._gathering is not None:
             self._gathering.flush("the group is not whole, and the server is ending")
+
+    def publish(self) -> None:
+        """Let the other processes of this server see its numbers, where there are others."""
+        if self._shared_counts is not None:
+            self._shared_counts.publish(self.metrics.counts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -175,7 +186,10 @@ class RewardApp:
     async def _answer(self, route: str, request: _Request) -> _Answer:
         """Return the answer of an address; the body is read where the address takes one."""
         if route == "/metrics":
-            return _Answer(self.metrics.text(), kind=KIND)
+            counts = self.metrics.counts
+            if self._shared_counts is not None:
+                counts = self._shared_counts.with_others(counts)
+            return _Answer(counts.render(), kind=KIND)
         if route == "/readyz":
             return _json({"ok": not self.draining}, 503 if self.draining else 200)
         if ADDRESSES[route] == "GET":
@@ -209,7 +223,8 @@ class RewardApp:
     async def _score(self, route: str, request: _Request, body: dict[str, Any]) -> _Answer:
         """Score what a request asks for, and answer as its trainer reads it."""
         read_body, write_reply = TRANSLATIONS[route]
-        query = dict(parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        raw_query = request.scope["query_string"]
+        query = dict(parse_qsl(raw_query.decode("latin-1"), keep_blank_values=True)) if raw_query else {}
         wish = read_body(body, query, self._max_rows)
         if self._groups and route != "/v1/score" and self._gathering is None and wish.rollouts:
             raise RefusedError(
@@ -263,13 +278,37 @@ class RewardApp:
         if BODY_BYTES < request.announced_bytes < math.inf:
             raise _too_large()
         parts: list[bytes] = []
+        task = asyncio.current_task()
+        assert task is not None
+        self._readers[request] = _Reader(task, time.monotonic() + BODY_S)
+        self._look_later()
         try:
-            async with asyncio.timeout(BODY_S):
-                while not request.is_read:
-                    parts.append(await self._part(request))
-        except TimeoutError:
+            while not request.is_read:
+                parts.append(await self._part(request))
+        except asyncio.CancelledError:
+            if not request.is_late:
+                raise
+            task.uncancel()
             raise RefusedError(408, f"the body did not arrive within {BODY_S:g} s", {"connection": "close"}) from None
+        finally:
+            del self._readers[request]
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _look_later(self) -> None:
+        """Have bodies that are late be looked for; a timer for each body takes many times as long."""
+        if self._look is None:
+            self._look = asyncio.get_running_loop().call_later(_LOOK_S, self._end_late_readers)
+
+    def _end_late_readers(self) -> None:
+        """End the reading of bodies that have not arrived in time."""
+        self._look = None
+        now = time.monotonic()
+        for request, reader in self._readers.items():
+            if reader.deadline <= now and not request.is_late:
+                request.is_late = True
+                reader.task.cancel()
+        if self._readers:
+            self._look_later()
 
     async def _part(self, request: _Request) -> bytes:
         """Return the next part of a body and count its bytes; refuse a body, or all bodies, that are too large."""
@@ -287,6 +326,13 @@ class RewardApp:
         return part
 
 
+class _Reader(NamedTuple):
+    """A task that reads a body, and when that must have come, on the monotonic clock."""
+
+    task: asyncio.Task[Any]
+    deadline: float
+
+
 class _Request:
     """A request, how much of it was read, and whether it is counted as active."""
 
@@ -295,6 +341,7 @@ class _Request:
         self._headers: dict[bytes, bytes] = dict(scope["headers"])
         self.held_bytes = 0
         self.is_read = self.is_active = False
+        self.is_late = False  # Whether its body did not arrive in time
 
     def header(self, name: bytes) -> str:
         """Return a header's value; ``""`` for a header that was not sent."""

@@ -130,8 +130,15 @@ def told_rows(batch: ScoreBatch) -> list[ToldRow]:
         if batch.weights[name] != 0 and Status.FAILED in [outcome.status for outcome in column]
     ]
     scored, skipped = RowFate.SCORED, RowFate.SKIPPED  # Python 3.11 takes long to find a member
+    totals = batch.totals
+    by_row = zip(*batch.outcomes.values(), strict=True)
+    if not failing:
+        return [
+            ToldRow(skipped if total is None else scored, total, dict(zip(names, row, strict=True)), None)
+            for total, row in zip(totals, by_row, strict=True)
+        ]
     rows = []
-    for total, row in zip(batch.totals, zip(*batch.outcomes.values(), strict=True), strict=True):
+    for total, row in zip(totals, by_row, strict=True):
         outcomes = dict(zip(names, row, strict=True))
         failed = [name for name in failing if outcomes[name].status is Status.FAILED]
         if not failed:

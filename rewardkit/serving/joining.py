@@ -135,24 +135,40 @@ class Joining:
         self.runtime.check(rollouts)
         self.admit(len(rollouts))
         try:
-            async with asyncio.timeout(within_s):
-                return await self.score_admitted(CallerRows(rollouts), step, epoch)
-        except TimeoutError:
-            raise InfrastructureError(f"{len(rollouts):,} rows were not scored within {within_s:g} s") from None
+            return await self.score_admitted(CallerRows(rollouts), step, epoch, within_s)
         finally:
             self.release(len(rollouts))
 
-    async def score_admitted(self, part: CallerRows, step: int | None = None, epoch: float | None = None) -> ScoreBatch:
+    async def score_admitted(
+        self,
+        part: CallerRows,
+        step: int | None = None,
+        epoch: float | None = None,
+        within_s: float | None = None,
+    ) -> ScoreBatch:
         """Score rows that the caller has checked and :meth:`admit` has counted."""
-        caller = _Caller(part, (step, epoch), asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        caller = _Caller(part, (step, epoch), loop.create_future())
         self._waiting.append(caller)
         if self._handle is None:
-            self._handle = asyncio.get_running_loop().call_soon(self._next)  # callers of this moment come along
+            self._handle = loop.call_soon(self._next)  # callers of this moment come along
+        # asyncio.timeout takes several times as long, and this is once a call
+        timer = None if within_s is None else loop.call_later(within_s, self._expire, caller, within_s)
         try:
             return await caller.answer
         except asyncio.CancelledError:
             self._let_go(caller)
             raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _expire(self, caller: _Caller, within_s: float) -> None:
+        """End the wait of a caller whose time is over."""
+        if not caller.answer.done():
+            rows = len(caller.part.rollouts)
+            caller.answer.set_exception(InfrastructureError(f"{rows:,} rows were not scored within {within_s:g} s"))
+            self._let_go(caller)
 
     def _let_go(self, caller: _Caller) -> None:
         """Forget a caller that no longer waits; cancel its batch where nobody else waits for it."""

@@ -10,6 +10,7 @@ import re
 _END = re.compile(r"(?:<[|\uff5c][^\s<>|\uff5c]{1,40}[|\uff5c]>|</s>|<eos>|<end_of_turn>|<turn\|>|\[EOS\])\Z")
 """The one special token that ends a turn, as most models write it."""
 _END_CHARS = 48
+_LAST_CHARS = (">", "]")  # With which such a token ends
 _HEAD = 12  # Characters by which the beginning of a query is looked for in a prompt that was cut
 _MAX_TRIES = 1_000  # Places of such a beginning that are looked at
 
@@ -25,7 +26,7 @@ def completion_in(query: str, prompt: str) -> str:
     """
     text = _text_behind(query, prompt)
     tail = text[-_END_CHARS:]
-    match = _END.search(tail)
+    match = _END.search(tail) if tail.endswith(_LAST_CHARS) else None
     return text[: len(text) - len(tail) + match.start()] if match else text
 
 

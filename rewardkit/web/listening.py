@@ -4,56 +4,26 @@ from __future__ import annotations
 
 import errno
 import ipaddress
-import json
 import math
 import re
 import socket
-import sys
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
-import h11
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from rewardkit.errors import ConfigError
+from rewardkit.web.protocols import Exchange, HttpConnection, Stack, installed_stack, protocol_of
 
 PORTS_TRIED = 20  # How many ports are tried, from the first one on
 IDLE_S = 30.0  # Seconds for which a connection may stay without a request, or without its client reading the answer
 CROWDED_S = 3.0  # Such seconds while many connections are open
 _TICKS = 10  # Ticks of a tenth of a second between two looks for such connections
 _BACKLOG = 128
-_HEAD_BYTES = 64 * 1024  # of a request line and headers
 _TOKEN = re.compile(r"[A-Za-z0-9_.~-]{1,200}")
 MIN_TOKEN = 8  # Characters of a token, at least, where other machines can reach the address
 _LOCAL_NAMES = ("localhost",)
-
-
-class _Connection(h11.Connection):
-    """Refuses a request that gives its body's length in two ways: another reader on its way may have read another."""
-
-    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        event = super().next_event()
-        if isinstance(event, h11.Request):
-            names = {name for name, _ in event.headers}
-            if {b"content-length", b"transfer-encoding"} <= names:
-                raise h11.RemoteProtocolError("it has both Content-Length and Transfer-Encoding", 400)
-        return event
-
-
-class JsonProtocol(H11Protocol):
-    """Answers what is no HTTP in JSON, as everything else, and closes the connection."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.conn = _Connection(h11.SERVER, self.config.h11_max_incomplete_event_size or _HEAD_BYTES)
-
-    def send_400_response(self, msg: str) -> None:
-        body = json.dumps({"error": f"this is no HTTP request: {sys.exception() or msg}"}).encode()
-        head = f"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
-        self.transport.write(head.encode() + b"connection: close\r\n\r\n" + body)
-        self.transport.close()
 
 
 class PatientServer(uvicorn.Server):
@@ -65,7 +35,7 @@ class PatientServer(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
-        self._standings: dict[H11Protocol, tuple[_Standing, float]] = {}
+        self._standings: dict[HttpConnection, tuple[_Standing, float]] = {}
 
     async def on_tick(self, counter: int) -> bool:
         if counter % _TICKS == 0:
@@ -75,7 +45,7 @@ class PatientServer(uvicorn.Server):
     def _hang_up(self) -> None:
         """Close the connections on which a client has let nothing happen for too long."""
         now = time.monotonic()
-        connections = [link for link in self.server_state.connections if isinstance(link, H11Protocol)]
+        connections = cast(list[HttpConnection], list(self.server_state.connections))
         is_crowded = len(connections) > (self.config.limit_concurrency or math.inf) / 2
         before, self._standings = self._standings, {}
         for connection in connections:
@@ -92,19 +62,20 @@ class PatientServer(uvicorn.Server):
 class _Standing(NamedTuple):
     """What changes on a connection as soon as its client does anything."""
 
-    request: RequestResponseCycle | None  # The last request that came
+    request: Exchange | None  # The last request that came
     unsent_bytes: int  # What the client has not read of an answer
 
 
-def _standing(connection: H11Protocol, *, is_crowded: bool) -> _Standing | None:
+def _standing(connection: HttpConnection, *, is_crowded: bool) -> _Standing | None:
     """Return the state of a connection that waits for its client; ``None`` for one that waits for the server."""
     unsent = connection.transport.get_write_buffer_size()
-    is_idle = connection.cycle is None or connection.cycle.response_complete
-    is_uploading = is_crowded and not is_idle and connection.cycle.more_body
-    return _Standing(connection.cycle, unsent) if is_idle or unsent or is_uploading else None
+    request = connection.cycle
+    is_idle = request is None or request.response_complete
+    is_uploading = is_crowded and request is not None and not is_idle and request.more_body
+    return _Standing(request, unsent) if is_idle or unsent or is_uploading else None
 
 
-def _end(connection: H11Protocol) -> None:
+def _end(connection: HttpConnection) -> None:
     """Close a connection; abort it where its client does not read the rest."""
     if connection.transport.get_write_buffer_size():
         connection.transport.abort()
@@ -112,11 +83,16 @@ def _end(connection: H11Protocol) -> None:
         connection.transport.close()
 
 
-def config_of(app: ASGIApp, *, connections: int, end_s: int) -> uvicorn.Config:
-    """Return both servers' settings of uvicorn; a stopped server has ``end_s`` seconds for its last answers."""
+def config_of(app: ASGIApp, *, connections: int, end_s: int, stack: Stack | None = None) -> uvicorn.Config:
+    """Return both servers' settings of uvicorn; a stopped server has ``end_s`` seconds for its last answers.
+
+    The stack is the native one where it is installed, unless given.
+    """
+    stack = stack or installed_stack()
     return uvicorn.Config(
         app,
-        http=JsonProtocol,  # PatientServer reads the state of its connections
+        loop="asyncio" if stack is Stack.PYTHON else "uvloop",
+        http=protocol_of(stack),  # PatientServer reads the state of its connections
         log_config=None,
         access_log=False,
         server_header=False,

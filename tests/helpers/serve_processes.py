@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import importlib.util
 import json
 import os
 import socket
@@ -15,12 +16,31 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import psutil
+import pytest
 from served import free_port
 
 WAIT_S = 60
 _LIMITS = (
     "import rewardkit.serving.app as app, rewardkit.serving.server as server, rewardkit.web.listening as listening"
 )
+_HAS_NATIVE = all(importlib.util.find_spec(name) for name in ("httptools", "uvloop"))
+STACKS = [
+    "PYTHON",
+    pytest.param("NATIVE", marks=pytest.mark.skipif(not _HAS_NATIVE, reason="httptools and uvloop are not installed")),
+]
+"""What reads requests and runs the event loop; a test can set :func:`use_stack` to each."""
+_stack = ""
+
+
+@contextlib.contextmanager
+def use_stack(name: str) -> Iterator[None]:
+    """Have servers that start within the block use a stack."""
+    global _stack
+    before, _stack = _stack, name
+    try:
+        yield
+    finally:
+        _stack = before
 
 
 class Reply(NamedTuple):
@@ -109,6 +129,8 @@ def command(
         port: Where it is to listen; any free port unless given.
     """
     port = free_port() if port is None else port
+    if _stack:
+        limits += f"\nlistening.installed_stack = lambda: listening.Stack.{_stack}\n"
     options = ["serve", *map(str, arguments), "--port", str(port), "--workers", "1", "--json"]
     code = f"{_LIMITS}\n{limits}\nimport sys\nfrom rewardkit.cli import main\nsys.argv[1:] = {options!r}\nmain()"
     program = [sys.executable, "-c", code] if limits else [sys.executable, "-m", "rewardkit", *options]

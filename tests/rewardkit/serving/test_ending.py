@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 from patience import alive, wait_for
-from serve_processes import WAIT_S, Serving, command, serving
+from serve_processes import STACKS, WAIT_S, Serving, command, serving, use_stack
 
 pytestmark = pytest.mark.slow  # each test starts and ends a server
 REWARDS = """
@@ -41,6 +41,13 @@ if seen.exists():
 seen.touch()
 """
 """A file that workers load slowly: the command itself has loaded it once."""
+
+
+@pytest.fixture(autouse=True, params=STACKS)
+def _stacks(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run each test on both stacks."""
+    with use_stack(request.param):
+        yield
 
 
 @pytest.fixture

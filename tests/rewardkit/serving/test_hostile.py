@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from patience import wait_for
-from serve_processes import WAIT_S, Serving, received, serving
+from serve_processes import STACKS, WAIT_S, Serving, received, serving, use_stack
 
 pytestmark = pytest.mark.slow  # seconds, for slow clients are waited for
 TOKEN = "a-token-of-the-tests"
@@ -35,11 +35,11 @@ MEMORY_BYTES = 300 * 2**20
 """What the process may grow by at most; one body may have 32 MiB, and all of them 256 MiB."""
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+@pytest.fixture(scope="module", params=STACKS)
+def served(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Serving]:
     path = tmp_path_factory.mktemp("hostile") / "rewards_among_enemies.py"
     path.write_text(REWARDS)
-    with serving(path, limits=LIMITS, env={"REWARDKIT_SERVE_TOKEN": TOKEN}) as made:
+    with use_stack(request.param), serving(path, limits=LIMITS, env={"REWARDKIT_SERVE_TOKEN": TOKEN}) as made:
         yield made
 
 
@@ -286,11 +286,18 @@ def test_tokens_are_compared_without_telling_how_much_is_right(monkeypatch: pyte
     assert [(TOKEN.encode(), TOKEN.encode()), (b"wrong", TOKEN.encode())] == compared
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE", "CONNECT", "BREW"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE", "CONNECT"])
 def test_another_method_is_told_the_right_one(served: Serving, method: str) -> None:
     """405 names the method that an address answers."""
     answer = served.raw(_head("/v1/score", method=method))
     assert (405, True) == (_status(answer), b"allow: POST" in answer)
+
+
+def test_a_method_that_nobody_knows_is_refused(served: Serving) -> None:
+    """As any other, or, where the parser itself knows the methods, as no request of HTTP."""
+    answer = served.raw(_head("/v1/score", method="BREW"))
+    assert _status(answer) in (400, 405)
+    assert b'{"error":' in answer
 
 
 def test_probes_answer_head(served: Serving) -> None:
@@ -311,6 +318,12 @@ ODD = {
     "two lengths": _head("/v1/score", "content-length: 5", "transfer-encoding: chunked") + b"2\r\n{}\r\n0\r\n\r\n",
     "a folded header": _head("/v1/score", "x-a: b", " c: d", "content-length: 1") + b"{",
     "a zero in a header": _head("/v1/score", "x-a: \0", "content-length: 0"),
+    "two hosts": _head("/v1/score", "host: elsewhere", "content-length: 0"),
+    "one long header": _head("/v1/score", f"x-a: {'y' * 200_000}"),
+    "a head without end": _head("/v1/score", f"x-a: {'y' * 200_000}")[:-4],
+    "trailers without end": _head("/v1/score", "transfer-encoding: chunked") + b"0\r\nx-a: " + b"y" * 200_000,
+    "another encoding": _head("/v1/score", "transfer-encoding: gzip", "content-length: 0"),
+    "no path": b"GET  HTTP/1.1\r\nhost: localhost\r\n\r\n",
 }
 
 
