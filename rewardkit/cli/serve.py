@@ -19,8 +19,10 @@ from rewardkit.cli.rewards import load_rewards
 from rewardkit.errors import ConfigError
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.shown.text import plain
-from sandbox import LOAD_TIMEOUT_S
+from sandbox import LOAD_TIMEOUT_S, cores
 
+MOST_PROCESSES = 256  # Beyond, some option was meant for another
+MOST_WORKERS = 4  # Workers of a process, unless given
 _NEEDED = {"starlette": "starlette", "uvicorn": "uvicorn", "orjson": "orjson", "prometheus_client": "prometheus-client"}
 
 
@@ -36,6 +38,10 @@ def serve_command(  # long because typer reads the options from the signature, a
     ] = None,
     group_wait: Annotated[float, seconds_option("Seconds until a group is scored as it is.")] = 120.0,
     max_rows: Annotated[int, option("Rows that may wait or be scored at once.", "N", min=1)] = 16_384,
+    processes: Annotated[
+        int,
+        option("Server processes on the port; --workers and --max-rows are for each.", "N", min=1, max=MOST_PROCESSES),
+    ] = 1,
     workers: Workers = None,
     timeout: Timeout = None,
     load_timeout: LoadTimeout = LOAD_TIMEOUT_S,
@@ -47,7 +53,8 @@ def serve_command(  # long because typer reads the options from the signature, a
     It loads the rewards, prints its address and answers until SIGTERM or Ctrl-C; then it answers what it has taken
     and ends. Only this machine reaches it unless --host says otherwise, which needs a token. The variable
     REWARDKIT_SERVE_TOKEN holds one that other users of the machine do not see. Where a reward scores the completions
-    of a prompt together and the trainer sends them one by one, give --group-size.
+    of a prompt together and the trainer sends them one by one, give --group-size. On a machine with cores to spare
+    --processes has several processes share the port; one that ends is replaced.
 
     Examples:
 
@@ -64,14 +71,18 @@ def serve_command(  # long because typer reads the options from the signature, a
     if group_size is not None and group_size > max_rows:
         raise ConfigError(f"--group-size {group_size}: no group would ever be whole, for --max-rows is {max_rows}")
     joining = {"group_size": group_size, "group_wait_s": group_wait, "most_rows": max_rows}
+    if processes > 1 and workers is None:
+        workers = max(1, min(MOST_WORKERS, cores() // processes))
+    loaded = load_rewards(rewards, timeout, here=True)
     with (
         _exit_at_sigterm(),
-        Runtime(load_rewards(rewards, timeout, here=True), workers=workers, load_timeout_s=load_timeout) as runtime,
+        contextlib.closing(Runtime(loaded, workers=workers, load_timeout_s=load_timeout)) as runtime,
     ):
+        _check_groups(runtime, processes, group_size)
         if check:
             _check(runtime, host, port, group_size, as_json)
             return
-        signal_number = _serve(runtime, host, port, token, joining, as_json)
+        signal_number = _serve(runtime, host, port, token, joining, processes, as_json)
     typer.echo("stopped", err=True)
     if was_interrupted(signal_number):
         raise typer.Exit(INTERRUPTED)
@@ -82,6 +93,19 @@ def _check_installed() -> None:
     missing = [package for module, package in _NEEDED.items() if importlib.util.find_spec(module) is None]
     if missing:
         raise ConfigError(f"rewardkit serve needs {' and '.join(missing)}: pip install {' '.join(_NEEDED.values())}")
+
+
+def _check_groups(runtime: Runtime, processes: int, group_size: int | None) -> None:
+    """Raise ConfigError where the rows of a group would come to different processes."""
+    from rewardkit.serving.app import groups_among
+
+    groups = groups_among(runtime.rewards)
+    if processes > 1 and group_size is not None and groups:
+        raise ConfigError(
+            f"--processes {processes} with --group-size {group_size}: reward {groups[0]!r} scores the completions of a "
+            "prompt together, and single requests of one prompt may come to different processes; leave --processes "
+            "away, or have whole groups sent to /v1/score and leave --group-size away"
+        )
 
 
 def _facts(runtime: Runtime, group_size: int | None) -> dict[str, Any]:
@@ -105,17 +129,27 @@ def _check(runtime: Runtime, host: str, port: int, group_size: int | None, as_js
 
 
 def _serve(
-    runtime: Runtime, host: str, port: int, token: str | None, joining: Mapping[str, Any], as_json: bool
+    runtime: Runtime,
+    host: str,
+    port: int,
+    token: str | None,
+    joining: Mapping[str, Any],
+    processes: int,
+    as_json: bool,
 ) -> int | None:
     """Answer until a signal, and print the address before; return the signal's number."""
     from rewardkit.serving.server import serve
 
-    facts = _facts(runtime, joining["group_size"])
+    facts = {**_facts(runtime, joining["group_size"]), "processes": processes}
 
     def tell(url: str) -> None:
         finish({"url": url, **facts}, lambda: _show(url, facts), as_json=as_json)
 
-    return serve(runtime, host, port, token, **joining, tell=tell)
+    if processes == 1:
+        return serve(runtime, host, port, token, **joining, tell=tell)
+    from rewardkit.serving.processes import serve_processes
+
+    return serve_processes(runtime, host, port, token, **joining, processes=processes, tell=tell)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import resource
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from rewardkit.runtime.runtime import Runtime
 from rewardkit.serving.app import RewardApp
 from rewardkit.serving.gathering import GROUP_WAIT_S
 from rewardkit.serving.joining import MOST_ROWS
+from rewardkit.serving.shared_counts import SharedCounts
 from rewardkit.web.listening import PatientServer, check_token, config_of, listening, url_host
 
 PORT = 8000
@@ -47,6 +49,7 @@ class RewardServer(PatientServer):
 
     async def on_tick(self, counter: int) -> bool:
         """Drain once a signal came, and end when all requests are answered or have had their time."""
+        self._app.publish()
         if self.stopped_by is not None and not self._drains:
             self._drains = True
             self._app.drain()
@@ -76,12 +79,33 @@ def serve(
     check_token(host, token, drawn=False)
     with listening(host, port, tries=1) as listener:
         runtime.wait_loaded()
-        app = RewardApp(runtime, token=token, group_size=group_size, group_wait_s=group_wait_s, most_rows=most_rows)
-        server = RewardServer(config_of(app, connections=_connections(), end_s=END_S), app)
-        spare_collections()
-        tell(f"http://{url_host(host)}:{listener.getsockname()[1]}")
-        with _hang_ups(server):
-            server.run(sockets=[listener])
+        url = f"http://{url_host(host)}:{listener.getsockname()[1]}"
+        return run_server(
+            runtime, listener, token=token, group_size=group_size, group_wait_s=group_wait_s, most_rows=most_rows,
+            tell=lambda: tell(url),
+        )  # fmt: skip
+
+
+def run_server(
+    runtime: Runtime,
+    listener: socket.socket,
+    *,
+    token: str | None,
+    group_size: int | None,
+    group_wait_s: float,
+    most_rows: int,
+    tell: Callable[[], None],
+    counts: SharedCounts | None = None,
+) -> int | None:
+    """Answer what connects to a socket until a signal, and return its number; ``counts`` are those of all processes."""
+    app = RewardApp(
+        runtime, token=token, group_size=group_size, group_wait_s=group_wait_s, most_rows=most_rows, counts=counts
+    )
+    server = RewardServer(config_of(app, connections=_connections(), end_s=END_S), app)
+    spare_collections()
+    tell()
+    with _hang_ups(server):
+        server.run(sockets=[listener])
     return server.stopped_by
 
 
