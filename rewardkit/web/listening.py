@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import ipaddress
 import math
@@ -14,7 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from rewardkit.errors import ConfigError
-from rewardkit.web.protocols import Exchange, HttpConnection, Stack, installed_stack, protocol_of
+from rewardkit.web.protocols import Exchange, HttpConnection, JsonProtocol, Stack, installed_stack
 
 PORTS_TRIED = 20  # How many ports are tried, from the first one on
 IDLE_S = 30.0  # Seconds for which a connection may stay without a request, or without its client reading the answer
@@ -92,7 +93,7 @@ def config_of(app: ASGIApp, *, connections: int, end_s: int, stack: Stack | None
     return uvicorn.Config(
         app,
         loop="asyncio" if stack is Stack.PYTHON else "uvloop",
-        http=protocol_of(stack),  # PatientServer reads the state of its connections
+        http=_protocol_of(stack),  # PatientServer reads the state of its connections
         log_config=None,
         access_log=False,
         server_header=False,
@@ -103,6 +104,15 @@ def config_of(app: ASGIApp, *, connections: int, end_s: int, stack: Stack | None
         timeout_keep_alive=math.ceil(IDLE_S),  # longer than clients keep theirs: else a request meets a closed door
         timeout_graceful_shutdown=end_s,
     )
+
+
+def _protocol_of(stack: Stack) -> type[asyncio.Protocol]:
+    """Return the class whose objects read the connections' requests."""
+    if stack is Stack.PYTHON:
+        return JsonProtocol
+    from rewardkit.web.native import NativeProtocol  # needs httptools
+
+    return NativeProtocol
 
 
 def check_token(host: str, token: str | None, *, drawn: bool) -> None:

@@ -36,15 +36,6 @@ def installed_stack() -> Stack:
     return Stack.NATIVE if has_both else Stack.PYTHON
 
 
-def protocol_of(stack: Stack) -> type[asyncio.Protocol]:
-    """Return the class whose objects read the connections' requests."""
-    if stack is Stack.PYTHON:
-        return JsonProtocol
-    from rewardkit.web.native import NativeProtocol  # needs httptools
-
-    return NativeProtocol
-
-
 class Exchange(Protocol):
     """A request and its answer, as far as a server looks at them."""
 
