@@ -150,6 +150,7 @@ class Step:
         before: The turns before it, those of the prompt first; for a span also what its own turn says before it.
         messages: The step as messages: its turn; its call alone, with the tool's answer; or the span's text.
         no_result: Why a tool call has no result: there is no answer, or it cannot be told whose it is; else ``None``.
+        turn: Which of the assistant's turns in the completion it stands in, from 0.
 
     Raises:
         RewardDefinitionError: There is no such kind; names those that there are.
@@ -166,6 +167,7 @@ class Step:
     before: tuple[Message, ...] = ()
     messages: tuple[Message, ...] = ()
     no_result: str | None = None
+    turn: int = 0
 
     def __post_init__(self) -> None:
         """Refuse an unknown kind, which a test of a step would not reveal."""

@@ -29,6 +29,7 @@ _ASKS = TrainerAsks(
     more="Atropos sends the keywords with which the environment calls it: name it there",
     size="the environment's group_size",
     tested=TrainerVersions("atroposlib", "0.4", "0.5"),
+    one_number="TurnCreditTrainer, for TRL, takes one a turn",
 )
 
 

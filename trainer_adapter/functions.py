@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
+from trainer_adapter.credit import BatchTurns
 from trainer_adapter.trainer_scores import Scores
 
 _T = TypeVar("_T")
@@ -57,6 +58,10 @@ def _key(settings: bytes) -> tuple[int, bytes]:
 class Answering(Protocol):
     """What a function needs of its adapter."""
 
+    turns: BatchTurns
+
+    def gives_credit(self, reward: str) -> bool: ...
+
     def answer(
         self,
         reward: str | None,
@@ -71,7 +76,7 @@ class AdaptedFunction:
     """One reward of an adapter, or with ``None`` its weighted total, as a function of a trainer's whole batch."""
 
     def __init__(self, adapter: Answering, reward: str | None) -> None:
-        self._adapter, self._reward = adapter, reward
+        self.adapter, self.reward = adapter, reward
         self.__name__ = self.__qualname__ = "total" if reward is None else reward  # TRL logs under it
 
     def __call__(
@@ -84,7 +89,12 @@ class AdaptedFunction:
         **keywords: object,
     ) -> Scores:
         """Return this reward's score of each completion; a trainer leaves ``None`` out of the sum."""
-        return self._adapter.answer(self._reward, prompts, completions, completion_ids, keywords)
+        return self.adapter.answer(self.reward, prompts, completions, completion_ids, keywords)
+
+    @property
+    def gives_credit(self) -> bool:
+        """Whether its reward gives each turn of a completion a number."""
+        return self.reward is not None and self.adapter.gives_credit(self.reward)
 
     def __repr__(self) -> str:
         return f"<reward function {self.__name__!r} of a RewardAdapter>"

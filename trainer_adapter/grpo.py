@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, get_args
 from rewardkit import (
     ConfigError,
     RewardDefinitionError,
-    RewardError,
     RewardFunctionsConfig,
     Rollout,
     ScoreBatch,
@@ -35,11 +34,12 @@ from rewardkit.serving import scorer_of
 from sandbox import cores, local_ranks
 from trainer_adapter import trainer_scores
 from trainer_adapter.columns import FrozenBatch
+from trainer_adapter.credit import BatchTurns, batch_turns, tell_of_one_number
 from trainer_adapter.environment_values import EnvironmentColumns, check_workspaces, take_over
 from trainer_adapter.functions import AdaptedFunction, Copies, Scorings
 from trainer_adapter.handover import check_handover, check_health_settings, check_listed_weights
 from trainer_adapter.models import needing_extra
-from trainer_adapter.ranks import Ranks, owners, score_together
+from trainer_adapter.ranks import RankCall, Ranks, check_same_rewards, owners, score_together
 from trainer_adapter.splitting import TrlTrainer, check_groups, generations_of, is_trainer, split_of
 from trainer_adapter.trainer_scores import MAX_SCORE, Partial, Scores, WaitingMetrics
 
@@ -74,16 +74,6 @@ class _Packed(NamedTuple):
     runtime: Scorer | None
     weights: Mapping[str, float]
     settings: bytes
-
-
-class RankCall(NamedTuple):
-    """What a process says of a call to the others."""
-
-    reward: str | None  # Whose scores the trainer asks for
-    names: tuple[str, ...]  # The rewards that score
-    rows: int  # Rows that the trainer handed to this process
-    fresh: bool  # Whether the batch has to be scored
-    host: str  # The host's name
 
 
 class RuntimeOptions(TypedDict, total=False):
@@ -187,6 +177,8 @@ class RewardAdapter:
         self._environments = EnvironmentColumns()
         self.waiting_metrics = WaitingMetrics()
         """Metrics for the trainer's next log, which :attr:`callback` adds where TRL gives functions no way to."""
+        self.turns: BatchTurns = {}
+        """What each turn of the batch that was scored last earned, by rewards with ``credit``, on this process."""
         self._trainer: Callable[[], TrlTrainer | None] = lambda: None
         self._ranks = Ranks()
         # Two trainer threads may call at once: one scores, the other waits and takes its scores from the result.
@@ -251,6 +243,10 @@ class RewardAdapter:
     def group_rewards(self) -> list[str]:
         """Names of the rewards that score whole groups, or have a part that does."""
         return [name for name, reward in self.runtime.rewards.items() if reward.scores_groups]
+
+    def gives_credit(self, reward: str) -> bool:
+        """Return whether a reward gives each turn of a completion a number."""
+        return reward in self.runtime.rewards and self.runtime.rewards[reward].credit is not None
 
     @property
     def timings(self) -> list[BatchTiming]:
@@ -423,7 +419,7 @@ class RewardAdapter:
             return RankCall(reward, tuple(self.runtime.rewards), len(batch), fresh, socket.gethostname())
 
         calls = ranks.share(ask)
-        _check_same_rewards(calls)
+        check_same_rewards(calls)
         (batch,) = batches
         if any(call.fresh for call in calls):
             self._score(batch, ranks, calls, log_metric)
@@ -446,6 +442,7 @@ class RewardAdapter:
 
         scored = score_together(ranks, batch, self._owners(calls), score)
         scores = trainer_scores.for_trainer(scored, self._partial)
+        self.turns = batch_turns(scored, self.runtime.rewards)
         if self.capture is not None:
             self.capture.attach(getattr(log_metric, "__self__", None))
             self.capture.record(scored, dict(scores), batch.step, batch.epoch)
@@ -481,6 +478,8 @@ class RewardAdapter:
         if processes > 1:
             check_groups(self.group_rewards, trainer.args)
         self.check_handover(trainer.args, trainer)
+        advice = None if getattr(trainer, "takes_credit", False) else "TurnCreditTrainer takes one a turn"
+        tell_of_one_number(self.runtime.rewards, type(trainer).__name__, advice)
         self._trainer, self._ranks = weakref.ref(trainer), Ranks.of(processes) or Ranks()
         take_over(trainer, self.runtime.rewards.values(), begun=begun, recorded=self.capture is not None)
 
@@ -490,17 +489,6 @@ class RewardAdapter:
             raise ConfigError(
                 f"AsyncGRPO adds up rewards without weights, but {', '.join(self.names)} have {self.weights}; pass "
                 "reward_funcs=adapter.total_func to the trainer"
-            )
-
-
-def _check_same_rewards(calls: Sequence[RankCall]) -> None:
-    """Raise where the processes of a training ask for different rewards."""
-    for rank, other in enumerate(calls):
-        if (other.reward, other.names) != (calls[0].reward, calls[0].names):
-            raise RewardError(
-                f"the processes of this training ask for different rewards: rank 0 for {calls[0].reward!r} of "
-                f"{', '.join(calls[0].names)}, rank {rank} for {other.reward!r} of {', '.join(other.names)}; give "
-                "all of them the same rewards"
             )
 
 

@@ -28,6 +28,7 @@ _ASKS = TrainerAsks(
     more="OpenEnv sends the fields of action and observation and their metadata: put it there, or give read=",
     size="the completions of a prompt",
     tested=TrainerVersions("openenv", "0.10", "0.11"),
+    one_number="TurnCreditTrainer, for TRL, takes one a turn",
 )
 ReadStep: TypeAlias = Callable[[Any, Any], tuple[Text, Text, Mapping[str, Any]]]
 """What makes prompt, completion and columns of an action and its observation."""

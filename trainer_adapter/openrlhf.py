@@ -32,6 +32,7 @@ _ASKS = TrainerAsks(
     more=None,
     size="--n_samples_per_prompt",
     tested=TrainerVersions("openrlhf", "0.11", "0.12"),
+    one_number="TurnCreditTrainer, for TRL, takes one a turn",
 )
 RewardFunc: TypeAlias = Callable[[Sequence[str], Sequence[str], Sequence[Any]], dict[str, Any]]
 """What OpenRLHF calls."""

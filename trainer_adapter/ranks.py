@@ -52,6 +52,16 @@ class RankFault(NamedTuple):
         return error if isinstance(error, Exception) else RewardError(f"rank {self.rank}: {self.name}: {self.message}")
 
 
+class RankCall(NamedTuple):
+    """What a process says of a call to the others."""
+
+    reward: str | None  # Whose scores the trainer asks for
+    names: tuple[str, ...]  # The rewards that score
+    rows: int  # Rows that the trainer handed to this process
+    fresh: bool  # Whether the batch has to be scored
+    host: str  # The host's name
+
+
 @dataclass(frozen=True, slots=True)
 class Ranks:
     """The ranks of a training, as one of them sees them; one rank alone exchanges nothing."""
@@ -99,6 +109,17 @@ class Ranks:
                 "error of that one"
             ) from reason
         return [own if rank == self.rank else pickle.loads(data) for rank, data in enumerate(pickles)]  # noqa: S301
+
+
+def check_same_rewards(calls: Sequence[RankCall]) -> None:
+    """Raise where the processes of a training ask for different rewards."""
+    for rank, other in enumerate(calls):
+        if (other.reward, other.names) != (calls[0].reward, calls[0].names):
+            raise RewardError(
+                f"the processes of this training ask for different rewards: rank 0 for {calls[0].reward!r} of "
+                f"{', '.join(calls[0].names)}, rank {rank} for {other.reward!r} of {', '.join(other.names)}; give "
+                "all of them the same rewards"
+            )
 
 
 def _exchange(own: bytes, count: int) -> list[memoryview]:

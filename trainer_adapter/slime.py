@@ -35,6 +35,7 @@ _ASKS = TrainerAsks(
     columns=frozenset({"answer", "label"}),
     more="slime sends the label (also as answer; see --label-key) and the fields of --metadata-key: put it there",
     size="--n-samples-per-prompt, or take slime_group_rm with --group-rm",
+    one_number="metadata of the sample has the turns' numbers",
 )
 _MARK = "rewardkit"
 _CENTRED = ("grpo", "gspo", "cispo", "reinforce_plus_plus_baseline")
@@ -87,8 +88,10 @@ def _custom_rm(core: TrainerRewards) -> CustomRM:
     async def rm(args: object, sample: _Sample | list[_Sample], **keywords: object) -> Any:
         samples = sample if isinstance(sample, list) else [sample]
         _check(core, args, isinstance(sample, list))
-        rows = await core.ascore([_rollout(core, sample) for sample in samples])
-        rewards = [_reward(core, args, sample, row) for sample, row in zip(samples, rows, strict=True)]
+        rollouts = [_rollout(core, sample) for sample in samples]
+        rows = await core.ascore(rollouts)
+        triples = zip(samples, rows, rollouts, strict=True)
+        rewards = [_reward(core, args, sample, row, rollout) for sample, row, rollout in triples]
         return rewards if isinstance(sample, list) else rewards[0]
 
     return rm
@@ -122,10 +125,11 @@ def _rollout(core: TrainerRewards, sample: _Sample) -> Rollout:
     return core.rollout(sample.prompt, completion or sample.response, columns, group=group)
 
 
-def _reward(core: TrainerRewards, args: object, sample: _Sample, row: ToldRow) -> Any:
+def _reward(core: TrainerRewards, args: object, sample: _Sample, row: ToldRow, rollout: Rollout) -> Any:
     """Return slime's reward of a sample, and leave in the sample what a number cannot say."""
     details = core.known(row)
-    sample.metadata = {**_metadata(sample), _MARK: details}
+    turns = core.credit(row, rollout)._asdict() if core.gives_credit else {}
+    sample.metadata = {**_metadata(sample), _MARK: {**details, **turns}}
     if row.total is None:
         sample.remove_sample = True
     key = getattr(args, "reward_key", None)

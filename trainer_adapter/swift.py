@@ -35,6 +35,7 @@ _ASKS = TrainerAsks(
     more="ms-swift sends the columns of --dataset: name it there, or map another to it with --columns",
     size="--num_generations",
     tested=TrainerVersions("ms-swift", "4.6", "4.7"),
+    one_number="TurnCreditTrainer, for TRL, takes one a turn",
 )
 _log = logging.getLogger("trainer_adapter")
 

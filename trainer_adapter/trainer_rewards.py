@@ -31,6 +31,7 @@ from rewardkit import (
 )
 from rewardkit.serving import JoinedRuntime, PartsScorer, ToldRow, is_address, scorer_of, told_rows
 from sandbox import cores, local_ranks
+from trainer_adapter.credit import TurnCredit, crediting, tell_of_one_number, turn_credit
 from trainer_adapter.grpo import MOST_WORKERS, RuntimeOptions
 from trainer_adapter.trainer_versions import TrainerVersions
 from trainer_adapter.turns import Text, as_turns, named_parameters, plain_text, reads_turns
@@ -67,6 +68,7 @@ class TrainerAsks:
         size: The setting that says how many completions a prompt has.
         tested: The versions that its adapter is tested with; another that is installed is warned of.
         workers: Worker processes of a process that scores here, by default; ``None`` for the runtime's own number.
+        one_number: What takes each turn's number instead, where the trainer takes one number a completion.
     """
 
     trainer: str
@@ -76,6 +78,7 @@ class TrainerAsks:
     size: str = "the number of completions of a prompt"
     tested: TrainerVersions | None = None
     workers: int | None = None
+    one_number: str | None = None
 
 
 class TrainerRewards:
@@ -131,6 +134,7 @@ class TrainerRewards:
         self.names = tuple(runtime.rewards)
         """The rewards' names, in order."""
         leaves = [leaf for reward in runtime.rewards.values() for leaf in reward.leaves]
+        tell_of_one_number(runtime.rewards, self.asks.trainer, self.asks.one_number)
         columns = [leaf.spec.wanted_columns for leaf in leaves]
         self.columns: frozenset[str] | None = None
         """The columns that the rewards read; ``None`` for all of them."""
@@ -143,6 +147,8 @@ class TrainerRewards:
         self.reads_turns = any(map(reads_turns, leaves))
         """Whether a reward reads turns or tool calls, so that those which stand in a text are read."""
         self._check_columns(self.required)
+        self.gives_credit = bool(crediting(runtime.rewards))
+        """Whether a reward gives each turn of a completion a number."""
         self.groups = [name for name, reward in runtime.rewards.items() if reward.scores_groups]
         """The names of the rewards that score whole groups."""
         if self.groups and group_size is None and not whole_groups:
@@ -255,6 +261,14 @@ class TrainerRewards:
         if self._on_unknown == "raise":
             self.check_known(row)
         return float(row.number)
+
+    def credit(self, row: ToldRow, rollout: Rollout) -> TurnCredit:
+        """Return the total by turns, for a trainer that takes a reward a turn or a token.
+
+        Raises:
+            RewardFailedError: As :meth:`number`.
+        """
+        return turn_credit(self.number(row), row.outcomes, self.joined.weights, rollout.completion)
 
     def check_known(self, row: ToldRow) -> None:
         """Raise :class:`rewardkit.RewardFailedError` if a reward failed and nothing stands in for it."""

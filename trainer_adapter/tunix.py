@@ -26,6 +26,7 @@ _ASKS = TrainerAsks(
     more="Tunix sends the columns of the training data: put it there",
     size="num_generations",
     tested=TrainerVersions("google-tunix", "0.1", "0.2"),
+    one_number="TurnCreditTrainer, for TRL, takes one a turn",
 )
 TunixReward: TypeAlias = Callable[..., list[float]]
 """What Tunix calls."""

@@ -20,11 +20,12 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import itertools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
-from rewardkit import ConfigError, RewardFailedError, Status
+from rewardkit import ConfigError, RewardFailedError, Rollout, Status
 from rewardkit.extending import ENVIRONMENT_COLUMN
 from rewardkit.serving import ToldRow
 from trainer_adapter.environment_values import trace_value
@@ -155,9 +156,11 @@ def _check_version() -> None:
 async def _score_trace(core: TrainerRewards, task: object, trace: AgentTrace) -> dict[str, float]:
     """Return each reward's part of a trace's total, by name; an error where the total is unknown."""
     prompt, completion, columns = trace_rollout(task, trace)
-    row = await core.ascore_one(prompt, completion, {**columns, ENVIRONMENT_COLUMN: trace_value(trace)})
+    rollout = core.rollout(prompt, completion, {**columns, ENVIRONMENT_COLUMN: trace_value(trace)})
+    (row,) = await core.ascore([rollout])
     _record_metrics(trace, row)
     _check_known(core, row)
+    _record_turns(core, trace, row, rollout)
     return _parts(core, row)
 
 
@@ -170,6 +173,8 @@ async def _score_traces(core: TrainerRewards, task: object, traces: Sequence[Age
         _record_metrics(trace, row)
     for row in rows:
         _check_known(core, row)
+    for trace, row, rollout in zip(whole, rows, rollouts, strict=True):
+        _record_turns(core, trace, row, rollout)
     for trace, row in zip(whole, rows, strict=True):
         for name, part in _parts(core, row).items():
             trace.record_reward(name, part)
@@ -189,6 +194,19 @@ def _record_metrics(trace: AgentTrace, row: ToldRow) -> None:
     failed = {f"failed/{name}": float(out.status is Status.FAILED) for name, out in row.outcomes.items()}
     skipped = {f"skipped/{name}": float(out.status is Status.SKIPPED) for name, out in row.outcomes.items()}
     trace.record_metrics({**scores, **failed, **skipped})
+
+
+def _record_turns(core: TrainerRewards, trace: AgentTrace, row: ToldRow, rollout: Rollout) -> None:
+    """Record what each turn earned in a trace's ``info``, where a reward gives credit.
+
+    ``turn_numbers`` are the numbers, ``None`` where one is not known; ``turn_rewards`` what they add up to after each
+    turn, that is how good the state then is, of which prime-rl's turn credit takes the differences.
+    """
+    if core.gives_credit:
+        numbers = core.credit(row, rollout).turns
+        sums = itertools.accumulate(number or 0.0 for number in numbers)
+        levels = [None if number is None else level for number, level in zip(numbers, sums, strict=True)]
+        trace.info |= {"turn_numbers": [*numbers], "turn_rewards": levels}
 
 
 def _check_known(core: TrainerRewards, row: ToldRow) -> None:

@@ -38,6 +38,7 @@ class AgentTrace(Trace, Protocol):
 
     errors: Sequence[object]
     ok: bool
+    info: dict[str, Any]
 
     @property
     def branches(self) -> Sequence[TraceBranch]: ...

@@ -22,6 +22,7 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol, Unpack
 
 from rewardkit import DataError
+from trainer_adapter.credit import CreditedNumber
 from trainer_adapter.trainer_rewards import OnUnknown, TrainerAsks, TrainerOptions, TrainerRewards
 from trainer_adapter.trainer_versions import TrainerVersions
 from trainer_adapter.turns import VERL_MESSAGES, behind_prompt, plain_text
@@ -36,6 +37,7 @@ _ASKS = TrainerAsks(
     size="actor_rollout_ref.rollout.n",
     tested=TrainerVersions("verl", "0.7.1", "0.10"),
     workers=1,  # because verl scores in 8 processes
+    one_number="the manager 'rewardkit' places them at tokens, where verl's controller assembles the scores",
 )
 _IDENTITY = ("uid", "index")
 _VARYING = frozenset(
@@ -110,8 +112,12 @@ def verl_score(
             columns, info = _shared(columns), _shared(info)  # rows of one group must be equal in their columns
         if "extra_info" in core.named:  # its field ``answer`` need not be the ground truth, which the column is
             columns["extra_info"] = info
-        row = await core.ascore_one(info.get(prompt, ""), completion, columns, group=group)
-        return {"score": core.number(row), **core.known(row)}
+        rollout = core.rollout(info.get(prompt, ""), completion, columns, group=group)
+        (row,) = await core.ascore([rollout])
+        score = core.number(row)
+        if core.gives_credit:
+            score = CreditedNumber.of(score, core.credit(row, rollout))
+        return {"score": score, **core.known(row)}
 
     compute_score.__dict__["rewardkit"] = core  # for the check at the start
     return compute_score

@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from builtin_rewards.reading.transcript import read_parts, read_tokens, read_turns
+from trainer_adapter.credit import CreditedNumber
 from trainer_adapter.turns import VERL_MESSAGES
 from trainer_adapter.verl_start import check_start, refuse_remote
 
@@ -69,7 +70,20 @@ class RewardkitRewardManager(NaiveRewardManager):  # type: ignore[misc] # verl s
                     messages = await self.loop.run_in_executor(None, self._messages, row)
                 info[VERL_MESSAGES] = messages
         scored: dict[str, Any] = await super().run_single(data)
+        number = scored["reward_score"]
+        if isinstance(number, CreditedNumber):
+            number.tokens = number.credit.token_rewards(_mask(row))
         return scored
+
+    @classmethod
+    def assemble_rm_scores(cls, data: Any, scores: list[float]) -> Any:
+        """Return the scores by token: a turn's number at its last token, where the tokens of the turns are known."""
+        rm_scores = super().assemble_rm_scores(data, scores)
+        for row, number in enumerate(scores):
+            tokens = getattr(number, "tokens", None)
+            if tokens is not None:
+                rm_scores[row, : len(tokens)] = rm_scores.new_tensor(tokens)
+        return rm_scores
 
     def _messages(self, row: Any) -> list[dict[str, Any]] | None:
         """Return the messages of a completion; ``None`` where it is one turn without a call.
@@ -91,6 +105,14 @@ class RewardkitRewardManager(NaiveRewardManager):  # type: ignore[misc] # verl s
     def _decode(self, ids: Any) -> str:
         text: str = self.tokenizer.decode(ids, skip_special_tokens=False)
         return text
+
+
+def _mask(row: Any) -> list[int]:
+    """Return which tokens of a response the model wrote: all of them, where verl does not say."""
+    ids = row.batch["responses"]
+    length = int(row.batch["attention_mask"][-ids.shape[-1] :].sum())
+    mask = row.batch.get("response_mask")
+    return [1] * length if mask is None else [int(key) for key in mask[:length].tolist()]
 
 
 def _added(columns: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -46,6 +46,11 @@ class Composable(Versioned):
         """Whether it scores the completions of a prompt together, or has a part that does."""
         return any(leaf.spec.kind == "group" for leaf in self.leaves)
 
+    @property
+    def credit(self) -> str | None:
+        """How each turn of a completion has a number of its own; ``None`` for all but step rewards of that kind."""
+        return None
+
     def uses(self, sign: int = 1) -> Iterator[tuple[Reward[..., Any], int]]:
         """Yield each use of a leaf with 1 where a higher score of it pays more and -1 where it pays less."""
         raise NotImplementedError

@@ -43,6 +43,7 @@ def signature_of(reward: Composable) -> dict[str, Any]:
         "columns": {name: {"required": columns[name], "annotated": name in hints} for name in columns},
         "texts": {name: next(form for form in _FORMS if (name, form) in forms) for name, _ in forms},
         "others": any(spec.rest is not None for spec in specs),
+        "credit": reward.credit,
     }
 
 
@@ -66,12 +67,16 @@ class RemoteReward(Reward[..., float]):
             hints[ENVIRONMENT_COLUMN] = list[Any]  # one a completion, not one a prompt
         for name, form in signature["texts"].items():
             hints[name] = (_EACH if name == "completions" else _ANNOTATIONS)[form]
-        self.title, self._ask_misfits = title, ask_misfits
+        self.title, self._ask_misfits, self._credit = title, ask_misfits, signature.get("credit")
         super().__init__(_stub(title, signature), kind, RewardOptions(**signature["options"]), hints, version)
 
     @property
     def name(self) -> str:
         return self.title
+
+    @property
+    def credit(self) -> str | None:
+        return self._credit
 
     def misfits(self, examples: Sequence[Mapping[str, Any]]) -> list[ColumnMisfit]:
         return self._ask_misfits(examples)

@@ -63,10 +63,17 @@ def steps_of(prompt: Text, completion: Text, each: str, labels: Sequence[str] = 
     entries = list(itertools.islice((entry for turn in turns for entry in read_turn(messages, turn)), MOST_STEPS + 1))
     if len(entries) > MOST_STEPS:
         raise ValueError(f"the completion has more than {MOST_STEPS:,} {STEP_KINDS[each]}; no more are scored")
+    ordinals = {turn: ordinal for ordinal, turn in enumerate(turns)}
     for index, (step, turn, chars) in enumerate(entries):
         text = message_text(messages[turn])[:chars] if chars else ""
         begun = [{"role": "assistant", "content": text}] if text.strip() else []
-        yield replace(step, index=index, count=len(entries), before=(*messages[:turn], *begun))
+        before = (*messages[:turn], *begun)
+        yield replace(step, index=index, count=len(entries), before=before, turn=ordinals[turn])
+
+
+def count_turns(completion: Text) -> int:
+    """Return how many turns of the assistant a completion has; a text is one."""
+    return 1 if isinstance(completion, str) else sum(message["role"] == "assistant" for message in completion)
 
 
 def why_no_calls(completion: Text) -> str:

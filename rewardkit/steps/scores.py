@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.shown.text import counted, shortened
@@ -30,7 +30,7 @@ class StepPlan:
     discount: float  # how much less the next step counts, above 0 and at most 1; 1 for the other reductions
 
     @classmethod
-    def of(cls, where: str, each: Any, label: Any, reduce: Any, discount: Any) -> StepPlan:
+    def of(cls, where: str, each: Any, label: Any, reduce: Any, discount: Any) -> Self:
         """Return the plan for these settings; raise RewardDefinitionError where one makes no sense."""
         labels = (label,) if isinstance(label, str) else () if label is None else label
         is_tag = isinstance(labels, list | tuple) and all(
@@ -86,9 +86,14 @@ class StepPlan:
         surplus = count_surplus([step for step, _ in pairs], completion) if self.each == "tool_call" else 0
         lines += [f"{counted(surplus, 'answer')} of tools without a call"] if surplus else []
         step_scores = {f"step/{step.index}": score.value for step, score in listed if score.value is not None}
-        metrics = {**_merge_metrics([score.metrics for _, score in pairs]), "steps": len(pairs), **step_scores}
+        merged = _merge_metrics([score.metrics for _, score in pairs])
+        metrics = {**merged, "steps": len(pairs), **step_scores, **self.credits(pairs, completion)}
         unanswered = [record for _, score in pairs for record in score.unanswered]
         return Score(self.score(scores) if scores else None, "\n".join(lines), metrics, unanswered)
+
+    def credits(self, pairs: Sequence[tuple[Step, Score]], completion: Text) -> Mapping[str, float]:
+        """Return the metrics that say what each turn earned; none, for a plan without credit."""
+        return {}
 
 
 def _either(names: Iterable[str]) -> str:

@@ -21,6 +21,7 @@ from rewardkit.errors import BadReturnError, RewardDefinitionError
 from rewardkit.forms import Form, TextParameter
 from rewardkit.function import RewardFunction, Versioned
 from rewardkit.runtime.attempt import score_of
+from rewardkit.steps.credit_plan import CreditPlan, credit_plan, gain_options
 from rewardkit.steps.reading import steps_of
 from rewardkit.steps.scores import StepPlan, head_of
 from rewardkit.transport import find, locate
@@ -77,6 +78,12 @@ class Stepwise(RewardFunction, Versioned):
         """The annotations of what a run fills; :attr:`texts` brings prompt and completion into form."""
         own = {name: annotation for name, annotation in self.annotations.items() if name != self.part}
         return own | {"prompt": object, "completion": object}
+
+    @functools.cached_property
+    def step_options(self) -> RewardOptions:
+        """The options by which a step's own score is judged."""
+        step_range = self.plan.step_range if isinstance(self.plan, CreditPlan) else None
+        return self.options if step_range is None else replace(self.options, score_range=step_range)
 
     @property
     def inner(self) -> tuple[Reward[..., Any], ...]:
@@ -150,7 +157,7 @@ class Stepwise(RewardFunction, Versioned):
     def to_score(self, value: object) -> Score:
         """Return the value of a step's function as a score; raise BadReturnError where it is not a score."""
         try:
-            return score_of(self.options, value)
+            return score_of(self.step_options, value)
         except ValueError as reason:
             raise BadReturnError(str(reason)) from None
 
@@ -210,6 +217,11 @@ class StepReward(Reward[..., Any]):
     def function(self) -> Callable[..., Any]:
         return self._steps.function
 
+    @property
+    def credit(self) -> str | None:
+        """``"turns"`` or ``"potential"`` where each turn has a number of its own; else ``None``."""
+        return self._steps.plan.credit if isinstance(self._steps.plan, CreditPlan) else None
+
     def with_client(self, client: object) -> StepReward:
         """Return the same on a judge that asks this client in place of its server; see :meth:`Reward.with_client`."""
         if not isinstance(self._steps.scored, Reward):
@@ -240,6 +252,8 @@ class Settings(NamedOptions, total=False):
     label: str | Sequence[str] | None
     reduce: str
     discount: float | None
+    credit: str | None
+    start: float | None
 
 
 @overload
@@ -270,6 +284,11 @@ def step_reward(function: object = _NOT_GIVEN, /, **settings: Any) -> Any:
             over the steps scored, k from 0, divided by the sum of ``discount**k``. That is the discounted return of
             Sutton and Barto (Reinforcement Learning, 2nd edition, equation 3.8), brought into the scores' range.
         discount: Above 0 and at most 1; 0.9 by default.
+        credit: ``"turns"`` gives each turn of the assistant a number of its own beside the completion's, for trainers
+            that take one a turn: what its steps earned. ``"potential"`` takes the scores for potentials, that is how
+            good the state after a turn is: a turn's number is what it changed (Ng, Harada and Russell 1999, without
+            discount), and the completion's score is the last potential less ``start``, to which they add up.
+        start: The potential before the first turn, for ``"potential"``; 0 by default.
         settings: Besides these the options of :func:`~rewardkit.reward`. ``timeout_s`` is for all steps of a completion
             together, ``score_range`` holds for each, and ``concurrency`` bounds awaited steps as well as calls.
 
@@ -280,9 +299,11 @@ def step_reward(function: object = _NOT_GIVEN, /, **settings: Any) -> Any:
     def mark(scored: Any) -> StepReward:
         choices = {**_default_settings(scored, settings.get("name")), **settings}
         name = name_of(scored) if choices["name"] is None else choices["name"]
-        planned = [choices.pop(key, default) for key, default in _USUAL.items()]
+        has_reduce, where = "reduce" in settings, f"step reward {name!r}"
+        *planned, credit, start = [choices.pop(key, default) for key, default in _USUAL.items()]
         options = make_options(name, {**choices, "name": name}, settings=_USUAL)
-        plan = StepPlan.of(f"step reward {name!r}", *planned)
+        plan = credit_plan(StepPlan.of(where, *planned), where, credit, start, has_reduce=has_reduce)
+        plan, options = gain_options(plan, options)
         if isinstance(scored, Reward):
             hints, is_awaited = scored.spec.hints, scored.spec.is_async
         else:
@@ -294,7 +315,7 @@ def step_reward(function: object = _NOT_GIVEN, /, **settings: Any) -> Any:
     return mark if function is _NOT_GIVEN else mark(function)
 
 
-_USUAL = {"each": "turn", "label": None, "reduce": "mean", "discount": None}
+_USUAL = {"each": "turn", "label": None, "reduce": "mean", "discount": None, "credit": None, "start": None}
 
 
 def _default_settings(scored: Callable[..., Any] | Composable, name: str | None) -> dict[str, Any]:

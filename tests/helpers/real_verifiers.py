@@ -79,7 +79,7 @@ async def scored(task: vf.Task, trace: Trace) -> dict[str, Any]:
     except Exception as wrong:
         error = f"{type(wrong).__name__}: {wrong}"
     rewards = {name: reward and [reward.score, reward.weight] for name, reward in trace.rewards.items()}
-    return {"error": error, "rewards": rewards, "total": trace.reward, "metrics": trace.metrics}
+    return {"error": error, "rewards": rewards, "total": trace.reward, "metrics": trace.metrics, "info": trace.info}
 
 
 async def in_finalize(texts: list[str]) -> dict[str, Any]:
@@ -132,16 +132,19 @@ def main(folder: str) -> None:
         "from trainer_adapter.verifiers import verifiers_reward\n"
         f"sums = verifiers_reward({REWARDS!r}, weights=[1, 1])\n"
         "steps = verifiers_reward('tool_steps:called_add,tool_steps:judged_by_level')\n"
+        "turns = verifiers_reward('tool_steps:acted,tool_steps:judged_by_level')\n"
     )
     sys.path.insert(0, folder)
     plugs = {"sums": {"fn": "my_vf:sums", "weight": 2.0}}
     task = Plugged(Data(prompt="2+2=", answer="4", level=3), TaskConfig(rewards=plugs))
     steps = Plugged(task.data, TaskConfig(rewards={"steps": {"fn": f"{folder}/my_vf.py:steps"}}))
+    turns = Plugged(task.data, TaskConfig(rewards={"turns": {"fn": f"{folder}/my_vf.py:turns"}}))
     declared = Declared(task.data)
     seen: dict[str, Any] = {
         "version": verifiers.__version__,
         "fates": {text: asyncio.run(scored(task, trace_of(task, said(text)))) for text in FATES},
         "steps": asyncio.run(scored(steps, trace_of(steps, used_tool()))),
+        "turns": asyncio.run(scored(turns, trace_of(turns, used_tool()))),
         "reply": asyncio.run(scored(task, trace_of(task, said("5"), root_reply="4"))),
         "silent": asyncio.run(scored(task, trace_of(task, said("5")[:1]))),
         "declared": asyncio.run(scored(declared, trace_of(declared, said("4")))),

@@ -111,15 +111,22 @@ class _Remote:
         self.remote = method
 
 
-def worker_of(config: Any) -> RewardLoopWorker:
+def worker_of(config: Any, tokenizer: Tokenizer | None = None) -> RewardLoopWorker:
     worker = object.__new__(RewardLoopWorker)
-    worker.config, worker.reward_manager = config, load_reward_manager(config, Tokenizer())
+    worker.config, worker.reward_manager = config, load_reward_manager(config, tokenizer or Tokenizer())
     return worker
 
 
 def batch_step(config: Any, texts: list[str]) -> dict[str, Any]:
+    """Return what the controller of the trainers before V1 makes of a batch."""
+    batch = assembled(config, data_of(texts), Tokenizer())
+    columns = {name: batch.non_tensor_batch[name].tolist() for name in batch.meta_info["reward_extra_keys"]}
+    return {"scores": batch.batch["rm_scores"].sum(1).tolist(), "columns": columns}
+
+
+def assembled(config: Any, data: DataProto, tokenizer: Tokenizer) -> DataProto:
     """Have the controller of the trainers before V1 score a batch, and assemble it."""
-    worker = worker_of(config)
+    worker = worker_of(config, tokenizer)
     loop = worker.reward_manager.loop
     manager = object.__new__(RewardLoopManager)
     manager.config, manager.reward_model_manager = config, None
@@ -127,9 +134,7 @@ def batch_step(config: Any, texts: list[str]) -> dict[str, Any]:
     scored = _Remote(lambda chunk: loop.run_until_complete(worker.compute_score_batch(chunk)))
     manager.reward_loop_workers = [types.SimpleNamespace(compute_score_batch=scored)]
     ray.get = lambda results: results
-    batch = manager.compute_rm_score(data_of(texts))
-    columns = {name: batch.non_tensor_batch[name].tolist() for name in batch.meta_info["reward_extra_keys"]}
-    return {"scores": batch.batch["rm_scores"].sum(1).tolist(), "columns": columns}
+    return manager.compute_rm_score(data)
 
 
 async def groups_of_v1(config: Any, groups: list[list[str]]) -> dict[str, Any]:
@@ -207,8 +212,8 @@ class TurnTokenizer(Tokenizer):
         return text
 
 
-def turns_of(config: Any, parts: list[tuple[bool, str]], mask: bool, messages: Any = None) -> float:
-    """Return the number of a completion with turns, which a manager gets as tokens, perhaps with a mask of them."""
+def data_of_turns(parts: list[tuple[bool, str]], mask: bool, messages: Any = None) -> DataProto:
+    """Return a completion with turns, which a manager gets as tokens, perhaps with a mask of them."""
     text = "".join(part for _, part in parts)
     ids = torch.tensor([[ord(one) for one in text]])
     prompt = torch.tensor([[ord(one) for one in QUESTION]])
@@ -219,13 +224,24 @@ def turns_of(config: Any, parts: list[tuple[bool, str]], mask: bool, messages: A
     rows = {name: values[:1] for name, values in data.non_tensor_batch.items()}
     if messages is not None:
         rows["tool_extra_fields"] = np.array([{"messages": messages}], dtype=object)
+    return DataProto.from_dict(tensors=tensors, non_tensors=rows)
+
+
+def turns_of(config: Any, parts: list[tuple[bool, str]], mask: bool, messages: Any = None) -> float:
+    """Return the number of such a completion."""
 
     async def score() -> float:
         manager = load_reward_manager(config, TurnTokenizer())
-        reply = await manager.run_single(DataProto.from_dict(tensors=tensors, non_tensors=rows))
+        reply = await manager.run_single(data_of_turns(parts, mask, messages))
         return float(reply["reward_score"])
 
     return asyncio.run(score())
+
+
+def token_scores(config: Any, parts: list[tuple[bool, str]], mask: bool) -> dict[int, float]:
+    """Return the scores of the tokens that have one, as the controller of the trainers before V1 assembles them."""
+    batch = assembled(config, data_of_turns(parts, mask), TurnTokenizer())
+    return {place: score for place, score in enumerate(batch.batch["rm_scores"][0].tolist()) if score}
 
 
 def refused_manager(config: Any) -> str:
@@ -259,6 +275,7 @@ def main(count: int, costly: int, folder: str) -> None:
         ("ranked", "faulty_rewards:rank,faulty_rewards:asked", "group_size=4"),
         ("hard", "faulty_rewards:hard", "workers=1"),
         ("calls", "what_is_sent:calls", "workers=1"),
+        ("credit", "tool_steps:acted", "workers=1"),
     ):
         files[name] = str(Path(folder) / f"my_{name}.py")
         Path(files[name]).write_text(FILE.format(rewards=rewards, options=options))
@@ -289,6 +306,13 @@ def main(count: int, costly: int, folder: str) -> None:
         "forged tokens": turns_of(ours, forged, mask=False),
         "messages": turns_of(ours, [(True, "4")], mask=True, messages=[call, {"role": "tool", "content": "4"}]),
         "one turn": turns_of(ours, [(True, "It is 4")], mask=True),
+    }
+    credited = config(files["credit"], "rewardkit")
+    seen["ends"] = [sum(len(part) for _, part in parts[: turn + 1]) - 1 for turn in (0, 2)]
+    seen["credit"] = {
+        "mask": token_scores(credited, parts, mask=True),
+        "tokens": token_scores(credited, parts, mask=False),
+        "naive": token_scores(config(files["credit"]), parts, mask=True),
     }
     groups = [["4", "5", "4", "5"], ["4", "raise", "nan", "5"], ["skip", "fail", "4", "5"], ["4", "4", "4", "4"]]
     seen["v1"] = {name: asyncio.run(groups_of_v1(config(files[name]), groups)) for name in ("strict", "zero")}

@@ -13,6 +13,12 @@ def called_add(part: Step) -> Score:
     return Score(float(part.name == "add"), f"{part.name} {part.arguments} {part.result}")
 
 
+@step_reward(credit="turns")
+def acted(part: Step) -> float:
+    """Score a turn 1 for a call, and 0.25 for none."""
+    return 1.0 if part.messages[0].get("tool_calls") else 0.25
+
+
 @reward
 def judged_by_level(prompt: str, completion: str, level: float) -> float:
     """Score by a column, the prompt and the last text: 3 for level 3, the question ``2+2=`` and an answer with a 4."""

@@ -156,7 +156,7 @@ def size(completions: list[str]) -> list[float]:
 
 def call(functions, batch):
     scores = [function(**batch) for function in functions]
-    return scores, functions[0]._adapter.runtime.processes, os.getpid(), [one.__name__ for one in functions]
+    return scores, functions[0].adapter.runtime.processes, os.getpid(), [one.__name__ for one in functions]
 
 if __name__ == "__main__":
     batch = {"prompts": ["p"] * 3, "completions": ["4", "44", ""], "answer": ["4"] * 3}

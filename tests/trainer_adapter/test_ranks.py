@@ -34,8 +34,7 @@ from rewardkit import (
 )
 from trainer_adapter import RewardAdapter, grpo, ranks
 from trainer_adapter.columns import FrozenBatch
-from trainer_adapter.grpo import RankCall
-from trainer_adapter.ranks import RankFault, Ranks, owners, score_together
+from trainer_adapter.ranks import RankCall, RankFault, Ranks, owners, score_together
 from trainer_adapter.splitting import check_groups
 from trainer_adapter.trainer_versions import check_trl_version
 

@@ -116,6 +116,14 @@ def test_a_step_of_verls_earlier_trainers_is_assembled(verl: dict[str, Any]) -> 
     assert {40} == {len(column) for column in step["columns"].values()}
 
 
+def test_verls_controller_gets_a_score_at_the_end_of_each_turn(verl: dict[str, Any]) -> None:
+    """By our manager, where verl says which tokens the model wrote; else the completion's number is at the end."""
+    first, last = map(str, verl["ends"])
+    assert {first: 1.0, last: 0.25} == verl["credit"]["mask"]
+    assert {last: 0.625} == verl["credit"]["tokens"]
+    assert {last} == verl["credit"]["naive"].keys()
+
+
 def test_verls_v1_marks_a_group_with_an_unknown_reward_and_goes_on(verl: dict[str, Any]) -> None:
     """By default the group of an unknown reward is a failure and others are whole; with ``"zero"`` all are."""
     strict, zero = verl["v1"]["strict"], verl["v1"]["zero"]

@@ -54,6 +54,14 @@ def test_an_unknown_reward_says_what_becomes_of_the_others(seen: dict[str, Any])
         assert "reward/right" not in scored["metrics"]
 
 
+def test_a_trace_has_what_each_turn_earned(seen: dict[str, Any]) -> None:
+    """``turn_rewards`` is what the numbers add up to after each turn; a trace without credit has neither."""
+    info = seen["turns"]["info"]
+    assert ([1.0, 0.25], [1.0, 1.25]) == (info["turn_numbers"], info["turn_rewards"])
+    assert OTHER | {"acted": [0.625, 1.0], "judged_by_level": [3.0, 1.0]} == seen["turns"]["rewards"]
+    assert "turn_numbers" not in seen["steps"]["info"]
+
+
 def test_messages_prompt_and_columns_come_from_task_and_trace(seen: dict[str, Any]) -> None:
     """A step reward sees the call with its answer, another reward the prompt, a column and the last text."""
     assert OTHER | {"called_add": [1.0, 1.0], "judged_by_level": [3.0, 1.0]} == seen["steps"]["rewards"]

@@ -90,6 +90,8 @@ plain: Score | float | None = correct(completion="4", prompt="2+2=", answer="4.0
 exact_types: float = exact.function("4", "4")
 total = 0.8 * correct + 0.2 * exact
 each_turn: StepReward = step_reward(judged, each="turn", reduce="min", name="turns")
+progress: StepReward = step_reward(judged, credit="potential", start=0.5, name="progress")
+credit: str | None = progress.credit
 stepped = 0.5 * right_tool + each_turn
 gated = gate(exact, clip(total, 0, 1)).named("gated")
 longer: Reward[..., float] = exact.with_options(timeout_s=30.0)
