@@ -14,6 +14,7 @@ from typing import Any
 
 from builtin_rewards.adjustable import adjustable
 from builtin_rewards.inside import program
+from builtin_rewards.one_process import check_in_one_process
 from builtin_rewards.polyglot import (
     LanguageSetting,
     Marks,
@@ -52,7 +53,7 @@ from sandbox import (
     parse,
     signs_of,
 )
-from sandbox.errors import CheckError, LanguageUnavailableError, NotPlainError
+from sandbox.errors import CheckError, LanguageUnavailableError, NotPlainError, SharedProcessError
 
 LIMITS = Limits(timeout_s=10.0)  # What one completion may use, all its checks together
 MAX_NAMES = 10  # Names of tests that passed, and of those that did not, in the reason
@@ -117,8 +118,7 @@ def _other_language(code: str, sandbox: Sandbox) -> str | None:
     return None if is_python else f"the code is in {language}, not in Python"
 
 
-def _score(reports: Sequence[CheckReport], *, all_or_nothing: bool) -> Score:
-    checks = [check for report in reports for check in report.checks]
+def _score(checks: Sequence[CheckResult], *, all_or_nothing: bool) -> Score:
     faults = [check.reason for check in checks if check.status is CheckStatus.INFRASTRUCTURE]
     if faults or not checks:
         raise InfrastructureError(f"the jail failed: {[*faults, 'it reported no check'][0]}")
@@ -224,19 +224,25 @@ class _Row:
             self.context,
         )
 
-    def reports(self, code: str, sandbox: Sandbox, limits: Limits) -> list[CheckReport] | Score:
-        """Return the reports of all tests; ``None`` as the score where the row is at fault."""
-        reports = []
+    def score(self, code: str, sandbox: Sandbox, limits: Limits, *, all_or_nothing: bool) -> Score:
+        """Return the score of the code; ``None`` as its value where the row is at fault."""
+        reports: list[CheckReport] = []
+        checks: list[CheckResult] = []
         try:
             if self.tests is not None:
-                reports.append(self._run_tests(self.tests, code, sandbox, limits))
+                try:
+                    reports.append(self._run_tests(self.tests, code, sandbox, limits))
+                except SharedProcessError as error:
+                    checks += check_in_one_process(code, self.tests, self.entry_point, self.setup, limits, error)
             if self.inputs is not None:
                 reports.append(self._check_pairs(code, self.inputs, sandbox, limits))
         except (CheckError, NotPlainError) as error:
             return Score(None, reason=f"the row's tests cannot be run: {error}")
         except LanguageUnavailableError as error:
             return Score(None if self.is_named else 0.0, reason=str(error))
-        return reports
+        checks += [check for report in reports for check in report.checks]
+        score = _score(checks, all_or_nothing=all_or_nothing)
+        return judged_by(score, self.language, [report.execution for report in reports])
 
     def _run_tests(self, tests: str, code: str, sandbox: Sandbox, limits: Limits) -> CheckReport:
         if self.language == PYTHON:
@@ -369,6 +375,9 @@ def code_tests(
         Objects of the code's own, such as instances and iterators, are used by the tests where they are; none of them
         equals a plain value.
 
+        Tests that patch what the code uses, or hand it a module or a mock, run in one process with it by pytest, in
+        runs of which some expect what is wrong; where these cannot guard them, the row's tests are at fault.
+
         0.0 where the completion holds no code, or code that is marked as another language or plainly is of one: it has
         a sign of that language, and does not read as Python or uses a name such as ``console`` that nothing binds.
 
@@ -398,11 +407,7 @@ def code_tests(
             matching=matching,
         )
         code = row.code_of(completion, prompt, sandbox)
-        reports = code if isinstance(code, Score) else row.reports(code, sandbox, limits)
-        if isinstance(reports, Score):
-            return reports
-        score = _score(reports, all_or_nothing=all_or_nothing)
-        return judged_by(score, chosen, [report.execution for report in reports])
+        return code if isinstance(code, Score) else row.score(code, sandbox, limits, all_or_nothing=all_or_nothing)
 
     return code_tests
 

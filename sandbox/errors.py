@@ -7,6 +7,7 @@
     ├── LanguageUnavailableError  programs of a language cannot run here
     ├── NotPlainError             a value is not one that may enter or leave a jail
     ├── CheckError                the tests of a completion are at fault, not the completion
+    │   └── SharedProcessError    they want the completion in their own process
     └── RestrictedSourceError     a text does what texts of strangers may not do
 
 What the isolated code did is never one of these; it is a :class:`~sandbox.workers.pool.CallResult` or an
@@ -25,6 +26,7 @@ __all__ = [
     "RestrictedSourceError",
     "SandboxError",
     "SandboxUnavailableError",
+    "SharedProcessError",
     "WorkerStartError",
 ]
 
@@ -73,6 +75,10 @@ class NotPlainError(SandboxError, ValueError):
 
 class CheckError(SandboxError, ValueError):
     """The tests of a completion are at fault, not the completion. Mend the example that they are of."""
+
+
+class SharedProcessError(CheckError):
+    """The tests want the completion in their own process: they patch what it uses, or hand it what cannot travel."""
 
 
 class RestrictedSourceError(SandboxError, ValueError):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sandbox.errors import CheckError
+from sandbox.errors import CheckError, SharedProcessError
 from sandbox.reports import CheckResult, CheckStatus, unfinished_status
 from sandbox.results import AssertsRun, ExecutionStatus, printable
 
@@ -46,7 +46,8 @@ def _read_lines(run: AssertsRun) -> _Lines:
     is_planned = False
     for line in run.lines:
         if "tests_fault" in line or ("fault" in line and not is_planned):
-            raise CheckError(f"the tests are at fault, not the completion: {_fault(line)}")
+            kind = SharedProcessError if line.get("is_shared") else CheckError
+            raise kind(f"the tests are at fault, not the completion: {_fault(line)}")
         if "plan" in line:
             lines.plan = [(text, again) for text, again in line["plan"]]
             is_planned = True  # from here on the tester reads what the completion sends: what breaks it is no fault

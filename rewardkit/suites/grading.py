@@ -71,7 +71,7 @@ def check_suite(
             (junit, for JUnit 4 and 5).
         packages: Installed distributions that code may import, with what they require.
         confidence: The chance of a forgery that is accepted; it decides how many canaries are run. 1.0 for none.
-        weak: What becomes of a folder that passes tests which no canary can guard.
+        weak: Whether tests which no canary can guard count, or make the suite unsuitable, whatever the folder is.
         original: The folder as the agent was given it; with it ``protected`` is looked after.
         protected: Patterns of names that the agent must leave as they were.
         arguments: More arguments of pytest, such as ``("-p", "anyio")``; not those that choose tests.
@@ -145,6 +145,9 @@ def grade_suite(
     if unknown := runner.unknown(names, texts, twins):
         error = f"the suite has no test {', '.join(unknown[:3])}"
         return SuiteVerdict(SuiteStatus.UNSUITABLE, groups=groups, digest=sealed.digest, error=error)
+    if options.weak == "refuse" and (weak := _weak(names, modules, twins)) is not None:
+        error = f"no canary can guard {', '.join(weak[:3])}" if weak else "the suite has no tests"
+        return SuiteVerdict(SuiteStatus.UNSUITABLE, groups=groups, weak=weak, digest=sealed.digest, error=error)
     if changed := _changed(sealed, options.original, options.protected):
         return _refused(groups, sealed, f"changes what is protected: {', '.join(changed[:3])}")
     installed = installed_packages(options.packages)
@@ -161,6 +164,16 @@ def grade_suite(
         return grade()
     settings = options._replace(original=None, protected=(), limits=limits)
     return graded_once((sealed.digest, digest_of(trusted), groups, settings, installed, machine_parts(), stamp), grade)
+
+
+def _weak(names: Sequence[str], modules: Sequence[str], twins: Twins) -> tuple[str, ...] | None:
+    """Return the expected tests that are weak, whatever the folder is; ``None`` where each can be guarded.
+
+    ``()`` where there is no test.
+    """
+    kinds = {test.name: test.kind for test in twins.tests if test.name.split("::")[0] in modules}
+    weak = tuple(name for name in names or kinds if kinds.get(twins.function_of(name)) not in STRONG_KINDS)
+    return weak if weak or not kinds else None
 
 
 def _is_module(name: str, targets: Collection[str], runner: SuiteRunner) -> bool:

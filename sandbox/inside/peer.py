@@ -79,9 +79,12 @@ class Peer:
         os._exit(0)
 
     @staticmethod
-    def fault(message: str) -> NoReturn:
-        """End the tester at once: the tests want what cannot be, whatever the completion is."""
-        emit({"tests_fault": describe(TypeError(message))})
+    def fault(message: str, *, is_shared: bool = False) -> NoReturn:
+        """End the tester at once: the tests want what cannot be, whatever the completion is.
+
+        ``is_shared`` says that it can be where the tests and the completion share a process.
+        """
+        emit({"tests_fault": describe(TypeError(message)), "is_shared": is_shared})
         os._exit(0)
 
     def is_of_the_code(self, error: BaseException) -> bool:
@@ -123,7 +126,7 @@ class Peer:
         except NotPlainError as fault:
             error = TypeError(f"{self.last} cannot be called in a jail: {fault}")
             if not str(fault).startswith("nested"):  # else the completion may have made the value
-                self.fault(str(error))
+                self.fault(str(error), is_shared=True)
             raise error from None
         originals = self._sent.values
         if sys.stdin is not self._stdin or builtins.input is not _INPUT or builtins.print is not _PRINT:

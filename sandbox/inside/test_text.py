@@ -110,16 +110,16 @@ def redirect_imports(tree: _ast.Module, entry: str | None) -> None:
 def _redirected(item: object, entry: str | None) -> list[Any] | None:
     if isinstance(item, _ast.ImportFrom):
         names = [alias.name for alias in item.names]
-        if not item.level and not _is_stand_in(item.module or "", names, entry):
+        if not item.level and not is_stand_in(item.module or "", names, entry):
             return None
         parts = [alias for alias in item.names if alias.name != "*"]
         return [_assign(item, alias.asname or alias.name, _attribute(item, alias.name)) for alias in parts]
-    if isinstance(item, _ast.Import) and all(_is_stand_in(alias.name, [], entry) for alias in item.names):
+    if isinstance(item, _ast.Import) and all(is_stand_in(alias.name, [], entry) for alias in item.names):
         return [_assign(item, alias.asname or alias.name.split(".")[0], _load(item, SOLUTION)) for alias in item.names]
     return None
 
 
-def _is_stand_in(module: str, names: list[str], entry: str | None) -> bool:
+def is_stand_in(module: str, names: list[str], entry: str | None) -> bool:
     """Return whether a module that tests import stands for the code under test, as ``solution`` does.
 
     No such module is there, and it is named for what it is, or as what is imported of it, or that is the entry point.

@@ -52,7 +52,7 @@ def prepare(begin: Callable[[], None], report: Report) -> None:
     library.TextTestRunner, library.main = Runner, lambda *arguments, **options: None
 
 
-def watch_patches(fault: Callable[[str], object]) -> None:
+def watch_patches(fault: Callable[..., object]) -> None:
     """Make patches of what is not taken along to the code under test a fault of the tests, which ``fault`` is told."""
     from unittest import mock
 
@@ -63,7 +63,7 @@ def watch_patches(fault: Callable[[str], object]) -> None:
         target = self.getter()
         name = getattr(target, "__name__", type(target).__name__)
         if (name, self.attribute) not in _TAKEN_ALONG and _is_shared(target):
-            fault(f"the tests patch {name}.{self.attribute}, which the code under test does not see")
+            fault(f"the tests patch {name}.{self.attribute}, which the code under test does not see", is_shared=True)
         return enter_itself(self)
 
     patch.__enter__ = enter

@@ -1,0 +1,81 @@
+"""Tests that want the code in their own process: they patch what it uses, or give it what cannot travel.
+
+Such tests are run together with the code, which could say of itself what it likes. So they are graded as suites are,
+in runs of which some expect what is wrong (:func:`rewardkit.check_suite`).
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import sys
+
+from rewardkit import SealedWorkspace, check_suite
+from sandbox import CheckResult, CheckStatus, Limits, parse
+from sandbox.errors import CheckError
+
+_FILE = "test_row.py"
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")  # as what is patched is named
+_MODULE = "solution"
+_OTHERS = frozenset(["pytest", "numpy", "pandas", "__main__"])  # modules that are not the code's
+
+
+def check_in_one_process(
+    code: str, tests: str, entry_point: str | None, setup: str, limits: Limits, fault: CheckError
+) -> tuple[CheckResult, ...]:
+    """Run tests together with the code that they test.
+
+    Args:
+        code: What is tested.
+        tests: Functions for pytest, or classes of unittest.
+        entry_point: The name that the tests call without an import.
+        setup: What comes before the tests.
+        limits: Of each run.
+        fault: Why the tests cannot be run apart from the code; its words are in what is raised.
+
+    Raises:
+        CheckError: The tests are at fault, whatever the code is: no pytest is installed, they are no functions or
+            classes, or have no expected values that a canary can change.
+        InfrastructureError: The jail itself failed.
+    """
+    if importlib.util.find_spec("pytest") is None:
+        raise CheckError(f"{fault}; in one process with it only pytest runs them, which is not installed") from fault
+    modules = _modules(tests) or [_MODULE]
+    text = _suite(tests, entry_point, setup, modules[0])
+    workspace = SealedWorkspace({f"{module}.py": code.encode() for module in modules})
+    verdict = check_suite(workspace, {_FILE: text}, weak="refuse", limits=limits)
+    if verdict.status == "unsuitable":
+        raise CheckError(f"{fault}; in one process with it they prove nothing: {verdict.error}") from fault
+    if verdict.status == "forged" or not verdict.results:
+        return (CheckResult(CheckStatus.FAILED, verdict.reason(), "all tests"),)
+    return tuple(
+        CheckResult(
+            CheckStatus.PASSED if result.outcome == "passed" else CheckStatus.FAILED,
+            "" if result.outcome == "passed" else result.message or result.outcome,
+            result.name.removeprefix(f"{_FILE}::"),
+            is_test=True,
+        )
+        for result in verdict.results
+    )
+
+
+def _modules(tests: str) -> list[str]:
+    """Return the names under which tests import the code, or patch what it has: those that are nobody else's."""
+    names = []
+    for node in ast.walk(parse(tests)):
+        match node:
+            case ast.Import(names=aliases):
+                names += [alias.name for alias in aliases]
+            case ast.ImportFrom(module=str(module), level=0):
+                names.append(module)
+            case ast.Constant(value=str(text)) if _DOTTED.fullmatch(text):
+                names.append(text.partition(".")[0])
+    return [name for name in dict.fromkeys(names) if "." not in name and name not in _OTHERS | sys.stdlib_module_names]
+
+
+def _suite(tests: str, entry_point: str | None, setup: str, module: str) -> str:
+    """Return tests as a file of their own."""
+    name = (entry_point or "").partition(".")[0]
+    imported = f"from {module} import {name}\n" if name else ""
+    return f"{setup}\n{imported}{tests}\n"
