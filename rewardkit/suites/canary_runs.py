@@ -167,18 +167,18 @@ class CanaryRuns:
             if own[0].lines:
                 report = run.statements.get(row, StatementsRun())
                 firsts = {changed: twin.changes[changed][0] for changed in changes}
-                stopped = run.stopped.get(row, 0) if outcome == "failed" else 0
+                stopped = run.stopped.get(row, frozenset()) if outcome == "failed" else frozenset()
                 self._note_statements(name, outcome, report, stopped, firsts, seen, canaries)
                 for changed, change in changes.items():
                     sides = _failed_sides(report, firsts[changed].line, firsts[changed].row)
-                    if stopped in firsts[changed].lines:
+                    if stopped and stopped <= firsts[changed].lines:
                         sides.append(run.compared.get(row))
                     if sides:
                         canaries.note(changed, change, shows_value=any(_shows(change, pair) for pair in sides))
             elif not changes:
                 if outcome != "passed" and not canaries.says_nothing(function):
                     seen.broken.setdefault(function, set()).add(name)
-            elif outcome == "failed" and _is_there(run.stopped.get(row, 0), twin.changes[function][0]):
+            elif outcome == "failed" and _is_there(self._stopped(run, row), twin.changes[function][0]):
                 change = changes[function]
                 canaries.note(function, change, shows_value=_shows(change, run.compared.get(row)))
             elif outcome == "failed":  # at another one, which shows that this one passed
@@ -192,7 +192,7 @@ class CanaryRuns:
         name: str,
         outcome: str,
         report: StatementsRun,
-        stopped: int,
+        stopped: frozenset[int],
         changed: Mapping[str, ChangedTest],
         seen: _Oddities,
         canaries: Canaries,
@@ -203,7 +203,7 @@ class CanaryRuns:
             name: The test.
             outcome: What became of what is not soft in it.
             report: What became of its soft statements.
-            stopped: The line at which it ended nevertheless; 0 where it did not.
+            stopped: The line at which it ended nevertheless; empty where it did not.
             changed: What should fail.
             seen: Where oddities are added.
             canaries: What was drawn.
@@ -214,7 +214,7 @@ class CanaryRuns:
         failed = {
             other
             for other, change in changed.items()
-            if stopped in change.lines or _failed_sides(report, change.line, change.row)
+            if (stopped and stopped <= change.lines) or _failed_sides(report, change.line, change.row)
         }
         is_excused = outcome == "failed" and bool(failed)
         for assertion in telling:
@@ -266,6 +266,12 @@ class CanaryRuns:
         outcomes = {result.outcome for row, result in run.results.items() if self._function(row) == name}
         return next((outcome for outcome in ("failed", "skipped", "passed") if outcome in outcomes), "missing")
 
+    def _stopped(self, run: GradedRun, name: str) -> frozenset[int]:
+        """Return the lines at which a test has failed, with its rows where these have no result of their own."""
+        if self._twins.has_rows:
+            return run.stopped.get(name, frozenset())
+        return frozenset().union(*(lines for row, lines in run.stopped.items() if self._function(row) == name))
+
     def _change_of(self, changes: Sequence[ChangedTest], name: str, names: Sequence[str]) -> ChangedTest | None:
         """Return the change of one test of a function, whose tests have one each, or one for all."""
         if len(changes) == 1:
@@ -306,9 +312,9 @@ def _is_over(report: StatementsRun, line: int, assertion: Assertion, *, is_stopp
     return rounds > assertion.row if is_stopped else rounds == assertion.rounds
 
 
-def _is_there(line: int, change: ChangedTest) -> bool:
-    """Return whether a test has failed where it was changed, as far as that is known."""
-    return not change.lines or line in change.lines
+def _is_there(lines: frozenset[int], change: ChangedTest) -> bool:
+    """Return whether a test has failed where it was changed, and only there, as far as that is known."""
+    return not change.lines or (bool(lines) and lines <= change.lines)
 
 
 def _shows(change: ChangedTest | None, sides: tuple[str, str] | None) -> bool:

@@ -52,7 +52,7 @@ class GradedRun:
         results: What became of each, by name.
         compared: The two sides of the last comparison that failed in each, as ``repr`` writes them.
         statements: What became of the soft statements in each.
-        stopped: The line at which each has failed.
+        stopped: The lines at which each has failed.
         error: Why it ended before its end; ``""`` for a run that did not.
         duration_s: Seconds that it took.
     """
@@ -61,7 +61,7 @@ class GradedRun:
     results: Mapping[str, SuiteResult] = field(default_factory=dict)
     compared: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     statements: Mapping[str, StatementsRun] = field(default_factory=dict)
-    stopped: Mapping[str, int] = field(default_factory=dict)
+    stopped: Mapping[str, frozenset[int]] = field(default_factory=dict)
     error: str = ""
     duration_s: float = 0.0
 
@@ -132,7 +132,7 @@ def read_run(result: ExecutionResult, mark: str, runner: str = "pytest") -> Grad
     results: dict[str, SuiteResult] = {}
     compared: dict[str, tuple[str, str]] = {}
     statements: dict[str, StatementsRun] = {}
-    stopped: dict[str, int] = {}
+    stopped: dict[str, frozenset[int]] = {}
     broken: list[str] = []
     ended: object = None
     for text in result.stdout.split("\n"):
@@ -144,8 +144,8 @@ def read_run(result: ExecutionResult, mark: str, runner: str = "pytest") -> Grad
             if sides := _two_texts(message.get("compared")):
                 compared[name] = sides
             statements[name] = _statements(message.get("statements"))
-            if isinstance(line := message.get("line"), int):
-                stopped[name] = line
+            line = message.get("line")
+            stopped[name] = frozenset([line] if isinstance(line, int) and line > 0 else [])
         elif isinstance(name := message.get("broken"), str):
             broken.append(f"{name}: {_text(message.get('message'))}")
         ended = message.get("end", ended)

@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rewardkit.suites.other_languages.leaves import LeafChange, digit_slots, text_slots, truth_slots
 from rewardkit.suites.other_languages.scanned import ScannedTest
-from rewardkit.suites.other_languages.trees import SyntaxTree, field, inner_nodes, without_parentheses
+from rewardkit.suites.other_languages.trees import (
+    SyntaxTree,
+    field,
+    inner_nodes,
+    perturbation,
+    without_parentheses,
+)
 from rewardkit.suites.perturbations import Perturbation
+from rewardkit.suites.soft_statements import StatementChange
 from rewardkit.suites.text_changes import AnyChange, TextChange, TextSwap
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 _NAME = re.compile(r"Test(?![a-z])\w*")
+_SILENT = re.compile(r"\.Fail(?:Now)?\(\)")  # what fails a test without a word, and so without a line
 _FAILURES = frozenset(["Error", "Errorf", "Fatal", "Fatalf", "Fail", "FailNow"])
 _SKIPS = frozenset(["Skip", "Skipf", "SkipNow"])
 _EQUALS = frozenset(["reflect.DeepEqual", "slices.Equal", "maps.Equal", "bytes.Equal", "cmp.Equal"])
@@ -135,13 +143,14 @@ class _File:
         tables = {name: values[0] for name, values in own.items() if values[0].type == "composite_literal"}
         names = names._replace(values={**names.values, **own}, tables={**names.tables, **tables})
         for statement in statements:
-            start = self._tree.span(statement)[0]
             match statement.type:
                 case "if_statement" if self._fails(field(statement, "consequence"), names):
                     condition = field(statement, "condition")
+                    is_silent = _SILENT.search(self._tree.segment(statement)) is not None
                     if condition is not None:
                         for kind, change in self._of_condition(condition, statement, block, names):
-                            yield Perturbation(kind, start, (change,))
+                            made = perturbation(self._tree, kind, statement, change)
+                            yield made._replace(statement=StatementChange()) if is_silent else made
                 case "for_statement":
                     yield from self._of_loop(statement, names)
                 case "block":
@@ -181,7 +190,7 @@ class _File:
                 yield from self._changes(_statements(body), body, names._replace(test=parameter))
         elif text in _ASSERTS and len(passed) >= 3 and self._tree.segment(passed[0]) == names.test:
             for change in self._values(passed[1], passed[2], statement, block, names):
-                yield Perturbation("value", self._tree.span(statement)[0], (change,))
+                yield perturbation(self._tree, "value", statement, change)
 
     def _of_condition(
         self, node: Node, statement: Node, block: Node, names: _Names

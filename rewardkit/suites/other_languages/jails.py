@@ -123,6 +123,7 @@ class GoJail:
         return GradedRun(
             tuple(name for run in runs for name in run.collected),
             {name: result for run in runs for name, result in run.results.items()},
+            stopped={name: lines for run in runs for name, lines in run.stopped.items()},
             error="; ".join(run.error for run in runs if run.error),
             duration_s=sum(run.duration_s for run in runs),
         )
@@ -149,10 +150,12 @@ def read_go_run(result: ExecutionResult, files: Mapping[str, str]) -> GradedRun:
                 results[event[3]] = SuiteResult(event[3], outcome, float(event[4] or 0))
         if current:
             output[current] = output.get(current, "") + text.translate(_MARKERS)
-    named = {}
+    named, stopped_at = {}, {}
     for title, ended in results.items():
         file = files.get(title.split("/")[0])
         if file is not None:
+            pattern = re.compile(rf"(?<![\w.-]){re.escape(file.rpartition('/')[2])}:(\d{{1,9}})\b")
+            stopped_at[f"{file}::{title}"] = frozenset(map(int, pattern.findall(output.get(title, ""))))
             message = "" if ended.outcome == "passed" else " ".join(output.get(title, "").split())[:MOST_CHARS]
             named[f"{file}::{title}"] = dataclasses.replace(ended, name=f"{file}::{title}", message=message)
     error = ""
@@ -160,4 +163,4 @@ def read_go_run(result: ExecutionResult, files: Mapping[str, str]) -> GradedRun:
         error = f"{result.error}: {result.stderr.strip()[-MOST_CHARS:]}"
     elif len(named) < len(files):
         error = result.error if result.error and not results else "it ended before its end"
-    return GradedRun(tuple(named), named, error=error, duration_s=result.duration_s)
+    return GradedRun(tuple(named), named, stopped=stopped_at, error=error, duration_s=result.duration_s)

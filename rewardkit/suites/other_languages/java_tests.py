@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 from rewardkit.suites.other_languages.leaves import LeafChange, digit_slots, text_slots, truth_slots
 from rewardkit.suites.other_languages.scanned import ScannedTest
-from rewardkit.suites.other_languages.trees import SyntaxTree, field, inner_nodes, without_parentheses
+from rewardkit.suites.other_languages.trees import (
+    SyntaxTree,
+    field,
+    inner_nodes,
+    perturbation,
+    without_parentheses,
+)
 from rewardkit.suites.perturbations import Perturbation
 from rewardkit.suites.text_changes import AnyChange, TextChange, TextSwap
 
@@ -103,10 +109,9 @@ class _File:
         for statement in body.named_children:
             call = statement.named_children[0] if statement.type == "expression_statement" else statement
             name, callee, arguments = self._assertion(call)
-            start = self._tree.span(statement)[0]
             if callee is not None and name.startswith("assert"):
                 for kind, change in self._of_assertion(name, callee, arguments, constants):
-                    yield Perturbation(kind, start, (change,))
+                    yield perturbation(self._tree, kind, statement, change)
             if any(node.type in ("return_statement", "yield_statement") for node in _own_nodes(statement)):
                 return
 

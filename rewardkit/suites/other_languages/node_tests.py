@@ -24,7 +24,13 @@ from rewardkit.suites.other_languages.javascript_values import (
     value_change,
 )
 from rewardkit.suites.other_languages.scanned import ScannedTest
-from rewardkit.suites.other_languages.trees import SyntaxTree, field, inner_nodes, without_parentheses
+from rewardkit.suites.other_languages.trees import (
+    SyntaxTree,
+    field,
+    inner_nodes,
+    perturbation,
+    without_parentheses,
+)
 from rewardkit.suites.perturbations import Perturbation
 from rewardkit.suites.text_changes import AnyChange, TextChange, TextSwap
 
@@ -239,7 +245,6 @@ class _File:
             if loop := self._loop(statement, scope):
                 yield from self._changes(loop[0], loop[1])
             elif call := self._call(statement):
-                start = self._tree.span(statement)[0]
                 role = self._role(call[1], scope.roles)
                 callback = call[2][-1] if call[2] and call[2][-1].type in FUNCTIONS else None
                 if role == "test" and callback is not None and not self._is_excused(call[2][:-1]):
@@ -247,7 +252,7 @@ class _File:
                         yield from self._subtest(callback, scope)
                 elif role.startswith("assert"):
                     for kind, change in self._of_assert(role, call[1], call[2], statement, scope):
-                        yield Perturbation(kind, start, (change,))
+                        yield perturbation(self._tree, kind, statement, change)
             elif statement.type == "statement_block":
                 yield from self._changes(statement.children, scope)
             if any(node.type == "return_statement" for node in own_nodes(statement)):

@@ -5,9 +5,13 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Iterator
+from random import Random
 from typing import TYPE_CHECKING
 
 from rewardkit.errors import SuiteError
+from rewardkit.suites.perturbations import Perturbation
+from rewardkit.suites.soft_statements import StatementChange
+from rewardkit.suites.text_changes import TextChange
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -59,6 +63,17 @@ class SyntaxTree:
     def segment(self, node: Node) -> str:
         """Return the text of a node."""
         return self._data[node.start_byte : node.end_byte].decode("utf-8", "surrogatepass")
+
+
+def perturbation(tree: SyntaxTree, kind: str, statement: Node, change: TextChange) -> Perturbation:
+    """Return the change of a statement, with its lines where the change stands in it.
+
+    What is changed elsewhere, as in a constant, other statements may compare too.
+    """
+    start, end = tree.span(statement)
+    is_within = start <= change.draw(Random(0)).start < end  # noqa: S311 - any draw tells where
+    lines = range(statement.start_point[0] + 1, statement.end_point[0] + 2) if is_within else ()
+    return Perturbation(kind, start, (change,), StatementChange(frozenset(lines)))
 
 
 def _first_error(root: Node) -> int:

@@ -114,8 +114,17 @@ final class RewardkitTests {
 
     private static void report(String title, String outcome, long took, Throwable error) {
         write("{\"collected\": [" + text(title) + "]}");
-        write("{\"test\": " + text(title) + ", \"outcome\": \"" + outcome + "\", \"duration_s\": " + (took / 1e9 + 1e-9) + ", \"message\": "
+        write("{\"test\": " + text(title) + ", \"outcome\": \"" + outcome + "\", \"duration_s\": " + (took / 1e9 + 1e-9) + ", \"line\": " + line(title, error) + ", \"message\": "
             + text(error == null ? "" : error instanceof AssertionError ? error.getMessage() : error.toString()) + "}");
+    }
+
+    /** The line of the test's own file at which it failed. */
+    private static int line(String title, Throwable error) {
+        String file = title.substring(0, title.indexOf("::"));
+        int line = 0;
+        for (StackTraceElement frame : error == null ? new StackTraceElement[0] : error.getStackTrace())
+            if (file.substring(file.lastIndexOf('/') + 1).equals(frame.getFileName())) line = frame.getLineNumber();
+        return line;
     }
 
     private static void invokeAll(Object instance, List<Method> methods) throws Throwable {
