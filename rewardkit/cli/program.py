@@ -35,6 +35,7 @@ _OWN = {
     "list": "rewardkit.cli.listing:list_command",
     "diagnose": "rewardkit.cli.diagnose:diagnose_command",
     "doctor": "rewardkit.cli.doctor:doctor_command",
+    "integrity": "rewardkit.cli.integrity:integrity_command",
     "new": "rewardkit.cli.new:new_command",
     "diff": "rewardkit.cli.diff:diff_command",
     "rescore": "rewardkit.cli.rescore:rescore_command",

