@@ -318,3 +318,20 @@ def test_code_that_ends_a_suite_of_inherited_tests_is_not_excused() -> None:
     trusted = {"test_s.py": tests, "cases.py": "class Base:\n    def test_a(self): assert 1\n"}
     verdict = graded("import os\nos._exit(0)\n", trusted)
     assert (SuiteStatus.FAILED, 0.0) == (verdict.status, verdict.score().value)
+
+
+def test_parameters_may_hold_what_stands_between_names() -> None:
+    """Colons and brackets in a parameter are part of its test's name alone."""
+    suite = (
+        "import pytest\nfrom solution import f\n"
+        "@pytest.mark.parametrize('a, n', [('::1', 3), ('fe80::1', 7), ('a[0]::b', 7)])\n"
+        "def test_a(a, n):\n    assert f(a) == n\n"
+    )
+    names = [f"test_s.py::test_a[{row}]" for row in ("::1-3", "fe80::1-7", "a[0]::b-7")]
+    right = SealedWorkspace({"solution.py": b"def f(a): return len(a)\n"})
+    verdict = check_suite(right, {"test_s.py": suite}, expected=names)
+    assert (True, (), names) == (verdict.passed, verdict.weak, [result.name for result in verdict.results])
+    wrong = SealedWorkspace({"solution.py": b"def f(a): return 3\n"})
+    assert [True, False, False] == [
+        result.outcome == "passed" for result in check_suite(wrong, {"test_s.py": suite}, expected=names).results
+    ]
