@@ -125,6 +125,26 @@ def test_one_at_a_time_of_a_test_then_of_its_file_then_of_all() -> None:
     assert not canaries.widen("")
 
 
+READS_ITSELF = f"""import inspect
+from solution import f
+
+def test_f():
+    assert inspect.getsource(test_f).count("with") == 1
+    assert f(1) == {value(1)}
+
+def test_g():
+    assert f(2) == {value(2)}
+    assert f(3) == {value(3)}
+"""
+
+
+def test_a_test_that_sees_the_wrapping_is_run_without() -> None:
+    """Right code passes, and what copies is seen."""
+    assert graded(TRUTH, READS_ITSELF).passed
+    for wrong in (1, 3):
+        assert not graded(COPIES.format(truth=TRUTH, wrong=wrong), READS_ITSELF).passed
+
+
 FORMS = [
     "assert f(N) == V",
     "assert V == f(N)  # so it is",
