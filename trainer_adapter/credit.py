@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from rewardkit import Composable, Message, Outcome, ScoreBatch
-from rewardkit.credit import TurnNumbers, turn_numbers, turn_spans
+from rewardkit.credit import TurnNumbers, count_turns, turn_numbers, turn_spans
 
 BatchTurns: TypeAlias = Mapping[str, Sequence[TurnNumbers]]
 """For each reward with ``credit`` what it says of the turns of each completion of a batch."""
@@ -81,11 +81,11 @@ def turn_credit(
         if weights[name] and any(number is not None for number in own):
             numbers[name] = own
     scored = [weights[name] * (outcomes[name].score or 0.0) for name in numbers]
-    turns = []
-    for column in zip(*numbers.values(), strict=True):
-        pairs = zip(numbers, column, strict=True)
-        parts = [weights[name] * number for name, number in pairs if number is not None]
-        turns.append(math.fsum(parts) if parts else None)
+    turns: list[float | None] = []
+    for turn in range(count_turns(completion)):
+        parts = [(weights[name], column[turn]) for name, column in numbers.items()]
+        terms = [weight * number for weight, number in parts if number is not None]
+        turns.append(math.fsum(terms) if terms else None)
     return TurnCredit(tuple(turns), math.fsum([total, *(-score for score in scored)]))
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewardkit import ConfigError, DataError, RewardFunctionsConfig
 from trainer_adapter.config import GRPOConfig
+from trainer_adapter.credit import crediting
 from trainer_adapter.dataset import Source, read_dataset
 from trainer_adapter.environment_values import check_workspaces
 from trainer_adapter.grpo import BatchTiming, RewardAdapter
@@ -241,7 +242,12 @@ def _trainer(
     _check_loaded(config, loaded, rows)
     if arguments["use_cpu"]:
         contiguous_lm_head(loaded.model)
-    trainer = GRPOTrainer(
+    trainer_class = GRPOTrainer
+    if crediting(adapter.runtime.rewards):
+        from trainer_adapter.credit_trainer import TurnCreditTrainer
+
+        trainer_class = TurnCreditTrainer
+    trainer = trainer_class(
         model=loaded.model,
         processing_class=loaded.tokenizer,
         reward_funcs=adapter.reward_funcs,

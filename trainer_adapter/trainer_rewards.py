@@ -265,10 +265,13 @@ class TrainerRewards:
     def credit(self, row: ToldRow, rollout: Rollout) -> TurnCredit:
         """Return the total by turns, for a trainer that takes a reward a turn or a token.
 
+        Where there is no total, no turn has a number either.
+
         Raises:
             RewardFailedError: As :meth:`number`.
         """
-        return turn_credit(self.number(row), row.outcomes, self.joined.weights, rollout.completion)
+        outcomes = {} if row.total is None else row.outcomes
+        return turn_credit(self.number(row), outcomes, self.joined.weights, rollout.completion)
 
     def check_known(self, row: ToldRow) -> None:
         """Raise :class:`rewardkit.RewardFailedError` if a reward failed and nothing stands in for it."""

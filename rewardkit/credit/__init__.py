@@ -10,12 +10,14 @@ has it of a completion without a reward: it teaches nothing. It is never taken f
 
 from rewardkit.credit.comparison import NORMALIZATIONS, RETURNS, turn_advantages, turn_totals
 from rewardkit.credit.earnings import TurnNumbers, TurnScore, turn_numbers, turn_scores, turn_spans
+from rewardkit.steps.reading import count_turns
 
 __all__ = [
     "NORMALIZATIONS",
     "RETURNS",
     "TurnNumbers",
     "TurnScore",
+    "count_turns",
     "turn_advantages",
     "turn_numbers",
     "turn_scores",

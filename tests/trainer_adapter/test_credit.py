@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewardkit import Step, reward, step_reward
+from rewardkit import RewardFailedError, Step, reward, step_reward
 from trainer_adapter import TrainerAsks, TrainerRewards
 from trainer_adapter.credit import CreditedNumber, TurnCredit
 from trainer_adapter.slime import slime_rm
@@ -66,7 +66,19 @@ def test_a_total_comes_apart_into_its_turns_and_the_rest() -> None:
 
 def test_a_failure_has_no_turns_and_its_stand_in_is_in_the_rest() -> None:
     assert TurnCredit((2.0, 4.0), 0.0) == _credit([length, level], "aa", "boom")
-    assert TurnCredit((), 0.0) == _credit([level], "a", "boom")
+    assert TurnCredit((None, None), 0.0) == _credit([level], "a", "boom")
+
+
+@step_reward(credit="turns", default=None)
+def strict(part: Step) -> float:
+    return level.function(part)
+
+
+def test_no_turn_is_paid_where_the_total_is_unknown() -> None:
+    """Another reward has scored, but a part of the total is missing, and 0.0 is what is told instead."""
+    assert TurnCredit((None, None), 0.0) == _credit([length, strict], "aa", "boom", on_unknown="zero")
+    with pytest.raises(RewardFailedError):
+        _credit([length, strict], "aa", "boom")
 
 
 def test_rewards_of_tokens_stand_at_the_last_token_of_each_turn() -> None:

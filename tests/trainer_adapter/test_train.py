@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import importlib.util
 import json
+import logging
 import re
 import shutil
 import sys
@@ -14,7 +15,16 @@ from typing import Any
 import pytest
 import tiny_grpo
 
-from rewardkit import ClusterError, ConfigError, DataError, MissingColumnError, RewardLoadError, reward
+from rewardkit import (
+    ClusterError,
+    ConfigError,
+    DataError,
+    MissingColumnError,
+    RewardLoadError,
+    Step,
+    reward,
+    step_reward,
+)
 from rewardkit.record.places import place_of_record
 from rewardkit.record.reader import RunReader
 from rewardkit.runtime.nodes import ray_cluster
@@ -185,6 +195,19 @@ def test_the_trainer_has_the_settings_of_trl(tiny: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.trainers
+@step_reward(credit="turns")
+def digits_of_turn(part: Step) -> float:
+    return digits.function(part.text)
+
+
+def test_a_reward_with_credit_trains_turn_by_turn(tiny: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The trainer takes an advantage a token, and so nothing is said of one number."""
+    with caplog.at_level(logging.WARNING, "trainer_adapter"):
+        result = train(config(tiny, reward_fns=[digits_of_turn]), ROWS, tmp_path / "run")
+    assert [0, 0] == [row["credit/unplaced"] for row in result.log_history if "credit/unplaced" in row]
+    assert [] == [record.getMessage() for record in caplog.records]
+
+
 def test_trains_all_weights_from_a_file(tiny: str, tmp_path: Path) -> None:
     """Without an adapter the whole model is trained and saved, here on a JSONL file, with an evaluation set.
 

@@ -21,9 +21,12 @@ from rewardkit import (
     Runtime,
     RuntimeClosedError,
     Score,
+    Step,
     group_reward,
     reward,
+    step_reward,
 )
+from rewardkit.credit import turn_scores
 from rewardkit.serving import JoinedRuntime, RemoteRuntime
 
 TOKEN = "a-token-of-the-tests"
@@ -123,6 +126,20 @@ def test_compositions_of_a_server_score() -> None:
         RemoteRuntime(served.url, retry_s=0) as remote,
     ):
         assert sums.score(_rows(8)).totals == remote.score(_rows(8)).totals
+
+
+@step_reward(credit="turns", score_range=(0, 9))
+def size(part: Step) -> float:
+    return float(len(part.text))
+
+
+def test_what_turns_earned_comes_from_a_server() -> None:
+    """A client knows which rewards give credit, and reads the numbers as those of a runtime here."""
+    said = [{"role": role, "content": text} for role, text in (("assistant", "ab"), ("user", "?"), ("assistant", ""))]
+    with Runtime([size, right], lane="inline") as own, reward_server(own) as one, RemoteRuntime(one.url) as remote:
+        assert ["turns", None] == [reward.credit for reward in remote.rewards.values()]
+        (outcome,) = remote.score([Rollout("", said, {"answer": ""})])["size"]
+    assert [(0, 2.0), (2, 0.0)] == [turn[:2] for turn in turn_scores(said, outcome)]
 
 
 @pytest.mark.parametrize("answer", [2**63 - 1, 10**20 + 1, -(2**63) - 1], ids=["64 bits", "more", "less"])
