@@ -104,9 +104,8 @@ def advice(facts: Mapping[str, str]) -> list[str]:
 
 def taken_names() -> dict[str, list[str]]:
     """Return this project's import names that other installed distributions hold, too, with those distributions."""
-    ours = importlib.metadata.metadata("rewardkit")["Name"]
     holders = importlib.metadata.packages_distributions()
-    taken = {name: sorted({holder for holder in holders.get(name, []) if holder != ours}) for name in _OWN_NAMES}
+    taken = {name: sorted({holder for holder in holders.get(name, []) if holder != "rewardkit"}) for name in _OWN_NAMES}
     return {name: distributions for name, distributions in taken.items() if distributions}
 
 

