@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from builtin_rewards.reward_model import RewardModelDescription, ScoreReference, read_description, write_description
-from rewardkit import ConfigError, __version__
+import rewardkit
+from rewardkit import ConfigError
 from rewardkit.extending import InvalidRows
 from trainer_adapter.reward_training.batches import EncodedGroup, Fitted, fit_groups, padding_id
 from trainer_adapter.reward_training.figures import (
@@ -243,7 +244,7 @@ def _describe(config: RewardModelConfig, prepared: _Prepared, result: RewardMode
     is_of_pairs = config.kind in ("bradley_terry", "plackett_luce")
     description = RewardModelDescription(
         kind=config.kind,
-        rewardkit=__version__,
+        rewardkit=rewardkit.__version__,
         max_length=prepared.max_length,
         base=config.base_model,
         step_separator=config.step_separator,
