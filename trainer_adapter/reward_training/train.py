@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from builtin_rewards.reward_model import RewardModelDescription, ScoreReference, read_description, write_description
 import rewardkit
+from builtin_rewards.reward_model import RewardModelDescription, ScoreReference, read_description, write_description
 from rewardkit import ConfigError
 from rewardkit.extending import InvalidRows
 from trainer_adapter.reward_training.batches import EncodedGroup, Fitted, fit_groups, padding_id
