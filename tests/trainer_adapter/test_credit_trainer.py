@@ -216,3 +216,35 @@ def counted(part: Step) -> float:
 @step_reward(credit="turns")
 def other_counted(part: Step) -> float:
     return 1.0
+
+
+def test_advantages_of_tokens_pass_through_accumulation_and_evaluation(tiny: Path, tmp_path: Path) -> None:
+    """Batches that are shuffled, cut into parts and used twice, and an evaluation with groups of another size."""
+    from datasets import Dataset
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from trl import GRPOConfig
+
+    rows = Dataset.from_list([{"prompt": "First:"}, {"prompt": "Start:"}] * 2)
+    tokenizer = AutoTokenizer.from_pretrained(tiny, padding_side="left")
+    with RewardAdapter([two_turns.by_turn, two_turns.all_right], lane="inline") as adapter:
+        config = GRPOConfig(
+            output_dir=str(tmp_path), use_cpu=True, bf16=False, report_to="none", disable_tqdm=True,
+            save_strategy="no", logging_steps=1, max_steps=2, learning_rate=1e-3, beta=0.0, num_generations=4,
+            per_device_train_batch_size=4, gradient_accumulation_steps=4, num_iterations=2, eval_strategy="steps",
+            eval_steps=2, num_generations_eval=2, per_device_eval_batch_size=4, max_completion_length=64, seed=1,
+            reward_weights=adapter.weights, scale_rewards="batch",
+        )  # fmt: skip
+        torch.manual_seed(0)
+        trainer = TurnCreditTrainer(
+            model=AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32), reward_funcs=adapter.reward_funcs,
+            args=config, processing_class=tokenizer, train_dataset=rows, eval_dataset=rows,
+            callbacks=[adapter.callback], rollout_func=two_turns.rollouts(tokenizer, 4), normalize="batch",
+        )  # fmt: skip
+        trainer.train()
+    logged = trainer.state.log_history
+    assert [0] == [entry["credit/unplaced"] for entry in logged if "credit/unplaced" in entry]
+    assert [0] == [entry["eval_credit/unplaced"] for entry in logged if "eval_credit/unplaced" in entry]
+    losses = [entry["loss"] for entry in logged if "loss" in entry]
+    assert all(map(math.isfinite, losses))
+    assert any(losses)
+    assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
