@@ -220,12 +220,14 @@ class Joining:
 
     async def _run(self, batch: _Batch) -> None:
         """Score a batch, begin those that are due, and give each caller its scores or its error."""
+        callers = batch.callers
         try:
-            answers = await self._answers(batch.callers)
+            answers = await self._answers(callers)
         finally:
             self._running.discard(batch)
+            batch.callers, batch.task = [], None  # each has the batch in turn: circles, which only the collector ends
             self._next()
-        for caller, answer in zip(batch.callers, answers, strict=True):
+        for caller, answer in zip(callers, answers, strict=True):
             if caller.answer.done():
                 continue  # it no longer waits
             if isinstance(answer, ScoreBatch):

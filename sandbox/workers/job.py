@@ -176,4 +176,9 @@ class Job:
         self.alone.clear()
         self.file.close()
         self.ended.set()
-        self._finished()
+        finished, self._finished = self._finished, _nothing  # which has this job in turn: a circle of a whole batch
+        finished()
+
+
+def _nothing() -> None:
+    """Do nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Sequence
 
 import pytest
@@ -10,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from parts_runtime import NumberedRuntime
 
-from rewardkit import DataError, InfrastructureError, RewardDefinitionError, RewardLoadError, Rollout
+from rewardkit import DataError, InfrastructureError, RewardDefinitionError, RewardLoadError, Rollout, Runtime, reward
 from rewardkit.errors import FullError
+from rewardkit.runtime.plan import CallerRows
+from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.joining import Joining
 
 WAIT_S = 30
@@ -228,3 +231,30 @@ def test_every_call_gets_its_own_scores_in_any_order(calls: Sequence[tuple[int, 
         assert 0 == joining.rows
 
     asyncio.run(all_of_them())
+
+
+async def test_a_batch_that_is_answered_leaves_no_circle() -> None:
+    """Its rows and scores are gone with their last reader; the collector of circles need not look for them."""
+
+    @reward
+    def right(completion: str, answer: str) -> float:
+        return float(completion == answer)
+
+    with Runtime([right], workers=1) as runtime:
+        joining = Joining(runtime)
+        rows = [Rollout("p", str(number), {"answer": "4"}) for number in range(20)]
+        await asyncio.gather(*(joining.score([row]) for row in rows))
+        await asyncio.sleep(0.1)  # until the pool's thread has let go of the batch
+        gc.collect()
+        gc.disable()
+        try:
+            before = _scored_batches()
+            await asyncio.gather(*(joining.score([row]) for row in rows))
+            await asyncio.sleep(0.1)
+            assert before == _scored_batches()
+        finally:
+            gc.enable()
+
+
+def _scored_batches() -> int:
+    return sum(type(thing) in (ScoreBatch, CallerRows) for thing in gc.get_objects())
