@@ -8,9 +8,9 @@ from urllib.parse import unquote
 
 import httptools
 from uvicorn.protocols.http.flow_control import service_unavailable
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from rewardkit.web.protocols import HEAD_BYTES, header_line, refusal
+from rewardkit.web.protocols import HEAD_BYTES, refusal, whole_answer
 
 _VERSIONS = ("1.1", "1.0")
 _ONCE = (b"host", b"content-length")  # Headers that may stand once
@@ -42,22 +42,8 @@ class _Cycle(RequestResponseCycle):
 
     def _send_whole(self, start: dict[str, Any], body: bytes) -> None:
         """Send an answer and end the exchange."""
-        lines = [STATUS_LINE[start["status"]]]
-        length = None
-        for name, value in (*self.default_headers, *start["headers"]):
-            if name == b"connection" and value == b"close":
-                self.keep_alive = False
-                continue
-            lines.append(header_line(name, value))
-            if name == b"content-length":
-                length = int(value)
-        if length is None:
-            lines.append(b"content-length: %d\r\n" % len(body))
-        elif length != len(body):
-            raise RuntimeError(f"an answer of {len(body)} bytes was announced with {length}")
-        if not self.keep_alive:
-            lines.append(b"connection: close\r\n")
-        self.transport.write(b"".join((*lines, b"\r\n", body)))
+        data, self.keep_alive = whole_answer(start, body, self.default_headers, keep_alive=self.keep_alive)
+        self.transport.write(data)
         self.response_complete = True
         self.message_event.set()
         if not self.keep_alive:

@@ -12,8 +12,10 @@ import importlib.util
 import json
 import re
 import sys
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
+from http import HTTPStatus
 from typing import Any, Protocol
 
 import h11
@@ -66,6 +68,36 @@ def header_line(name: bytes, value: bytes) -> bytes:
     if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
         raise RuntimeError(f"no header of an answer: {name!r}: {value!r}")
     return name.lower() + b": " + value + b"\r\n"
+
+
+def whole_answer(
+    start: Mapping[str, Any], body: bytes, default_headers: Iterable[tuple[bytes, bytes]], *, keep_alive: bool
+) -> tuple[bytes, bool]:
+    """Return an answer of a head and a whole body, and whether the connection goes on after it.
+
+    ``start`` is ASGI's message with the status and the headers.
+    """
+    lines = [_status_line(start["status"])]
+    length = None
+    for name, value in (*default_headers, *start["headers"]):
+        if name == b"connection":
+            keep_alive = keep_alive and value != b"close"
+            continue
+        lines.append(header_line(name, value))
+        if name == b"content-length":
+            length = int(value)
+    if length is None:
+        lines.append(b"content-length: %d\r\n" % len(body))
+    elif length != len(body):
+        raise RuntimeError(f"an answer of {len(body)} bytes was announced with {length}")
+    if not keep_alive:
+        lines.append(b"connection: close\r\n")
+    return b"".join((*lines, b"\r\n", body)), keep_alive
+
+
+@lru_cache(64)
+def _status_line(status: int) -> bytes:
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
 
 
 class _Corked(asyncio.Transport):
@@ -139,7 +171,55 @@ class JsonProtocol(H11Protocol):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.conn = _Connection(h11.SERVER, self.config.h11_max_incomplete_event_size or HEAD_BYTES)
+        self.conn = _Connection(h11.SERVER, HEAD_BYTES)
+        self._served, self.app = self.app, self._answer
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        """Have the application answer a request, by one write where the answer is whole.
+
+        h11 checks what is sent as it checks what comes, which takes longer than to read the request.
+        """
+        start: Any = None
+        cycle = self.cycle
+
+        async def send_whole(message: Any) -> None:
+            nonlocal start
+            if message["type"] == "http.response.start" and not cycle.response_started:
+                start, cycle.response_started = message, True
+                return
+            waiting, start = start, None
+            if waiting is None:
+                await send(message)
+            elif self._can_send_whole(message):
+                self._send_whole(waiting, message.get("body", b""))
+            else:
+                cycle.response_started = False
+                await send(waiting)
+                await send(message)
+
+        await self._served(scope, receive, send_whole)
+
+    def _can_send_whole(self, message: Mapping[str, Any]) -> bool:
+        """Return whether an answer ends with this message, to a request that h11 has read to its end."""
+        cycle = self.cycle
+        is_last = not message.get("more_body", False) and cycle.scope["method"] != "HEAD"
+        is_read = self.conn.their_state is h11.DONE and self.conn.our_state is h11.SEND_RESPONSE
+        return is_last and is_read and cycle.keep_alive and not (cycle.disconnected or self.flow.write_paused)
+
+    def _send_whole(self, start: Mapping[str, Any], body: bytes) -> None:
+        """Send an answer, and begin anew with what has come behind its request."""
+        data, keep_alive = whole_answer(start, body, self.server_state.default_headers, keep_alive=True)
+        self.transport.write(data)
+        behind, _ = self.conn.trailing_data
+        self.conn = _Connection(h11.SERVER, HEAD_BYTES)
+        self.cycle.response_complete = True
+        self.cycle.message_event.set()
+        if not keep_alive:
+            self.transport.close()
+        self.on_response_complete()
+        if behind and keep_alive:
+            self.conn.receive_data(behind)
+            self.handle_events()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(_Corked(transport))
