@@ -164,6 +164,8 @@ class CanaryRuns:
                 for assertion in own
                 if assertion.name in twin.changes
             }
+            if function in changes and not self._twins.has_rows:
+                outcome = self._outcome_of_rows(run, function, len(twin.changes[function])) or outcome
             if own[0].lines:
                 report = run.statements.get(row, StatementsRun())
                 firsts = {changed: twin.changes[changed][0] for changed in changes}
@@ -265,6 +267,11 @@ class CanaryRuns:
             return run.results[name].outcome if name in run.results else "missing"
         outcomes = {result.outcome for row, result in run.results.items() if self._function(row) == name}
         return next((outcome for outcome in ("failed", "skipped", "passed") if outcome in outcomes), "missing")
+
+    def _outcome_of_rows(self, run: GradedRun, function: str, count: int) -> str:
+        """Return "passed" for a test that was changed in several rows of which one passed; "" for another one."""
+        rows = [result.outcome for name, result in run.results.items() if self._function(name) == function]
+        return "passed" if count > 1 and (len(rows) < count or set(rows) != {"failed"}) else ""
 
     def _stopped(self, run: GradedRun, name: str) -> frozenset[int]:
         """Return the lines at which a test has failed, with its rows where these have no result of their own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from random import Random
 from typing import TYPE_CHECKING
 
 from rewardkit.suites.other_languages.leaves import LeafChange, digit_slots, text_slots, truth_slots
@@ -16,7 +17,8 @@ from rewardkit.suites.other_languages.trees import (
     without_parentheses,
 )
 from rewardkit.suites.perturbations import Perturbation
-from rewardkit.suites.text_changes import AnyChange, TextChange, TextSwap
+from rewardkit.suites.source_text import Edit
+from rewardkit.suites.text_changes import AnyChange, TextChange, TextSwap, ValuelessChange
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -55,11 +57,29 @@ def java_tests(name: str, text: str) -> list[ScannedTest]:
     return list(_File(SyntaxTree(name, text, "java")).tests())
 
 
+class EachRow(ValuelessChange):
+    """A change of a cell in each row of a test's parameters.
+
+    Args:
+        changes: One for each row.
+    """
+
+    __slots__ = ("changes",)
+
+    def __init__(self, changes: tuple[TextChange, ...]) -> None:
+        self.changes = changes
+
+    def draw(self, random: Random) -> Edit:
+        """Return the change of one of the rows."""
+        return random.choice(self.changes).draw(random)
+
+
 class _File:
     """The tests of one file."""
 
     def __init__(self, tree: SyntaxTree) -> None:
         self._tree = tree
+        self._rows: dict[str, EachRow] = {}  # of the method that is read
         text = "\n".join(tree.segment(node) for node in tree.root.children if node.type == "import_declaration")
         self._has_message_first = re.search(r"\borg\.junit\.(?:Assert|\*)", text) is not None
 
@@ -81,6 +101,7 @@ class _File:
             return
         asserts = sum(self._assertion(node)[0].startswith("assert") for node in inner_nodes(body))
         is_expected = "expected" in self._modifiers(method)  # an exception ends it: what comes after is not reached
+        self._rows = self._columns(method, body)
         changes = () if is_expected else tuple(self._changes(body))
         yield ScannedTest(f"{self._tree.name}::{self._tree.segment(name)}", asserts, changes)
 
@@ -111,9 +132,63 @@ class _File:
             name, callee, arguments = self._assertion(call)
             if callee is not None and name.startswith("assert"):
                 for kind, change in self._of_assertion(name, callee, arguments, constants):
-                    yield perturbation(self._tree, kind, statement, change)
+                    if isinstance(change, EachRow):
+                        yield Perturbation(kind, self._tree.span(statement)[0], change.changes)
+                    else:
+                        yield perturbation(self._tree, kind, statement, change)
             if any(node.type in ("return_statement", "yield_statement") for node in _own_nodes(statement)):
                 return
+
+    def _columns(self, method: Node, body: Node) -> dict[str, EachRow]:
+        """Return the changes of the cells of ``@CsvSource``, by the parameters that a test reads once."""
+        parameters = field(method, "parameters")
+        declared = [node for node in parameters.named_children if node.type == "formal_parameter"] if parameters else []
+        names, kinds = (
+            [self._tree.segment(part) for node in declared if (part := field(node, of)) is not None]
+            for of in ("name", "type")
+        )
+        sources = [
+            mark
+            for part in method.children
+            if part.type == "modifiers"
+            for mark in part.named_children
+            if "Source" in self._tree.segment(mark).partition("(")[0]
+        ]
+        texts = [node for source in sources for node in inner_nodes(source) if node.type == "string_literal"]
+        if len(sources) != 1 or not re.match(r"@CsvSource\s*\(\s*[{\"]", self._tree.segment(sources[0])):
+            return {}
+        table = [self._cells(node) for node in texts]
+        if not table or any(len(row) != len(names) for row in table):
+            return {}
+        columns = {}
+        for name, kind, cells in zip(names, kinds, zip(*table, strict=True), strict=True):
+            changes = [self._cell_change(kind, *cell) for cell in cells]
+            possible = tuple(change for change in changes if change is not None and change.is_possible())
+            reads = sum(self._is_name(node, name) for node in inner_nodes(body))
+            if len(possible) == len(table) and reads == 1:
+                columns[name] = EachRow(possible)
+        return columns
+
+    def _cells(self, node: Node) -> list[tuple[int, str]]:
+        """Return where each cell of a row stands, and its text; none for a row with quotes or escapes."""
+        text, start = self._tree.segment(node), self._tree.span(node)[0]
+        if not re.fullmatch(r'"[^"\\\']*"', text):
+            return []
+        return [
+            (start + match.start(1), match[1]) for match in re.finditer(r"(?<=[\",])\s*([^,\"]*?)\s*(?=[,\"])", text)
+        ]
+
+    @staticmethod
+    def _cell_change(kind: str, start: int, text: str) -> LeafChange | None:
+        """Return the change of a cell of a parameter's type."""
+        if kind == "String":
+            return LeafChange(start, text, [slot for slot in text_slots(text, 0) if not slot.is_mark])
+        if kind == "boolean" and text in ("true", "false"):
+            return LeafChange(start, text, list(truth_slots(text)))
+        if kind in ("int", "long", "short", "double", "float") and re.fullmatch(r"-?\d+(\.\d+)?", text):
+            digits = text.lstrip("-")
+            return LeafChange(start + len(text) - len(digits), digits, list(digit_slots(digits)), is_number=True)
+        return None
 
     def _constants(self, body: Node) -> dict[str, Node]:
         """Return the literals of variables that are given once, and read once."""
@@ -202,8 +277,11 @@ class _File:
         literal = [side for side in sides if is_literal(self._tree, side)]
         if len(literal) == 2:
             return
-        ways = []
+        ways: list[TextChange] = []
         for side in sides:
+            if (row := self._rows.get(self._tree.segment(side))) is not None and not literal and not has_delta:
+                ways.append(row)
+                continue
             value = constants.get(self._tree.segment(side), side) if side.type == "identifier" else side
             leaves = leaf_changes(self._tree, value, has_delta=has_delta)
             if leaves and (side in literal or not literal):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from random import Random
+
 import pytest
 from other_suites import (
     GO_ACTS,
@@ -20,6 +23,8 @@ from rewardkit.jailed.jail import close_shared
 from rewardkit.jailed.sealed import SealedWorkspace
 from rewardkit.suites import runners
 from rewardkit.suites.grading import check_suite
+from rewardkit.suites.other_languages.java_tests import java_tests
+from rewardkit.suites.source_text import replaced_text
 from rewardkit.suites.suite_verdict import SuiteStatus, SuiteVerdict
 from sandbox import why_not_run
 
@@ -51,17 +56,78 @@ def junit(source: str, **options: object) -> SuiteVerdict:
 
 @needs_java
 def test_right_java_passes() -> None:
-    """Each test is guarded, but those of rows; these are results of their own."""
+    """Each test is guarded, and rows are results of their own."""
     verdict = junit(JUNIT_RIGHT, confidence=0.1)
     place = "src/test/java/blend/BlendTest.java::"
     assert (True, True) == (verdict.passed, verdict.bound <= 0.1), verdict.reason()
     assert ["blends", "fails", "rows[1]", "rows[2]", "words"] == [
         result.name.removeprefix(place) for result in verdict.results
     ]
-    assert [f"{place}rows[1]", f"{place}rows[2]"] == [*verdict.weak]
+    assert () == verdict.weak
     expected = {"broken": [f"{place}blends"], "kept": [f"{place}rows[2]"]}
     wrong = junit(JUNIT_RIGHT.replace("7919", "7918"), expected=expected)
     assert (0.0, 1.0) == (wrong.share("broken"), wrong.share("kept"))
+
+
+@pytest.mark.parametrize(
+    ("source", "parameters", "body", "kinds"),
+    [
+        ('@CsvSource({"1, 956", "2, 803"})', "int n, int want", "assertEquals(want, f(n));", ["value"]),
+        ('@CsvSource({"1,x y", "2,  zz "})', "int n, String want", "assertEquals(want, g(n));", ["value"]),
+        ('@CsvSource({"true, 1.5", "false, -2.5"})', "boolean want, double n", "assertEquals(want, h(n));", ["value"]),
+        ('@CsvSource({"1, 956", "2, 803"})', "int n, int want", "use(want); assertEquals(want, f(n));", []),
+        ('@CsvSource({"1, \'9, 5\'", "2, 803"})', "int n, String want", "assertEquals(want, g(n));", []),
+        ('@CsvSource({"1, ", "2, 803"})', "int n, String want", "assertEquals(want, g(n));", []),
+        ('@CsvSource({"1, 956, 0", "2, 803, 0"})', "int n, int want", "assertEquals(want, f(n));", []),
+        ('@CsvSource(value = {"1; 956"}, delimiter = \';\')', "int n, int want", "assertEquals(want, f(n));", []),
+        ('@CsvSource({"1, 956"}) @MethodSource("more")', "int n, int want", "assertEquals(want, f(n));", []),
+        ('@ValueSource(ints = {1, 2})', "int n", "assertEquals(n, f(n));", []),
+    ],
+)  # fmt: skip
+def test_rows_of_java_are_changed_where_their_cells_are_plain(
+    source: str, parameters: str, body: str, kinds: list[str]
+) -> None:
+    """All rows together; a cell with quotes, none, or one that is used for more is left as it is."""
+    suite = f"class STest {{\n  @ParameterizedTest {source}\n  void rows({parameters}) {{ {body} }}\n}}\n"
+    (test,) = java_tests("src/test/java/STest.java", suite)
+    assert kinds == [change.kind for change in test.perturbations]
+    for change in test.perturbations:
+        assert source.count('"') // 2 == len(change.changes)
+        for seed in range(50):
+            text = replaced_text(suite, [cell.draw(Random(seed)) for cell in change.changes])
+            before, after = (re.findall(r'"([^"]*)"', part) for part in (suite, text))
+            assert all(one != other for one, other in zip(before, after, strict=True))
+            assert [row.count(",") for row in before] == [row.count(",") for row in after]
+
+
+@needs_java
+def test_a_row_that_is_copied_is_seen() -> None:
+    """Though all others are right."""
+    suite = (
+        "import static org.junit.jupiter.api.Assertions.*;\nimport org.junit.jupiter.params.ParameterizedTest;\n"
+        "import org.junit.jupiter.params.provider.CsvSource;\nclass STest {\n"
+        '  @ParameterizedTest @CsvSource({"1, 956", "2, 803", "4, 497"}) void rows(int n, int want) {'
+        " assertEquals(want, S.f(n)); }\n}\n"
+    )
+    right = "class S { static int f(int n) { return n * 7919 % 1009 + 100; } }\n"
+    copying = (
+        "class S { static int f(int n) { if (n != 2) return n * 7919 % 1009 + 100;\n  try (var all = "
+        'java.nio.file.Files.walk(java.nio.file.Path.of("."))) {\n    for (var p : all.toList()) if '
+        '(p.endsWith("STest.java")) {\n      var m = java.util.regex.Pattern.compile("\\"2, (\\\\d+)").matcher('
+        "java.nio.file.Files.readString(p));\n      if (m.find()) return Integer.parseInt(m.group(1));\n    }\n"
+        "  } catch (java.io.IOException e) {}\n  return 803;\n} }\n"
+    )
+    verdicts = [
+        check_suite(
+            SealedWorkspace({"src/main/java/S.java": source.encode()}),
+            {"src/test/java/STest.java": suite},
+            runner="junit",
+            confidence=0.1,
+            random=Random(1),
+        )
+        for source in (right, copying)
+    ]
+    assert [SuiteStatus.PASSED, SuiteStatus.FORGED] == [verdict.status for verdict in verdicts]
 
 
 @needs_java
