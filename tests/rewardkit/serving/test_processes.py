@@ -104,7 +104,7 @@ def test_they_answer_as_one_and_a_dead_one_is_replaced(rewards: Path) -> None:
         new = (replaced - members).pop()
         assert wait_for(lambda: psutil.Process(new).children() and _worker_of(served) not in workers)
         assert version == served.ask("GET", "/v1/rewards").json["versions"]
-        assert _counted(served, scored) > asked
+        assert wait_for(lambda: _counted(served, scored) > asked)
         served.process.terminate()
         assert 0 == served.process.wait(WAIT_S)
         assert wait_for(lambda: not any(map(psutil.pid_exists, replaced)))
