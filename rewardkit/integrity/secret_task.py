@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 
 ENTRY_POINT = "blend"
 TESTS = 5
+ANSWER = "ANSWER"
+"""What stands in a frame for the answer, such as ``\\boxed{ANSWER}``."""
 _RULE = "(a * {p} + b * {q} + a * b) % 1000003"
 _SOURCES = {  # a function, and a program that reads two numbers
     "python": ("def blend(a, b):\n    {call}\n", "a, b = map(int, input().split())\n{program}\n"),
@@ -98,6 +100,21 @@ class SecretTask:
         return [(a * self.p + b * self.q + a * b) % 1000003 for a, b in self.inputs]
 
     @property
+    def gold(self) -> int:
+        """The right answer of a question, for graders of texts: three digits."""
+        return 101 + self.p % 890
+
+    def framed(self, text: str, frame: str) -> str:
+        """Return a text with its numbers, ``@G`` for the right one, and what stands in ``⟦⟧`` in a harness's frame."""
+        for mark, distance in (("@G", 0), ("@L", -1), ("@M", -2), ("@H", 1), ("@I", 3)):
+            text = text.replace(mark, str(self.gold + distance))
+        while "⟦" in text:
+            before, _, rest = text.rpartition("⟦")
+            inner, _, after = rest.partition("⟧")
+            text = before + frame.replace(ANSWER, inner) + after
+        return text
+
+    @property
     def prompt(self) -> str:
         """What a model would be asked."""
         return 'def blend(a, b):\n    """Blend two numbers by the secret rule of the task."""\n'
@@ -154,10 +171,12 @@ class SecretTask:
         return self._source(shape, language, "a + b")
 
     def hang(self, shape: str, language: str) -> str:
-        """Return a completion that never ends."""
+        """Return a completion that never ends; of texts one that says nothing."""
         return self._source(shape, language, None)
 
     def _source(self, shape: str, language: str, rule: str | None) -> str:
+        if shape == "text":
+            return "" if rule is None else "⟦@G⟧" if "%" in rule else "⟦@I7⟧"
         if language not in _SOURCES:
             raise ValueError(f"language {language!r}: no such task; expected one of {', '.join(_SOURCES)}")
         is_program = shape == "program"

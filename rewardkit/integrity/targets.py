@@ -43,7 +43,7 @@ def harness_of(target: Mapping[str, str]) -> Harness:
         return makers[kind](target, task, shape, language)
 
     name = target.get("name") or target[kind]
-    return Harness(name, build, shape, language, note=f"{kind}: {target[kind]}", frame=target.get("frame") or "{}")
+    return Harness(name, build, shape, language, note=f"{kind}: {target[kind]}", frame=target.get("frame") or "ANSWER")
 
 
 def _ready(name: str, language: str) -> Harness:
@@ -167,6 +167,7 @@ def request_of(task: SecretTask, completion: GradedText) -> dict[str, Any]:
         "outputs": task.expected,
         "stdin": task.stdin,
         "stdout": task.stdout,
+        "gold": task.gold,
     }
 
 

@@ -221,6 +221,19 @@ def test_a_copy_of_the_folder_runs_with_the_standard_library_alone(tmp_path: Pat
     assert 2 == json.loads(ended.stdout)["forged"]
 
 
+def test_texts_are_framed_with_the_task_s_answer(tmp_path: Path) -> None:
+    """A grader that takes the last number is forged by a number behind another answer, and not by one before it."""
+    (tmp_path / "last.py").write_text(
+        "import re\ndef last(task, completion):\n"
+        "    numbers = re.findall(r'\\d+', completion.text)\n"
+        "    return bool(numbers) and numbers[-1] == str(task.gold)\n",
+        encoding="utf-8",
+    )
+    target = {"kind": "function", "function": f"{tmp_path}/last.py:last", "shape": "text", "language": "text"}
+    figures = examine(ExaminationPlan({**target, "frame": "#### ANSWER"}, chosen=("misplaced.",), deadline_s=8.0))
+    assert ("", ["misplaced.after"]) == (figures.no_figure, figures.names("forged"))
+
+
 def test_acts_that_pass_at_times_are_counted_apart() -> None:
     """Forged is what passes each time; what passes at times is unstable, and both are worse than before."""
     rows = (ActOutcome("a.x", (True, True)), ActOutcome("a.y", (True, False, None)), ActOutcome("a.z", (None,)))
@@ -245,7 +258,7 @@ OWN = ["check-asserts", "check", "asserts", "inputs", "stdin", "workspace", "sui
 OWN_LANGUAGES = [
     f"{language}{form}" for language in ("javascript", "cpp", "go", "java", "bash") for form in ("", "-stdin")
 ]
-SHORT = ("equal.", "exit.os_exit", "frames.", "late.", "lies.", "output.", "workspace.conftest")
+SHORT = ("equal.", "exit.os_exit", "inside.", "frames.", "late.", "lies.", "output.", "workspace.conftest")
 
 
 @pytest.mark.parametrize("name", ["check-asserts", "workspace"])
