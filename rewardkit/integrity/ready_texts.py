@@ -65,7 +65,7 @@ def _reward_doctor(task: SecretTask, name: str) -> Grade:
 
 
 def _trl(task: SecretTask) -> Grade:
-    from trl.rewards import accuracy_reward
+    accuracy_reward = importlib.import_module("trl.rewards").accuracy_reward
 
     def score(text: str) -> Any:
         return accuracy_reward([[{"role": "assistant", "content": text}]], [rf"\boxed{{{task.gold}}}"])[0]
