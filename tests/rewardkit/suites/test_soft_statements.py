@@ -220,3 +220,76 @@ def test_drawn_suites_pass_right_code_and_no_other(seed: int) -> None:
     if numbers:
         wrong = random.choice(numbers)
         assert not graded(COPIES.format(truth=TRUTH, wrong=wrong), suite).passed, f"{wrong}\n{suite}"
+
+
+SUITE = f"""import pytest
+from solution import f
+
+def test_values():
+    assert f(1) == {value(1)}
+    assert f(2) == {value(2)}
+    for n, expected in [(3, {value(3)}), (4, {value(4)})]:
+        assert f(n) == expected
+
+def test_errors():
+    with pytest.raises(ValueError) as error:
+        f(-1)
+    assert error.value.args == (-1,)
+    assert f(5) < {value(5) + 1}
+"""
+EACH_LINE = """
+import linecache, re, sys
+def expected():
+    frame = sys._getframe(2)
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+    if "expected" in frame.f_locals:
+        return frame.f_locals["expected"]
+    number = re.search(r"(?:==|<) (\\d+)", line)
+    return int(number[1]) - ("<" in line) if number else None
+"""
+ACTS = {
+    "nothing is noted": "import builtins\nclass S:\n    def __init__(self, line): pass\n    def __enter__(self): pass\n"
+    "    def __exit__(self, *error): return True\nbuiltins.__statement__ = S\ndef f(n): return 0\n",
+    "all is noted as passed": "import builtins\nS = builtins.__statement__\n"
+    "S.__exit__ = lambda self, *error: (S.rounds.__setitem__(self._line, S.rounds.get(self._line, -1) + 1), True)[1]\n"
+    "def f(n): return 0\n",
+    "failures are taken away": "import builtins\nS = builtins.__statement__\nclass Never(dict):\n"
+    "    def setdefault(self, *pair): return {}\nS.failed = Never()\ndef f(n): return 0\n",
+    "the lines are written by itself": "import json, os, sys\nmark = json.loads(sys.argv[1])['mark']\n"
+    "def f(n):\n    for name, lines in (('test_values', {5: 1, 6: 1, 8: 2}), ('test_errors', {11: 1, 13: 1, 14: 1})):\n"
+    "        row = {'test': f'test_s.py::{name}', 'outcome': 'passed', 'duration_s': 0.1, 'statements': [lines, {}]}\n"
+    "        os.write(1, f'\\n{mark}{json.dumps(row)}\\n'.encode())\n    os._exit(0)\n",
+    "copies each": EACH_LINE + "def f(n):\n    if n < 0: raise ValueError(n)\n    return expected()\n",
+    "copies each or raises by chance": EACH_LINE + "import random\ndef f(n):\n    if n < 0: raise ValueError(n)\n"
+    "    return expected() if random.random() < 0.5 else 0\n",
+    "copies each and skips by chance": EACH_LINE + "import random, unittest\ndef f(n):\n"
+    "    if n < 0: raise ValueError(n)\n    if random.random() < 0.3: raise unittest.SkipTest('x')\n"
+    "    return expected()\n",
+    "copies one and stops where it is not sure": EACH_LINE
+    + TRUTH.replace("def f", "def truth")
+    + "wrong = []\ndef f(n):\n    if n != 2:\n        value = truth(n)\n        wrong.append(expected() != value)\n"
+    "        return value\n    if any(wrong): raise SystemExit\n    return expected()\n",
+    "raises what is expected": "import linecache, re, sys\n"
+    + TRUTH.replace("def f", "def truth")
+    + "def f(n):\n    if n >= 0: return truth(n)\n    frame = sys._getframe(1)\n"
+    "    lines = ''.join(linecache.getline(frame.f_code.co_filename, frame.f_lineno - 1 + i) for i in range(2))\n"
+    "    raise eval(re.search(r'raises\\((\\w+)', lines)[1])(n)\n",
+    "equals all": "class E(int):\n    __hash__ = None\n    def __eq__(self, other): return True\n"
+    "    __lt__ = __gt__ = __eq__\ndef f(n):\n    if n < 0: raise ValueError(n)\n    return E()\n",
+    "the rewriting is taken away": "import _pytest.assertion.rewrite as r, ast\n"
+    "def f(n):\n    import sys\n    frame = sys._getframe(1)\n    frame.f_trace = lambda *a: None\n    return 0\n",
+}
+"""Code that knows how tests go on, and solves nothing, or all but one assert."""
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_who_knows_the_wrapping_forges_nothing(act: str) -> None:
+    """And right code passes, in a few runs."""
+    assert not graded(ACTS[act], SUITE).passed
+
+
+def test_right_code_passes_the_suite_of_these_acts() -> None:
+    """Each of its asserts is guarded, by ten runs as ``raises`` and ``<`` need."""
+    verdict = graded(TRUTH, SUITE)
+    assert (True, (), True) == (verdict.passed, verdict.weak, verdict.bound <= 1e-3), verdict.reason()
+    assert verdict.runs <= 60
