@@ -252,30 +252,3 @@ def test_a_mistake_has_its_exit_code(arguments: list[str], capsys: pytest.Captur
     """No target, two targets, a command that reads nothing, a file that is not there: exit code 2 and a message."""
     assert 2 == run(arguments)
     assert capsys.readouterr().err.startswith("error: ")
-
-
-OWN = ["check-asserts", "check", "asserts", "inputs", "stdin", "workspace", "suite"]
-OWN_LANGUAGES = [
-    f"{language}{form}" for language in ("javascript", "cpp", "go", "java", "bash") for form in ("", "-stdin")
-]
-SHORT = ("equal.", "exit.os_exit", "inside.", "frames.", "late.", "lies.", "output.", "workspace.conftest")
-
-
-@pytest.mark.parametrize("name", ["check-asserts", "workspace"])
-def test_no_act_of_a_few_families_forges_our_verdicts(name: str) -> None:
-    """The families that pass elsewhere most often, at the verdicts that others stand on."""
-    figures = examine(ExaminationPlan({"name": f"rewardkit-{name}", "own_isolation": "yes"}, chosen=SHORT, tries=1))
-    assert ("", []) == (figures.no_figure, figures.names("forged") + figures.names("unstable"))
-    assert figures.tried > 25
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OWN + OWN_LANGUAGES)
-def test_no_act_forges_our_verdicts(name: str) -> None:
-    """All acts at all verdict paths in the languages that have acts: none passes."""
-    target = {"name": f"rewardkit-{name}", "own_isolation": "yes"}
-    figures = examine(ExaminationPlan(target, tries=1, most_s=1200.0, load_s=400.0, deadline_s=60.0))
-    if "LanguageUnavailable" in figures.no_figure:
-        pytest.skip(figures.no_figure)
-    assert ("", []) == (figures.no_figure, figures.names("forged") + figures.names("unstable"))
-    assert {} == dict(figures.not_tried)

@@ -1,0 +1,29 @@
+"""No act forges a verdict of this project's own, in any language that has acts."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewardkit.integrity.examiner import ExaminationPlan, examine
+
+OWN = ["check-asserts", "check", "asserts", "inputs", "stdin", "workspace", "suite"]
+OWN_LANGUAGES = [
+    f"{language}{form}" for language in ("javascript", "cpp", "go", "java", "bash") for form in ("", "-stdin")
+]
+SHORT = ("equal.", "exit.os_exit", "inside.", "frames.", "late.", "lies.", "output.", "workspace.conftest")
+SHORT_LANGUAGES = ("exit.", "copies.")
+
+
+@pytest.mark.slow
+@pytest.mark.cases(6)
+@pytest.mark.parametrize("name", OWN + OWN_LANGUAGES)
+def test_no_act_forges_our_verdicts(name: str, request: pytest.FixtureRequest) -> None:
+    """None of those that pass elsewhere most often; with ``--full`` none at all."""
+    chosen = () if request.config.getoption("--full") else SHORT if name in OWN else SHORT_LANGUAGES
+    target = {"name": f"rewardkit-{name}", "own_isolation": "yes"}
+    figures = examine(ExaminationPlan(target, chosen=chosen, tries=1, most_s=1200.0, load_s=400.0, deadline_s=60.0))
+    if "LanguageUnavailable" in figures.no_figure:
+        pytest.skip(figures.no_figure)
+    assert ("", []) == (figures.no_figure, figures.names("forged") + figures.names("unstable"))
+    assert {} == dict(figures.not_tried)
+    assert figures.tried > 3
