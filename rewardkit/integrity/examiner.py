@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,12 +153,31 @@ def examine(plan: ExaminationPlan, report: Callable[[str], None] = lambda line: 
     folder = tempfile.mkdtemp(prefix="integrity-")
     started = time.monotonic()
     try:
-        figures = _Examination(plan, folder, report).run()
+        with _tidy_at_signals():
+            figures = _Examination(plan, folder, report).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     from dataclasses import replace
 
     return replace(figures, seconds=round(time.monotonic() - started, 1))
+
+
+@contextlib.contextmanager
+def _tidy_at_signals() -> Iterator[None]:
+    """End at SIGTERM and SIGHUP as at an exception, so that processes and the folder go too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 class _Examination:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -114,6 +116,21 @@ def test_the_run_leaves_no_process_and_no_file(graders: Path) -> None:
     assert not [name for name in new if name.startswith("integrity-")]
     commands = [Path(f"/proc/{number}/cmdline") for number in os.listdir("/proc") if number.isdigit()]
     assert not [text for text in map(_content, commands) if text == "sleep\x00987\x00"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_run_that_is_ended_leaves_no_folder(graders: Path, tmp_path: Path, number: signal.Signals) -> None:
+    """Nor the process that has the harness."""
+    own = tmp_path / "temporary"
+    own.mkdir()
+    command = [sys.executable, "-m", "rewardkit.integrity", "--function", f"{graders}:hangs"]
+    with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(own)}, stderr=subprocess.PIPE) as run_of_it:
+        deadline = time.monotonic() + 60
+        while not list(own.glob("integrity-*/process-*")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        run_of_it.send_signal(number)
+        assert 128 + number == run_of_it.wait(60)
+    assert [] == list(own.glob("integrity-*"))
 
 
 def _content(file: Path) -> str:
