@@ -107,13 +107,16 @@ def test_a_pattern_that_can_be_forged_is_told_with_the_acts() -> None:
     assert figures == HarnessFigures.from_json(json.loads(json.dumps(figures.to_json())))
 
 
-def test_the_run_leaves_no_process_and_no_file(graders: Path) -> None:
+def test_the_run_leaves_no_process_and_no_file(
+    graders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a target starts in a session of its own ends with the act, and the run's folder is gone."""
-    folders = set(os.listdir(tempfile.gettempdir()))
+    own = tmp_path / "temporary"
+    own.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(own))
     figures = examine(plan(kind="function", function=f"{graders}:forks"))
     assert ("", 0) == (figures.no_figure, figures.count("forged"))
-    new = set(os.listdir(tempfile.gettempdir())) - folders
-    assert not [name for name in new if name.startswith("integrity-")]
+    assert [] == list(own.glob("integrity-*"))
     commands = [Path(f"/proc/{number}/cmdline") for number in os.listdir("/proc") if number.isdigit()]
     assert not [text for text in map(_content, commands) if text == "sleep\x00987\x00"]
 
