@@ -107,9 +107,7 @@ def test_a_pattern_that_can_be_forged_is_told_with_the_acts() -> None:
     assert figures == HarnessFigures.from_json(json.loads(json.dumps(figures.to_json())))
 
 
-def test_the_run_leaves_no_process_and_no_file(
-    graders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_run_leaves_no_process_and_no_file(graders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a target starts in a session of its own ends with the act, and the run's folder is gone."""
     own = tmp_path / "temporary"
     own.mkdir()
