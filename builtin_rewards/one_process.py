@@ -12,13 +12,14 @@ import re
 import sys
 
 from rewardkit import SealedWorkspace, check_suite
-from sandbox import CheckResult, CheckStatus, Limits, parse
+from sandbox import CheckResult, CheckStatus, Limits, is_stand_in, parse
 from sandbox.errors import CheckError
 
 _FILE = "test_row.py"
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")  # as what is patched is named
 _MODULE = "solution"
-_OTHERS = frozenset(["pytest", "numpy", "pandas", "__main__"])  # modules that are not the code's
+_ALIAS = f"import sys\nimport {_MODULE}\nsys.modules[__name__] = {_MODULE}\n"  # a second name of the one module
+_OTHERS = frozenset(["pytest", "numpy", "__main__"])  # modules that are not the code's
 
 
 def check_in_one_process(
@@ -41,10 +42,14 @@ def check_in_one_process(
     """
     if importlib.util.find_spec("pytest") is None:
         raise CheckError(f"{fault}; in one process with it only pytest runs them, which is not installed") from fault
-    modules = _modules(tests) or [_MODULE]
-    text = _suite(tests, entry_point, setup, modules[0])
-    workspace = SealedWorkspace({f"{module}.py": code.encode() for module in modules})
-    verdict = check_suite(workspace, {_FILE: text}, weak="refuse", limits=limits)
+    modules = _modules(tests)
+    if others := sorted(module for module in modules if not is_stand_in(module, modules[module], entry_point)):
+        raise CheckError(f"{fault}; and they want {others[0]!r}, which is not there") from fault
+    text = _suite(tests, entry_point, setup)
+    files = {**dict.fromkeys(modules, _ALIAS), _MODULE: code}
+    workspace = SealedWorkspace({f"{module}.py": source.encode() for module, source in files.items()})
+    packages = ("numpy",) if "numpy" in code + text and importlib.util.find_spec("numpy") is not None else ()
+    verdict = check_suite(workspace, {_FILE: text}, weak="refuse", packages=packages, limits=limits)
     if verdict.status == "unsuitable":
         raise CheckError(f"{fault}; in one process with it they prove nothing: {verdict.error}") from fault
     if verdict.status == "forged" or not verdict.results:
@@ -60,22 +65,24 @@ def check_in_one_process(
     )
 
 
-def _modules(tests: str) -> list[str]:
-    """Return the names under which tests import the code, or patch what it has: those that are nobody else's."""
-    names = []
+def _modules(tests: str) -> dict[str, list[str]]:
+    """Return the modules that tests import or patch and that are nobody else's, with what they import of them."""
+    modules: dict[str, list[str]] = {}
     for node in ast.walk(parse(tests)):
         match node:
             case ast.Import(names=aliases):
-                names += [alias.name for alias in aliases]
-            case ast.ImportFrom(module=str(module), level=0):
-                names.append(module)
-            case ast.Constant(value=str(text)) if _DOTTED.fullmatch(text):
-                names.append(text.partition(".")[0])
-    return [name for name in dict.fromkeys(names) if "." not in name and name not in _OTHERS | sys.stdlib_module_names]
+                for alias in aliases:
+                    modules.setdefault(alias.name.partition(".")[0], [])
+            case ast.ImportFrom(module=str(module), names=aliases, level=0):
+                modules.setdefault(module.partition(".")[0], []).extend(alias.name for alias in aliases)
+            case ast.Call(func=function, args=[ast.Constant(value=str(text)), *_]) if _DOTTED.fullmatch(text):
+                if "patch" in ast.unparse(function):
+                    modules.setdefault(text.partition(".")[0], [])
+    return {name: names for name, names in modules.items() if name not in _OTHERS | sys.stdlib_module_names}
 
 
-def _suite(tests: str, entry_point: str | None, setup: str, module: str) -> str:
+def _suite(tests: str, entry_point: str | None, setup: str) -> str:
     """Return tests as a file of their own."""
     name = (entry_point or "").partition(".")[0]
-    imported = f"from {module} import {name}\n" if name else ""
+    imported = f"from {_MODULE} import {name}\n" if name else ""
     return f"{setup}\n{imported}{tests}\n"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sandbox.client import Sandbox
     from sandbox.diagnosis import language_trials, machine, trials
     from sandbox.dialog_checks import check_dialogs
+    from sandbox.inside.test_text import is_stand_in
     from sandbox.jail.levels import Level
     from sandbox.languages.catalogue import LANGUAGES, machine_stamp, toolchain_of, why_not_run
     from sandbox.languages.language import Suite
@@ -77,6 +78,7 @@ __all__ = [
     "check_suite",
     "cores",
     "is_built_go",
+    "is_stand_in",
     "junit_project",
     "language_name",
     "language_trials",
@@ -99,6 +101,7 @@ _HOMES = {
     "client": ("Sandbox",),
     "diagnosis": ("language_trials", "machine", "trials"),
     "jail.levels": ("Level",),
+    "inside.test_text": ("is_stand_in",),
     "languages.catalogue": ("LANGUAGES", "machine_stamp", "toolchain_of", "why_not_run"),
     "languages.language": ("Suite",),
     "languages.names": ("JAIL_LANGUAGES", "PYTHON", "language_name"),

@@ -109,6 +109,35 @@ def test_what_cannot_be_guarded_is_skipped_whatever_the_code_is(
     assert (None, True) == (value, "patch os.getcwd" in reason and words in reason), reason
 
 
+@pytest.mark.parametrize("name", ["a.txt", "os.path", "x"])
+@pytest.mark.parametrize("module", ["solution", "your_module"])
+def test_the_code_is_one_module_under_all_its_names(sandbox: Sandbox, module: str, name: str) -> None:
+    """A patch by one of them is seen by what was imported of another; other texts with dots are no modules."""
+    tests = (
+        f"from unittest.mock import patch\nimport {module}\ndef test_a():\n    name = {name!r}\n"
+        f"    with patch('{module}.size', return_value=7):\n        assert f(3, name) == 21\n"
+    )
+    assert 1.0 == score(sandbox, "def size(): return 2\ndef f(n, name): return size() * n\n", tests, "f")[0]
+
+
+def test_a_library_that_tests_patch_is_nothing_that_the_code_can_be(sandbox: Sandbox) -> None:
+    """Where it is not there, the row is skipped."""
+    tests = (
+        "from unittest.mock import patch\ndef test_a():\n    with patch('os.getcwd', return_value='/x'):\n"
+        "        with patch('absent_library.get', return_value=7):\n            assert f(3) == 6\n"
+    )
+    value, reason = score(sandbox, "def get(): return 2\ndef f(n): return n * 2\n", tests, "f")
+    assert (None, True) == (value, "absent_library" in reason), reason
+
+
+def test_numpy_is_there_where_the_jail_of_other_tests_has_it() -> None:
+    """So that such a row loses no right code."""
+    pytest.importorskip("numpy", reason="the profile needs numpy")
+    tests = "import json\ndef test_a():\n    assert f(json) == 6.0\n"
+    with Sandbox("numpy") as own:
+        assert 1.0 == score(own, "import numpy\ndef f(m): return float(numpy.arange(4).sum())\n", tests, "f")[0]
+
+
 def test_without_pytest_such_rows_are_skipped(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     value, reason = score(sandbox, RIGHT, PATCHED)
