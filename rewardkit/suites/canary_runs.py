@@ -86,7 +86,7 @@ class CanaryRuns:
         if self.unsteady and any(assertion.lines for own in assertions.values() for assertion in own):
             self.unsteady.clear()  # that tests went on may be why
             self.bits.clear()
-            whole = {name: (Assertion(name, name, ()),) for name in assertions}
+            whole = {name: (Assertion(name, ()),) for name in assertions}
             self._guard(names, kinds, whole, is_soft=False)
 
     def _guard(
@@ -157,7 +157,7 @@ class CanaryRuns:
         seen = _Oddities({}, {})
         for name in names:
             function, row = self._function(name), renamed.get(name, name)
-            own = self._assertions.get(function) or (Assertion(function, function, ()),)
+            own = self._assertions.get(function) or (Assertion(function, ()),)
             outcome = self._outcome(run, row)
             changes = {
                 assertion.name: self._change_of(twin.changes[assertion.name], name, names)

@@ -89,7 +89,6 @@ class Assertion(NamedTuple):
 
     Attributes:
         name: The test's name, with the line of a statement.
-        test: The test's name.
         places: Which of the test's changes it has.
         lines: The statements; ``()`` for a whole test.
         loop: The line of the loop in which they stand; 0 for none.
@@ -99,7 +98,6 @@ class Assertion(NamedTuple):
     """
 
     name: str
-    test: str
     places: tuple[int, ...]
     lines: tuple[int, ...] = ()
     loop: int = 0
@@ -117,7 +115,7 @@ def assertions_of(test: str, changes: Sequence[StatementChange]) -> tuple[Assert
     """
     statements = [change.statement for change in changes if change.statement is not None]
     if not changes or len(statements) < len(changes):
-        return (Assertion(test, test, tuple(range(len(changes)))),)
+        return (Assertion(test, tuple(range(len(changes)))),)
     rows = _rows(statements, changes)
     keys = [
         {(statement.line, row), (change.variable or statement.line, row)}
@@ -130,7 +128,7 @@ def assertions_of(test: str, changes: Sequence[StatementChange]) -> tuple[Assert
         name = f"{test}:{lines[0]}" + ("" if row is None else f"#{row}")
         loop = max(statements[index].loop for index in places)
         rounds = changes[places[0]].rounds
-        assertions.append((first.loop or lines[0], row or 0, Assertion(name, test, places, lines, loop, row, rounds)))
+        assertions.append((first.loop or lines[0], row or 0, Assertion(name, places, lines, loop, row, rounds)))
     ordered = [assertion for *_, assertion in sorted(assertions, key=lambda entry: (*entry[:2], entry[2].lines))]
     return tuple(
         assertion._replace(disturbed=_disturbed(assertion, ordered[index + 1 :], statements, changes))
