@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
-from rewardkit.audit.climbing import earned, overpaid
+from rewardkit.audit.climbing import overpaid
 from rewardkit.audit.engine import BASE, AuditSettings, ScoredForm, ScoredProbe, Trials, best_of, form_probe
 from rewardkit.audit.gold import gold_of, share_parts
 from rewardkit.audit.honest import REFERENCE, untagged
@@ -82,10 +82,16 @@ class Assessment(ABC, Generic[A]):
         }
 
     def _unpaid_references(self) -> int:
-        """Return how many references were scored, if all of them earn nothing; else 0."""
-        rows = range(len(self._trials.honest))
-        pays = [pay for index in rows for pay in earned(self._trials, index, self._zero, REFERENCE)]
-        return len(pays) if pays and max(pays) <= 0 else 0
+        """Return on how many rows references were scored, if on all of them they earn what silence does; else 0."""
+        refused: list[bool] = []
+        for index, row in enumerate(self._rows.rows if not self._is_of_groups else ()):
+            own = [(form, o) for form, o in self._trials.honest[index] if form.counted and o.status is Status.SCORED]
+            stated = [o for form, o in own if form.text in row.reference_completions]
+            scores = [o.score for o in stated or [o for _, o in own] if o.score is not None]
+            silence = [o.score for o in self._trials.base[index] if o.score is not None]
+            if row.references and scores:
+                refused.append(max(scores) <= min(silence, default=self._zero) + ROUNDING)
+        return len(refused) if all(refused) else 0
 
     def _all_outcomes(self) -> Iterable[Outcome]:
         """Return every outcome of a completion, apart from the comparisons."""

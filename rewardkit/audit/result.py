@@ -192,7 +192,7 @@ class Audit(AuditResult):
     traits: Traits
     unaudited: dict[int, str]  # Rows that tell nothing about it, by line, with the reason
     findings: list[AuditFinding]  # What is wrong with it as a whole
-    unpaid_references: int = 0  # Completions that the data calls right, where all of them earn nothing
+    unpaid_references: int = 0  # Rows with references, where all of these earn nothing
     equal_golds: list[EqualGolds] = field(default_factory=list)  # Golds that it pays in each other's place: one answer
     lint: list[Mistake] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)  # Parts of it whose source could not be read
@@ -235,10 +235,16 @@ class Audit(AuditResult):
         """Rows that tell something about it."""
         return self.rows - len(self.unaudited)
 
+    @property
+    def refuses_references(self) -> bool:
+        """Whether it is to tell right answers from wrong ones, and pays no reference of the data."""
+        return self.traits.answer and self.unpaid_references > 0
+
     def breaches(self, limits: AuditLimits) -> list[str]:
         checks = {
             f"{self.untried:,} not tried": self.untried > 0,
             counted(len(self.findings), "finding"): bool(self.findings),
+            f"all {counted(self.unpaid_references, 'reference')} refused": self.refuses_references,
             f"{self.false_accepts:,} wrongly paid": self.false_accepts > limits["false_accept"],
             f"{self.false_reject_share:.0%} refused": self.false_reject_share > limits["false_reject"],
             f"{self.failed:,} slow or crashed": self.failed > limits["failed"],

@@ -22,10 +22,12 @@ GOLD_COLUMNS = ("answer", "gold", "target", "solution", "label", "ground_truth",
 """Columns in which a gold is looked for, the first that the data has; those that the reward names come first."""
 REFERENCE_COLUMNS = ("reference", "reference_completion", "solution", "canonical_solution", "code", "completion")
 """Columns with a right completion, all that the data has. ``completion`` may be wrong: it is not an honest form."""
+COMPLETION_COLUMNS = REFERENCE_COLUMNS[:2]
+"""Those of them that hold a whole completion, as a model should write it, and not a solution or a program."""
 TEST_COLUMNS = ("tests", "test", "test_list", "inputs", "outputs", "entry_point")  # columns that make a row one of code
 _OTHER_COMPLETIONS = 3
 _OTHER_GOLDS = 4
-_PROMPT_COLUMNS = ("prompt", "question", "problem", "instruction")
+PROMPT_COLUMNS = ("prompt", "question", "problem", "instruction")
 
 T = TypeVar("T")
 
@@ -39,6 +41,7 @@ class AuditRow:
     columns: Mapping[str, Any]
     gold: Gold | None
     references: tuple[str, ...] = ()  # Completions that the data calls right
+    reference_completions: tuple[str, ...] = ()  # Those of them that are whole completions, not solutions or programs
     own: str | None = None  # The row's own completion, right or wrong
     others: tuple[Gold, ...] = ()  # Golds of other rows that differ; one is made up where no other row has one
     swapped: Mapping[str, Any] | None = None  # The columns with another row's gold and references in place of its own
@@ -123,7 +126,7 @@ def gold_column(columns: Mapping[str, Any], requested: str | None, named: Sequen
 
 def row_of(line: int, values: Mapping[str, Any], column: str | None) -> AuditRow:
     """Return a row as the audit sees it, without other rows to try."""
-    prompt = next((values[name] for name in _PROMPT_COLUMNS if values.get(name)), "")
+    prompt = next((values[name] for name in PROMPT_COLUMNS if values.get(name)), "")
     columns = {name: value for name, value in values.items() if name not in ("prompt", "completion", "completion_ids")}
     conversations: dict[str, tuple[Message, ...]] = {}
 
@@ -149,6 +152,7 @@ def row_of(line: int, values: Mapping[str, Any], column: str | None) -> AuditRow
         columns=columns,
         gold=answer,
         references=tuple(dict.fromkeys(texts)),
+        reference_completions=tuple(text for name in COMPLETION_COLUMNS if (text := text_in(name)) is not None),
         own=own,
         conversations=conversations,
         endings=tuple(dict.fromkeys(ending for ending in endings if ending is not None)),

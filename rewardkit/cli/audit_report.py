@@ -88,8 +88,9 @@ def _print_evidence(audit: Audit, rows: str, tried: Table, full: str, console: C
         console.print()
     if audit.unpaid_references:
         references = counted(audit.unpaid_references, "reference")
-        reason = f"all {references} of the data earn nothing: the reward pays no completion that the data calls right"
-        print_labelled(console, "references", reason, "yellow")
+        earns = f"all {references} of the data earn what an empty answer does"
+        reason = f"{earns}: the reward pays nothing that the data calls right"
+        print_labelled(console, "references", reason, "bold red" if audit.refuses_references else "yellow")
     for pair in audit.equal_golds[:_SHOWN_LINES]:
         golds = f"“{shortened(pair.gold, 40)}” ({audit.unit} {pair.line}) and “{shortened(pair.other_gold, 40)}”"
         same = f"{golds} ({audit.unit} {pair.other_line}) are paid in each other's place: one answer, and no fault"
@@ -240,6 +241,8 @@ def _verdict(audit: Audit, limits: AuditLimits, noun: str, refused: Sequence[str
     if audit.untried:
         stopped = "broken off" if audit.is_interrupted else "stopped by --time-limit"
         figures.insert(0, f"{stopped} with {counted(audit.untried, 'completion')} not tried")
+    if audit.refuses_references:
+        figures.insert(0, f"all {counted(audit.unpaid_references, 'reference')} of the data refused")
     if audit.findings:
         figures.append(counted(len(audit.findings), "finding"))
     return f"{verdict}: {'; '.join(figures)}" if audit.why_unjudged else f"{verdict}: {', '.join(figures)}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import math
 import statistics
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain, count, cycle, islice
 from pathlib import Path
@@ -15,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rewardkit.audit.engine import BASE, form_probe, rollout_of
-from rewardkit.audit.honest import Honest, right_answers
+from rewardkit.audit.honest import Honest
 from rewardkit.audit.rows import REFERENCE_COLUMNS, AuditRow, gold_column, row_of
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
 from rewardkit.cli.examination_report import print_examination, write_flaws
@@ -26,7 +27,9 @@ from rewardkit.cli.rewards import Leaves, load_rewards
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
 from rewardkit.examinations.catalogue import EXAMINATIONS
+from rewardkit.examinations.data_flaws import data_flaws
 from rewardkit.examinations.examination import ID_COLUMNS, ExaminationResult, examine, rows_to_examine
+from rewardkit.examinations.right_pay import RightPay, expected_forms, floor_of, is_paid, reads_answers
 from rewardkit.rows import read_rows, trainer_warnings
 from rewardkit.rows.files import unit_of
 from rewardkit.rows.reader import Row
@@ -38,12 +41,14 @@ from rewardkit.shown.text import plain, shortened
 from rewardkit.types import Outcome, Rollout, Status
 from sandbox import LOAD_TIMEOUT_S
 
-_REFERENCES = frozenset(REFERENCE_COLUMNS[:-1])  # columns with right completions
+_NO_REFERENCES = "the data has no right completions in a column 'reference'"
+_NO_ANSWERS = f"{_NO_REFERENCES}, and no golds; --gold names their column"
 _SILENT_ROWS = 2  # rows on which it is seen what a completion that answers nothing earns
 _SHOWN = 10
 _SHOWN_LINES = 8
 _NUMBERS_WIDTH = 69
 _NUMBER_WIDTH = 9
+_ScoreAll = Callable[[str, Sequence[Rollout]], list[Outcome]]
 _GROUP = 8  # completions of a prompt, as TRL's num_generations has it
 
 
@@ -62,6 +67,7 @@ class RewardCheck:
     reward: str
     rows: int
     timeout_s: float
+    unit: str = "line"  # What the numbers of rows count
     misfits: list[Misfit] = field(default_factory=list)
     scores: dict[int, float | None] = field(default_factory=dict)  # By line, of the reference; `None` for a skip
     p50_s: float | None = None
@@ -69,19 +75,28 @@ class RewardCheck:
     warnings: list[str] = field(default_factory=list)  # No row fails, but the reward is useless or surprising
     per_1000: dict[str, float] = field(default_factory=dict)  # What 1,000 completions take, by the calls' metrics
     examinations: list[ExaminationResult] = field(default_factory=list)
+    right_answers: RightPay | None = None  # `None` where none was scored
+    not_looked_at: list[str] = field(default_factory=list)  # What could not be known, and why
     group: int | None = None  # How many completions a group has; `None` where the reward scores single ones
 
     def as_json(self) -> dict[str, Any]:
         scores = {str(line): score for line, score in self.scores.items()}
         misfits = [misfit._asdict() for misfit in self.misfits]
         examinations = [result.as_json() for result in self.examinations]
-        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        right = None if self.right_answers is None else self.right_answers.as_json()
+        values = {item.name: getattr(self, item.name) for item in fields(self)} | {"right_answers": right}
         return {**values, "misfits": misfits, "scores": scores, "examinations": examinations, "ok": self.is_ok}
 
     @property
+    def unpaid(self) -> str | None:
+        """What is wrong where it pays few of the data's right answers."""
+        return None if self.right_answers is None else self.right_answers.finding
+
+    @property
     def is_ok(self) -> bool:
-        """Whether no row failed."""
-        return not self.misfits and not any(result.has_failures for result in self.examinations)
+        """Whether no row failed, and right answers are paid."""
+        failing = self.misfits or self.unpaid or any(result.has_failures for result in self.examinations)
+        return not failing
 
 
 def check_command(
@@ -106,7 +121,8 @@ def check_command(
     """Check before you train that every row of DATA suits every one of REWARDS; or that a task can be trained on.
 
     Every column that a reward reads is coerced in every row. Then the right answers of the first rows are scored,
-    if the data has them, and the time of a call is shown beside the reward's timeout.
+    if the data has them, and the time of a call is shown beside the reward's timeout. A reward that pays few of them
+    is named in the first line.
 
     Golds are examined too: which wrong answers near a gold are paid like it, and in which right forms it is not paid.
 
@@ -117,9 +133,9 @@ def check_command(
     Its solution must pass its tests; what the agent finds, an empty folder, and the solution changed in one place at a
     time, --examine times, must not.
 
-    Exit code 1 means that a row failed, or that a row of code has tests that cannot run, cannot fail, or refuse its
-    reference. A warning, such as that a reward skipped every right answer or that TRL refuses a column's name, does not
-    change the exit code.
+    Exit code 1 means that a row failed, that a reward pays few of the right answers, or that a row of code has tests
+    that cannot run, cannot fail, or refuse its reference. A warning, such as that a reward skipped every right answer
+    or that TRL refuses a column's name, does not change the exit code.
 
     Examples:
 
@@ -140,6 +156,7 @@ def check_command(
     leaves = Leaves(reward_set).leaves
     for leaf in leaves:
         check = check_columns(leaf, lines)
+        check.unit = unit_of(path)
         check.group = _group_size(leaf, lines, num_generations)
         _score(Leaves(reward_set, leaf), leaf, lines, check, scoring)
         checks.append(check)
@@ -148,8 +165,16 @@ def check_command(
     code = 0 if all(check.is_ok for check in checks) else FAILED
     trainers = trainer_warnings(lines[0].values)
     unread = _unread_columns(leaves, lines[0].values)
-    result = {"rewards": [check.as_json() for check in checks], "warnings": trainers, "unread_columns": unread}
-    finish(result, lambda: _print(checks, trainers, unread, unit_of(path)), as_json=as_json, code=code)
+    named = [name for leaf in leaves for name in leaf.spec.named_columns]
+    flaws = data_flaws(lines, gold_column(lines[0].values, gold, named, str(path)))
+    result = {
+        "rewards": [check.as_json() for check in checks],
+        "warnings": trainers,
+        "unread_columns": unread,
+        "data_flaws": [flaw.as_json() for flaw in flaws],
+    }
+    notes = [*trainers, *(flaw.describe(unit_of(path)) for flaw in flaws)]
+    finish(result, lambda: _print(checks, notes, unread, unit_of(path)), as_json=as_json, code=code)
 
 
 def _task_folders(rewards: str) -> list[Path]:
@@ -182,12 +207,14 @@ class _Scoring:
 def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: RewardCheck, scoring: _Scoring) -> None:
     """Score the right answers of the first rows and examine rows; add what comes of it to ``check``."""
     gold = gold_column(lines[0].values, scoring.gold, leaf.spec.named_columns, str(scoring.path)) if lines else None
-    rollouts, scored = _right_answers(leaf, lines[: scoring.rows], gold, check)
+    answers = _right_answers(leaf, lines[: scoring.rows], gold, check)
+    if scoring.rows and not answers:
+        check.not_looked_at.append(f"whether it pays right answers: {_NO_ANSWERS}")
     examined = {
         item: rows_to_examine(item, leaf, _good_rows(lines, gold, check), scoring.examined, gold)
         for item in EXAMINATIONS
     }
-    if not rollouts and not any(examined.values()) and not time_to_load_s(leaf):
+    if not answers and not any(examined.values()) and not time_to_load_s(leaf):
         return
     load_timeout_s, workers = scoring.load_timeout_s, scoring.workers
     with scorer_of(parts, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0) as scorer:
@@ -197,11 +224,8 @@ def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: R
             # The rewards that it asks are scored only where it asks them.
             return collect(f"{title} of {leaf.name}", scorer.stream(tries), [leaf.name], len(tries))[leaf.name]
 
-        if rollouts:
-            answers = outcomes_of("check", [*rollouts, *_silent_rollouts(leaf, rollouts)])
-            _add_scores(check, scored, answers[: len(rollouts)])
-            _warn_of_no_pay(leaf, check, bool(lines) and not _REFERENCES.isdisjoint(lines[0].values))
-            _warn_of_silence(check, answers[: len(rollouts)], answers[len(rollouts) :])
+        if answers:
+            _score_right_answers(leaf, answers, check, gold, outcomes_of)
         for examination, chosen in examined.items():
             if chosen:
                 score = functools.partial(outcomes_of, examination.name)
@@ -236,33 +260,71 @@ def check_columns(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck
     return check
 
 
+class _RightAnswer(NamedTuple):
+    """A row with the right answer that is scored first, and the completions to score: more than one for a group."""
+
+    row: AuditRow
+    form: Honest
+    rollouts: list[Rollout]
+
+
 def _right_answers(
     leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, check: RewardCheck
-) -> tuple[list[Rollout], list[int]]:
-    """Return right answers to score and their rows' lines; add a warning to ``check`` if an async reward has none.
+) -> list[_RightAnswer]:
+    """Return right answers to score; add a warning to ``check`` if an async reward has none.
 
     Groups are made of fewer rows, for the same cost.
     """
-    rows = _references(_good_rows(lines, gold, check))
+    rows = [(row, form) for row in _good_rows(lines, gold, check) for form in expected_forms(row)[:1]]
     if not rows and leaf.spec.is_async and lines:
         warning = "no right answer was found to score, so what 1,000 completions take is not known"
         check.warnings.append(f"{warning}; --gold names its column")
     size = check.group or 1
     texts = [*dict.fromkeys(form.text for _, form in rows)]
-    rows = rows[: -(-len(rows) // size)]
-    rollouts = [rollout for row, form in rows for rollout in _group(leaf, row, form, texts, size)]
-    return rollouts, [row.line for row, _ in rows]
+    return [
+        _RightAnswer(row, form, _group(leaf, row, form, texts, size)) for row, form in rows[: -(-len(rows) // size)]
+    ]
+
+
+def _score_right_answers(
+    leaf: Reward[..., Any], answers: Sequence[_RightAnswer], check: RewardCheck, gold: str | None, score: _ScoreAll
+) -> None:
+    """Score right answers, and beside them answers that are empty or wrong; add what comes of it to ``check``."""
+    rollouts = [rollout for answer in answers for rollout in answer.rollouts]
+    silent, wrong = _silent_rollouts(leaf, rollouts), _wrong_rollouts(leaf, answers)
+    outcomes = score("check", [*rollouts, *silent, *wrong])
+    right, others = outcomes[: len(rollouts)], outcomes[len(rollouts) :]
+    _add_scores(check, [answer.row.line for answer in answers], right)
+    _warn_of_silence(check, right, others[: len(silent)])
+    scores = {line: value for line, value in check.scores.items() if value is not None}
+    if not scores:
+        return
+    floor = floor_of(leaf, others)
+    unpaid = [answer for answer in answers if not is_paid(leaf, scores.get(answer.row.line, math.inf), floor)]
+    forms = 1
+    if leaf.spec.kind is not Kind.GROUP and not leaf.spec.is_async:
+        tries = [(answer.row, form) for answer in unpaid for form in expected_forms(answer.row)[1:]]
+        forms += max(Counter(row.line for row, _ in tries).values(), default=0)
+        tried = score("check", [rollout_of([leaf], row, form_probe(form)) for row, form in tries]) if tries else []
+        for (row, _), outcome in zip(tries, tried, strict=True):
+            if outcome.status is Status.SCORED and outcome.score is not None:
+                scores[row.line] = max(scores[row.line], outcome.score)
+        check.scores |= scores
+    lines = tuple(line for line, value in scores.items() if not is_paid(leaf, value, floor))
+    noun = "reference" if any(answer.row.references for answer in answers) else "gold"
+    pay = RightPay(noun, len(scores), lines, forms, floor, check.unit)
+    if reads_answers(leaf, gold):
+        check.right_answers = pay
+    elif noun == "gold":
+        check.not_looked_at.append(f"whether it pays right answers: it reads no gold, and {_NO_REFERENCES}")
+    elif pay.finding:
+        check.warnings.append(f"{pay.finding}; it reads no gold, so they may lack a form that it asks for")
 
 
 def _good_rows(lines: Sequence[Row], gold: str | None, check: RewardCheck) -> Iterator[AuditRow]:
     """Yield the rows that suit the reward, with the golds of a column."""
     bad = {misfit.line for misfit in check.misfits}
     yield from (row_of(line.line, line.values, gold) for line in lines if line.line not in bad)
-
-
-def _references(rows: Iterable[AuditRow]) -> list[tuple[AuditRow, Honest]]:
-    """Return the rows that have a reference or a gold, each with it as the completion that should be right."""
-    return [(row, form) for row in rows for form in [form for form in right_answers(row) if form.counted][:1]]
 
 
 def _group_size(leaf: Reward[..., Any], lines: Sequence[Row], size: int | None) -> int | None:
@@ -297,20 +359,6 @@ def _add_scores(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Out
     check.max_s = max(outcome.duration_s for outcome in outcomes)
 
 
-def _warn_of_no_pay(leaf: Reward[..., Any], check: RewardCheck, has_references: bool) -> None:
-    """Add a warning to ``check`` where every right answer that was scored earns the least that there is."""
-    low = leaf.options.score_range[0] if leaf.options.score_range else 0.0
-    scores = [score for score in check.scores.values() if score is not None]
-    if not scores or max(scores) > low:
-        return
-    count = len(scores)
-    noun, fix = "reference", "mend the reward, or the column"
-    if not has_references:
-        noun, fix = "gold", "give completions that it pays in a column 'reference'"
-    earns = f"the {noun} that was scored earns" if count == 1 else f"all {count:,} {noun}s that were scored earn"
-    check.warnings.append(f"{earns} {low:g}: the reward pays nothing that the data calls right; {fix}")
-
-
 def _silent_rollouts(leaf: Reward[..., Any], rollouts: Sequence[Rollout]) -> list[Rollout]:
     """Return completions that answer nothing for the first rollouts; ``[]`` for a reward of groups."""
     if leaf.spec.kind is Kind.GROUP:
@@ -320,6 +368,15 @@ def _silent_rollouts(leaf: Reward[..., Any], rollouts: Sequence[Rollout]) -> lis
         for row in rollouts[:_SILENT_ROWS]
         for text in BASE
     ]
+
+
+def _wrong_rollouts(leaf: Reward[..., Any], answers: Sequence[_RightAnswer]) -> list[Rollout]:
+    """Return other rows' right answers for the first rows; ``[]`` where a call costs requests, and for groups."""
+    if leaf.spec.kind is Kind.GROUP or leaf.spec.is_async:
+        return []
+    first = answers[:_SILENT_ROWS]
+    pairs = [(answer.row, next((o.form for o in answers if o.form.text != answer.form.text), None)) for answer in first]
+    return [rollout_of([leaf], row, form_probe(form)) for row, form in pairs if form is not None]
 
 
 def _warn_of_silence(check: RewardCheck, right: Sequence[Outcome], silent: Sequence[Outcome]) -> None:
@@ -346,10 +403,13 @@ def _all_skipped(reasons: Sequence[str | None]) -> str:
     return f"{answers} skipped: the reward does not seem to apply to this data{why}"
 
 
-def _print(checks: Sequence[RewardCheck], trainers: Sequence[str], unread: Sequence[str], unit: str) -> None:
+def _print(checks: Sequence[RewardCheck], warnings: Sequence[str], unread: Sequence[str], unit: str) -> None:
     console = screen()
+    for check in checks:
+        if check.unpaid:
+            console.say((f"{check.reward}: ", "bold"), (check.unpaid, "red"), fit="wrap")
     console.fitted_table(functools.partial(_table, checks, console.width), ["skipped"], ["answers", "slowest"])
-    for warning in trainers:
+    for warning in warnings:
         console.say(("warning: ", "yellow"), plain(warning), fit="wrap")
     if unread:
         names = ", ".join(repr(shortened(name, 60)) for name in unread)
@@ -358,6 +418,8 @@ def _print(checks: Sequence[RewardCheck], trainers: Sequence[str], unread: Seque
         name = (f"{check.reward}: ", "bold")
         for warning in check.warnings:
             console.say(name, ("warning: ", "yellow"), plain(warning), fit="wrap")
+        for reason in check.not_looked_at:
+            console.say(name, "not looked at: ", plain(reason), fit="wrap")
         if check.per_1000:
             groups = "" if check.group is None else f" in groups of {check.group}"
             console.say(name, f"1,000 completions{groups} take {costs_told(check.per_1000)}", fit="wrap")

@@ -19,7 +19,9 @@ def print_examination(console: Screen, reward: str, result: ExaminationResult, u
     name = (f"{reward}: ", "bold")
     by_kind = result.by_kind()
     scope = f"{result.name} of {result.rows:,} of {counted(result.total_rows, 'row')}, {result.trials:,} completions"
-    console.say(name, f"{scope}: {'flaws in' if by_kind else 'no flaw'}", fit="wrap")
+    verdict = "flaws in" if by_kind else "no flaw" if result.untold < result.rows else "not looked at"
+    reason = f" ({counted(result.untold, 'row')} without a right form that is paid more than a wrong one)"
+    console.say(name, f"{scope}{reason if result.untold else ''}: {verdict}", fit="wrap")
     for kind, flaws in by_kind.items():
         first, style = flaws[0], "red" if result.kinds[kind].is_failure else "yellow"
         row = f"{unit} {first.line}" + (f" ({first.row_id})" if first.row_id != str(first.line) else "")

@@ -71,8 +71,10 @@ class Examination(Protocol):
     def trials(self, row: AuditRow) -> Sequence[RowTrial]:
         """Return what is tried on a row."""
 
-    def flaws(self, reward: Reward[..., Any], row: AuditRow, results: Sequence[RowTrialResult]) -> Sequence[Flaw]:
-        """Return the flaws that the outcomes of a row's trials show."""
+    def flaws(
+        self, reward: Reward[..., Any], row: AuditRow, results: Sequence[RowTrialResult]
+    ) -> Sequence[Flaw] | None:
+        """Return the flaws that the outcomes of a row's trials show; ``None`` where they tell nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class ExaminationResult:
     total_rows: int  # Rows of the data
     trials: int  # Completions tried
     flaws: Sequence[RowFlaw] = field(default=())
+    untold: int = 0  # Rows examined whose outcomes tell nothing
 
     @property
     def has_failures(self) -> bool:
@@ -120,7 +123,7 @@ class ExaminationResult:
             }
             for kind, flaws in self.by_kind().items()
         }
-        counts = {"rows": self.rows, "total_rows": self.total_rows, "trials": self.trials}
+        counts = {"rows": self.rows, "total_rows": self.total_rows, "trials": self.trials, "untold": self.untold}
         return {"examination": self.name, **counts, "flaws": kinds}
 
 
@@ -152,12 +155,10 @@ def examine(
     results: dict[int, list[RowTrialResult]] = {row.line: [] for row in rows}
     for (row, trial), outcome in zip(trials, outcomes, strict=True):
         results[row.line].append(RowTrialResult(trial, outcome))
-    flaws = [
-        RowFlaw(row.line, _row_id(row), flaw)
-        for row in rows
-        for flaw in examination.flaws(reward, row, results[row.line])
-    ]
-    return ExaminationResult(examination.name, examination.kinds, len(rows), total_rows, len(trials), flaws)
+    flaws = {row.line: examination.flaws(reward, row, results[row.line]) for row in rows}
+    row_flaws = [RowFlaw(row.line, _row_id(row), flaw) for row in rows for flaw in flaws[row.line] or ()]
+    untold = sum(flaws[row.line] is None for row in rows)
+    return ExaminationResult(examination.name, examination.kinds, len(rows), total_rows, len(trials), row_flaws, untold)
 
 
 def _row_id(row: AuditRow) -> str:

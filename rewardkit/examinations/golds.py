@@ -65,8 +65,13 @@ class GoldExamination:
         ]
         return [*trials, RowTrial(_SILENCE, Probe(Family.FORMS, "silence", BASE[1]))]
 
-    def flaws(self, reward: Reward[..., Any], row: AuditRow, results: Sequence[RowTrialResult]) -> Sequence[Flaw]:
-        """Return what is paid like the gold, and the forms in which the gold is missed, in the gold's best frame."""
+    def flaws(
+        self, reward: Reward[..., Any], row: AuditRow, results: Sequence[RowTrialResult]
+    ) -> Sequence[Flaw] | None:
+        """Return what is paid like the gold, and the forms in which the gold is missed, in the gold's best frame.
+
+        ``None`` where the reward tells no answer from the gold.
+        """
         scores = {result.trial: _score(result) for result in results}
         golds = [trial for trial in scores if trial.role == _GOLD]
         best = max(golds, key=lambda trial: scores[trial])
@@ -76,7 +81,7 @@ class GoldExamination:
         wrong = [trial for trial in framed if trial.role == _PERTURBATION]
         paid = [trial for trial in wrong if scores[trial] >= full]
         if row.gold is None or full <= silence or len(paid) == len(wrong):
-            return []
+            return None
         missed = [trial for trial in framed if trial.role == _RENDERING and scores[trial] < full]
         gold = row.gold.text
         flaws = [Flaw("paid_like_gold", f"gold {gold} is paid for {_listing(paid)}")] if paid else []

@@ -52,12 +52,13 @@ def delimiter_of(header: str) -> str:
     return max(DELIMITERS, key=bare.count)
 
 
-def csv_rows(lines: Iterator[bytes], where: str, longest: int) -> Iterator[tuple[int, dict[str, Any]]]:
+def csv_rows(lines: Iterator[bytes], where: str, longest: int) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
     """Yield the rows with the numbers of the lines on which they begin; rows without any text are passed over.
 
     Cells of ``prompt`` and ``completion`` that hold a JSON list of messages become these, and ``completion_ids`` a list
-    of numbers. All others are strings. ``longest`` is the most characters in a cell. Raises DataError for a wrong row,
-    naming the file, the line and the column.
+    of numbers. All others are strings. ``longest`` is the most characters in a cell. A row with too many or too few
+    cells, or with other than JSON where that belongs, is yielded as the DataError that names file, line and column.
+    What leaves no row behind it to be read raises one.
     """
     previous = csv.field_size_limit(longest)  # a long completion has more than the library's 131,072
     try:
@@ -76,7 +77,7 @@ class _CsvFile:
         self._start = 1
         self._row_lines: list[str] = []
 
-    def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+    def rows(self) -> Iterator[tuple[int, dict[str, Any] | DataError]]:
         """Yield the rows as :func:`csv_rows` does."""
         text = self._decode_lines()
         first = next((line for line in text if line.strip()), None)
@@ -93,7 +94,11 @@ class _CsvFile:
             if (cells := self._next(reader, header)) is None:
                 return
             if any(cells):
-                yield self._start, self._row(header, cells)
+                try:
+                    row: dict[str, Any] | DataError = self._row(header, cells)
+                except DataError as error:
+                    row = error  # the rows behind it can be read
+                yield self._start, row
 
     def _next(self, reader: Iterator[list[str]], header: Sequence[str] = ()) -> list[str] | None:
         """Return the cells of the next row, none for a blank line; ``None`` at the end."""

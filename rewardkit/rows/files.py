@@ -25,7 +25,7 @@ STDIN = Path("-")  # Stands for standard input
 MAX_LINE_BYTES = 2**28  # The longest line that is read, unpacked: 256 MiB
 MAX_LIST_BYTES = 2**30  # The longest JSON list that is read, unpacked: 1 GiB. It is in memory as a whole.
 
-Record: TypeAlias = tuple[int, bytes | dict[str, Any]]
+Record: TypeAlias = tuple[int, bytes | dict[str, Any] | DataError]
 """A record's number, counted from 1, and a line as it stands or the columns of a row of a table."""
 
 _GZIP = b"\x1f\x8b"

@@ -1,12 +1,14 @@
 """The rows of a data set, checked as trainers check them: every command and every training reads its rows here.
 
-A file with one wrong row is refused as a whole; the error names the file, the line, the mistake and what to write.
+A file with one wrong row is refused as a whole; the error names the file, the line, the mistake and what to write, and
+the lines of all other rows that are wrong.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
@@ -15,10 +17,11 @@ from rewardkit.rows.csv_file import is_csv, is_header
 from rewardkit.rows.files import name_of, records
 from rewardkit.rows.invalid_rows import InvalidRows
 from rewardkit.rows.strict_json import decode_row, reason_of
-from rewardkit.shown.text import shortened
+from rewardkit.shown.text import counted, shortened
 from rewardkit.types import Rollout
 
 _PREVIEW_CHARS = 60
+_LISTED_LINES = 8
 _NOT_COLUMNS = ("prompt", "completion", "completion_ids")
 
 Talk: TypeAlias = "str | list[dict[str, Any]]"  # A prompt or a completion: text, or chat messages
@@ -108,13 +111,16 @@ def listed_rows(source: Sequence[Mapping[str, Any]], label: str) -> list[Row]:
         kind = type(source).__name__
         raise DataError(f"{label}: expected a data set, a list of rows or a file's path, got {kind}")
     rows: list[Row] = []
+    refusals = _Refusals()
     for number, values in enumerate(source, 1):
         if not isinstance(values, Mapping):
             _refuse(label, number, f"expected a dictionary, got {_preview(repr(values))}")
         rows.append(Row(number, dict(values)))
-        _check_keys(label, rows[-1], rows[0])
+        with refusals.collect(number):
+            _check_keys(label, rows[-1], rows[0])
     if not rows:
         raise DataError(f"{label}: no rows in it")
+    refusals.check()
     check_prompts(label, rows)
     return rows
 
@@ -128,27 +134,71 @@ def check_prompts(label: str, rows: Sequence[Row]) -> None:
         return
     first = rows[0]
     is_text = isinstance(first.values["prompt"], str)
+    refusals = _Refusals()
     for row in rows:
-        prompt = _talk(label, row, "prompt")
-        if not prompt:
-            _refuse(label, row.line, "'prompt': expected a string or a list of messages, got an empty string")
-        if isinstance(prompt, str) is not is_text:
-            other = "text" if is_text else "messages"
-            fix = 'write text as messages, [{"role": "user", "content": "..."}]'
-            _refuse(label, row.line, f"'prompt': unlike line {first.line}, which has {other}; in all rows {fix}")
+        with refusals.collect(row.line):
+            _check_prompt(label, row, first, is_text=is_text)
+    refusals.check()
+
+
+def _check_prompt(label: str, row: Row, first: Row, *, is_text: bool) -> None:
+    prompt = _talk(label, row, "prompt")
+    if not prompt:
+        _refuse(label, row.line, "'prompt': expected a string or a list of messages, got an empty string")
+    if isinstance(prompt, str) is not is_text:
+        other = "text" if is_text else "messages"
+        fix = 'write text as messages, [{"role": "user", "content": "..."}]'
+        _refuse(label, row.line, f"'prompt': unlike line {first.line}, which has {other}; in all rows {fix}")
+
+
+class _Refusals:
+    """Rows that are refused: the error of the first, and which others are wrong, so that one reading names them all."""
+
+    def __init__(self) -> None:
+        self._first: DataError | None = None
+        self._others = 0
+        self._lines: list[int] = []  # Those of the others, as many as are listed
+
+    @contextmanager
+    def collect(self, line: int) -> Iterator[None]:
+        """Note the DataError of a row."""
+        try:
+            yield
+        except DataError as error:
+            if self._first is None:
+                self._first = error
+            else:
+                self._others += 1
+                self._lines += [line] if self._others <= _LISTED_LINES else []
+
+    def check(self) -> None:
+        """Raise DataError where a row was refused."""
+        if self._first is None:
+            return
+        lines = ", ".join(map(str, self._lines)) + (", …" if self._others > _LISTED_LINES else "")
+        others = f"; {counted(self._others, 'more row')} cannot be taken: line {lines}" if self._others else ""
+        raise DataError(f"{self._first}{others}") from None
 
 
 def _read(path: Path, needs: Sequence[str], limit: int | None, invalid: InvalidRows) -> list[Row]:
     """Return the rows of a file or folder, each with the keys of the first, of which ``needs`` are some."""
     label = name_of(path)
     rows: list[Row] = []
-    for number, record in records(path):
-        if limit is not None and len(rows) >= limit:
-            break
-        with invalid.leave_out():
-            values = record if isinstance(record, dict) else object_in(label, number, record, path)
-            if values is not None:
-                rows.append(_row(path, Row(number, values), needs, rows[0] if rows else None))
+    refusals = _Refusals()
+    try:
+        for number, record in records(path):
+            if limit is not None and len(rows) >= limit:
+                break
+            with refusals.collect(number), invalid.leave_out():
+                if isinstance(record, DataError):
+                    raise record
+                values = record if isinstance(record, dict) else object_in(label, number, record, path)
+                if values is not None:
+                    rows.append(_row(path, Row(number, values), needs, rows[0] if rows else None))
+    except DataError:
+        refusals.check()  # a row before what ended the file
+        raise
+    refusals.check()
     invalid.check_rest(len(rows), label)
     if not rows:
         form = "a header, and a row below it for each completion" if is_csv(path) else "one JSON object a line"

@@ -327,24 +327,10 @@ def test_check_warns_where_silence_or_failing_pays(work: Path) -> None:
     assert "by_row: warning" not in words  # the row has nothing to score by, whatever the completion says
 
 
-@pytest.mark.parametrize("column", ["reference", "answer"])
-def test_check_and_audit_tell_that_no_right_answer_is_paid(work: Path, column: str) -> None:
-    """All references earn 0, or all golds: a warning of ``check``, and no verdict of ``audit``."""
-    (work / "slips.py").write_text(
-        "from rewardkit import reward\n\n@reward(score_range=(0, 1))\n"
-        "def slips(completion: str, answer: str) -> float:\n"
-        "    return float(completion.strip().lower() == answer.upper())\n"
-    )
-    rows = [{"prompt": word, "answer": word, column: word, "note": "x"} for word in ("ab", "cd", "ef")]
-    _write(work / "words.jsonl", rows)
-    code, out, _ = _run("check", "slips.py:slips", "words.jsonl", "--workers", "1")
-    words = " ".join(out.split())
-    assert 0 == code
-    assert f"all 3 {'references' if column == 'reference' else 'golds'} that were scored earn 0" in words
-    assert "no reward reads the column 'note'" in words
-    code, out, _ = _run("audit", "slips.py:slips", "words.jsonl", "--workers", "1")
-    assert 4 == code
-    assert ("all 3 references of the data earn nothing" in " ".join(out.split())) is (column == "reference")
+def test_check_names_columns_that_no_reward_reads(work: Path) -> None:
+    _write(work / "noted.jsonl", [{"prompt": "1+1=", "answer": 2, "note": "x"}])
+    code, out, _ = _run("check", "mine.py:correct", "noted.jsonl", "--workers", "1")
+    assert (0, True) == (code, "no reward reads the column 'note'" in out)
 
 
 def test_check_warns_of_a_reward_that_does_not_apply(work: Path) -> None:

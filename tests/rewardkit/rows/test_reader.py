@@ -382,3 +382,31 @@ def test_a_file_that_is_not_there_is_a_data_error(tmp_path: Path, place: str) ->
     """No file, or a folder in its place, is the caller's mistake like any other."""
     with pytest.raises(DataError, match=r"No such file|a folder that Dataset.save_to_disk did not write"):
         read_rollouts(tmp_path / place)
+
+
+MANY_WRONG = {
+    "keys": ("rows.jsonl", ['{"prompt": "p", "answer": 1}', *['{"prompt": "p"}'] * 11], "lacks 'answer'"),
+    "JSON": ("rows.jsonl", ['{"prompt": "p"}', *["no JSON"] * 11], "not JSON"),
+    "prompts": ("rows.jsonl", ['{"prompt": "p"}', *['{"prompt": ""}'] * 11], "got an empty string"),
+    "kinds": ("rows.jsonl", ['{"prompt": "p"}', *['{"prompt": [{"role": "user", "content": "p"}]}'] * 11], "unlike"),
+    "cells": ("rows.csv", ["prompt,answer", "p,1", *["p"] * 11], "cells, where"),
+}
+
+
+@pytest.mark.parametrize("name", MANY_WRONG)
+def test_all_rows_that_are_wrong_are_named(tmp_path: Path, name: str) -> None:
+    """The error has the mistake of the first, and the lines of the others, of many the first of them."""
+    file, lines, mistake = MANY_WRONG[name]
+    first = next(number for number, line in enumerate(lines, 1) if line == lines[-1])
+    for wrong, rest in (
+        (lines[:first], ""),
+        (lines[: first + 2], f"; 2 more rows cannot be taken: line {first + 1}, "),
+    ):
+        (tmp_path / file).write_text("\n".join(wrong) + "\n")
+        with pytest.raises(DataError) as refused:
+            read_rows(tmp_path / file)
+        assert (True, True) == (mistake in str(refused.value), rest in str(refused.value))
+        assert bool(rest) is ("more row" in str(refused.value))
+    (tmp_path / file).write_text("\n".join(lines) + "\n")
+    with pytest.raises(DataError, match=r"; 10 more rows cannot be taken: line [0-9, ]+, …$"):
+        read_rows(tmp_path / file)

@@ -1,0 +1,126 @@
+"""What is odd about the rows of a data set, whatever reward reads them: the flaws that ``check`` names once.
+
+None of them fails a check, since each may be meant: a prompt may have several right answers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from rewardkit.audit.gold import GoldShape, gold_of
+from rewardkit.audit.rows import GOLD_COLUMNS, PROMPT_COLUMNS, REFERENCE_COLUMNS
+from rewardkit.messages import prompt_text
+from rewardkit.rows.reader import Row
+from rewardkit.shown.text import counted
+
+_USUAL_SHARE = 0.9  # golds of one kind are the usual ones where so many are of it
+_LEAST_ROWS = 10  # of fewer rows no kind is usual
+_SHOWN = 8
+_INPUT_CHARS = 40  # a text of more is an input beside the prompt, such as a source, and no label or id
+_NO_INPUTS = frozenset({*GOLD_COLUMNS, *REFERENCE_COLUMNS, *PROMPT_COLUMNS, "completions", "completion_ids"})
+
+
+class DataFlaw(NamedTuple):
+    """Rows with one flaw: its kind, what it says of them, and their lines."""
+
+    kind: str
+    meaning: str
+    lines: tuple[int, ...]
+
+    def describe(self, unit: str) -> str:
+        """Return it as a line, with the first rows' lines; ``unit`` names what these count."""
+        lines = ", ".join(map(str, self.lines[:_SHOWN])) + (", …" if len(self.lines) > _SHOWN else "")
+        return f"{counted(len(self.lines), 'row')} ({unit} {lines}): {self.meaning}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "meaning": self.meaning, "rows": len(self.lines), "lines": list(self.lines)}
+
+
+def data_flaws(rows: Sequence[Row], gold_column: str | None) -> list[DataFlaw]:
+    """Return the flaws of a data set's rows, the worst first, each kind at most once.
+
+    Args:
+        rows: All rows, each with the same columns.
+        gold_column: The column with the golds; ``None`` without one, where nothing is said of golds.
+    """
+    prompt = next((name for name in PROMPT_COLUMNS if rows and name in rows[0].values), None)
+    flaws = [
+        *(_contradictions(rows, prompt, gold_column) if prompt and gold_column else ()),
+        *(_odd_golds(rows, gold_column) if gold_column else ()),
+        *(_empty_prompts(rows, prompt) if prompt else ()),
+        *_copies(rows),
+    ]
+    return [DataFlaw(kind, meaning, tuple(lines)) for kind, meaning, lines in flaws if lines]
+
+
+_Found = Iterator[tuple[str, str, list[int]]]
+
+
+def _contradictions(rows: Sequence[Row], prompt: str, gold_column: str) -> _Found:
+    """Yield the rows that have one prompt, and one of every other long text, and golds that differ."""
+    golds: defaultdict[str, list[tuple[int, object]]] = defaultdict(list)
+    for row in rows:
+        gold = gold_of(row.values[gold_column])
+        inputs = [value for name, value in row.values.items() if name not in _NO_INPUTS and name != gold_column]
+        long = [value for value in inputs if isinstance(value, list | dict) or len(str(value)) > _INPUT_CHARS]
+        if gold is not None:
+            golds[_key([row.values[prompt], *long])].append((row.line, gold.key))
+    lines = [line for group in golds.values() if len({key for _, key in group}) > 1 for line, _ in group]
+    yield "contradictory_golds", f"one prompt, and golds in {gold_column!r} that differ", sorted(lines)
+
+
+def _odd_golds(rows: Sequence[Row], gold_column: str) -> _Found:
+    """Yield the rows without a gold, and those whose gold is of another kind than nearly all."""
+    kinds = [(row.line, _kind_of(row.values[gold_column])) for row in rows]
+    yield "no_gold", f"nothing in {gold_column!r}", [line for line, kind in kinds if kind is None]
+    counts = Counter(kind for _, kind in kinds if kind is not None)
+    usual, count = counts.most_common(1)[0] if counts else ("", 0)
+    total = counts.total()
+    if total >= _LEAST_ROWS and _USUAL_SHARE * total <= count < total:
+        odd = [line for line, kind in kinds if kind not in (None, usual)]
+        yield "odd_gold", f"a gold in {gold_column!r} that is not {usual}, as the others are", odd
+
+
+def _kind_of(value: object) -> str | None:
+    """Return what a gold is, in words; ``None`` without one."""
+    gold = gold_of(value)
+    if gold is None:
+        return None
+    return _SHAPES[gold.shape] if isinstance(value, str) else f"{type(value).__name__} in the data"
+
+
+_SHAPES = {
+    GoldShape.NUMBER: "a number",
+    GoldShape.MEASURE: "a number with a unit",
+    GoldShape.LETTER: "a letter",
+    GoldShape.TRUTH: "true or false",
+    GoldShape.JSON: "JSON",
+    GoldShape.TEXT: "a text",
+}
+
+
+def _empty_prompts(rows: Sequence[Row], column: str) -> _Found:
+    lines = [row.line for row in rows if not _text_of(row.values[column]).strip()]
+    yield "empty_prompt", f"no words in {column!r}", lines
+
+
+def _text_of(value: object) -> str:
+    return prompt_text(value) if isinstance(value, str | list) else "" if value is None else str(value)
+
+
+def _copies(rows: Sequence[Row]) -> _Found:
+    """Yield the rows that an earlier row has with all columns."""
+    keys: set[str] = set()
+    lines: list[int] = []
+    for row in rows:
+        key = _key(row.values)
+        lines += [row.line] if key in keys else []
+        keys.add(key)
+    yield "copies", "a copy of an earlier row", lines
+
+
+def _key(value: object) -> str:
+    return json.dumps(value, sort_keys=True, default=repr)

@@ -1,0 +1,40 @@
+"""Flaws that are planted in rows are named with their lines, and rows without any are accused of nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rewardkit.examinations.data_flaws import data_flaws
+from rewardkit.rows.reader import Row
+
+SOUND: list[dict[str, Any]] = [{"prompt": f"{n} + 1?", "answer": str(n + 1), "source": "x" * 50} for n in range(12)]
+
+PLANTED: dict[str, tuple[dict[int, dict[str, Any]], dict[str, tuple[int, ...]]]] = {
+    "nothing": ({}, {}),
+    "other gold": ({5: {"prompt": "0 + 1?"}}, {"contradictory_golds": (1, 6)}),
+    "other gold of another source": ({5: {"prompt": "0 + 1?", "source": "y" * 50}}, {}),
+    "the same gold in another writing": ({5: {"prompt": "0 + 1?", "answer": "1.0"}}, {}),
+    "copy": ({5: SOUND[0], 7: SOUND[0]}, {"copies": (6, 8)}),
+    "blanks": ({2: {"prompt": " \n"}}, {"empty_prompt": (3,)}),
+    "messages": ({2: {"prompt": [{"role": "user", "content": " "}]}}, {"empty_prompt": (3,)}),
+    "no gold": ({2: {"answer": None}, 3: {"answer": " "}}, {"no_gold": (3, 4)}),
+    "a word": ({2: {"answer": "many"}}, {"odd_gold": (3,)}),
+    "a number of JSON": ({2: {"answer": 3}}, {"odd_gold": (3,)}),
+    "many words": ({line: {"answer": "many"} for line in range(3)}, {}),
+}
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_planted_flaws_are_named(planted: str) -> None:
+    changes, expected = PLANTED[planted]
+    rows = [Row(number + 1, {**row, **changes.get(number, {})}) for number, row in enumerate(SOUND)]
+    assert expected == {flaw.kind: flaw.lines for flaw in data_flaws(rows, "answer")}
+
+
+def test_data_without_golds_or_prompts_is_looked_at_as_far_as_it_goes() -> None:
+    rows = [Row(number, {"text": "the same"}) for number in (1, 2)]
+    assert [("copies", "1 row (line 2): a copy of an earlier row")] == [
+        (flaw.kind, flaw.describe("line")) for flaw in data_flaws(rows, None)
+    ]

@@ -1,0 +1,139 @@
+"""``check`` and ``audit`` do not pass a reward that refuses what the data calls right, and accuse no other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from typer.testing import CliRunner
+
+from rewardkit.cli.program import app
+
+REWARDS = """
+import re
+from rewardkit import group_reward, reward
+
+@reward
+def never(completion: str, answer: str) -> float:
+    return float(completion == f"Answer={answer}!")
+
+@reward
+def rarely(completion: str, answer: str) -> float:
+    return float(answer == "3" and completion.endswith(answer))
+
+@reward
+def always_minus(completion: str, answer: str) -> float:
+    return -1.0
+
+@reward(score_range=(-1, 1))
+def inside_its_range(completion: str, answer: str) -> float:
+    return 1.0 if completion == f"Answer={answer}!" else -0.5
+
+@reward
+def by_type(completion: str, answer: int) -> float:
+    return float(completion == answer)
+
+@reward
+def last_word(completion: str, answer: str) -> float:
+    return float(completion.split()[-1:] == [answer])
+
+@reward
+def boxed(completion: str, answer: str) -> float:
+    return float(f"boxed{{{answer}}}" in completion)
+
+@reward
+def penalty(completion: str, answer: str) -> float:
+    return 0.0 if completion.split()[-1:] in ([], [answer]) else -1.0
+
+@reward
+def constant(completion: str, answer: str) -> float:
+    return 1.0
+
+@reward
+def tags(completion: str) -> float:
+    return float("<think>" in completion)
+
+@group_reward
+def best_of_group(completions: list[str], answer: str) -> list[float]:
+    return [float(text.split()[-1:] == [answer]) for text in completions]
+"""
+REFERENCES = [{"prompt": f"{n}+0?", "answer": str(n), "reference": f"It is easy.\n#### {n}"} for n in range(1, 7)]
+GOLDS = [{"prompt": row["prompt"], "answer": row["answer"]} for row in REFERENCES]
+
+
+class Case(NamedTuple):
+    """How many right answers of each data a reward pays; ``None`` where nothing can be said."""
+
+    references: int | None
+    golds: int | None
+    is_found: tuple[bool, bool]
+
+
+CASES = {
+    "never": Case(0, 0, (True, True)),
+    "rarely": Case(1, 1, (True, True)),
+    "always_minus": Case(0, 0, (True, True)),
+    "inside_its_range": Case(0, 0, (True, True)),
+    "by_type": Case(0, 0, (True, True)),
+    "last_word": Case(6, 6, (False, False)),
+    "boxed": Case(0, 6, (True, False)),
+    "penalty": Case(6, 6, (False, False)),
+    "constant": Case(0, 0, (True, True)),
+    "tags": Case(None, None, (False, False)),
+    "best_of_group": Case(1, 1, (False, False)),
+}
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(REWARDS)
+    for name, rows in {"references": REFERENCES, "golds": GOLDS}.items():
+        (tmp_path / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return tmp_path
+
+
+def _run(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, [*arguments, "--workers", "1"])
+    return done.exit_code, done.output
+
+
+@pytest.mark.parametrize("data", ["references", "golds"])
+def test_a_reward_that_pays_few_right_answers_is_found(work: Path, data: str) -> None:
+    """Of a table of rewards exactly those are found that pay less than half of what the data calls right."""
+    code, out = _run("check", "mine.py", f"{data}.jsonl", "--json")
+    checks: dict[str, Any] = {check["reward"]: check for check in json.loads(out)["rewards"]}
+    right = {name: check["right_answers"] for name, check in checks.items()}
+    assert 1 == code
+    assert {name: getattr(case, data) for name, case in CASES.items()} == {
+        name: pay and pay["paid"] for name, pay in right.items()
+    }
+    found = {name: case.is_found[data == "golds"] for name, case in CASES.items()}
+    assert found == {name: bool(pay and pay["finding"]) for name, pay in right.items()}
+    assert found == {name: not check["ok"] for name, check in checks.items()}
+
+
+def test_the_finding_stands_in_the_first_line(work: Path) -> None:
+    code, out = _run("check", "mine.py:never", "references.jsonl")
+    assert (1, True) == (code, out.startswith("never: pays 0 of 6 references more than a wrong answer (line 1, 2, "))
+    assert "6 rows without a right form that is paid" in " ".join(out.split())
+
+
+def test_what_cannot_be_known_is_named(work: Path) -> None:
+    """A reward that reads no gold, and data without one: neither passes as if it had been looked at."""
+    code, out = _run("check", "mine.py:tags", "golds.jsonl")
+    assert (0, True) == (code, "tags: not looked at: whether it pays right answers: it reads no gold" in out)
+    (work / "bare.jsonl").write_text('{"prompt": "a"}\n')
+    code, out = _run("check", "mine.py:tags", "bare.jsonl")
+    assert (0, True) == (code, "tags: not looked at: whether it pays right answers: the data has no right" in out)
+    code, out = _run("check", "mine.py:tags", "references.jsonl")
+    assert (0, True) == (code, "it reads no gold, so they may lack a form" in " ".join(out.split()))
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.references == 0])
+def test_an_audit_does_not_pass_what_refuses_every_reference(work: Path, name: str) -> None:
+    code, out = _run("audit", f"mine.py:{name}", "references.jsonl")
+    assert 1 == code
+    assert "all 6 references of the data refused" in " ".join(out.split())
