@@ -33,7 +33,7 @@ from rewardkit.examinations.right_pay import RightPay, expected_forms, floor_of,
 from rewardkit.rows import read_rows, trainer_warnings
 from rewardkit.rows.files import unit_of
 from rewardkit.rows.reader import Row
-from rewardkit.runtime.names import meaning_of, near_name
+from rewardkit.runtime.names import columns_read, meaning_of, near_name
 from rewardkit.runtime.target import time_to_load_s
 from rewardkit.score_batch import costs_told, per_1000
 from rewardkit.serving.choice import scorer_of
@@ -170,11 +170,11 @@ def check_command(
     result = {
         "rewards": [check.as_json() for check in checks],
         "warnings": trainers,
-        "unread_columns": unread,
+        "unread_columns": [*unread],
         "data_flaws": [flaw.as_json() for flaw in flaws],
     }
     notes = [*trainers, *(flaw.describe(unit_of(path)) for flaw in flaws)]
-    finish(result, lambda: _print(checks, notes, unread, unit_of(path)), as_json=as_json, code=code)
+    finish(result, lambda: _print(checks, notes, [*unread.values()], unit_of(path)), as_json=as_json, code=code)
 
 
 def _task_folders(rewards: str) -> list[Path]:
@@ -184,12 +184,18 @@ def _task_folders(rewards: str) -> list[Path]:
     return [file.parent for file in files]
 
 
-def _unread_columns(leaves: Sequence[Reward[..., Any]], columns: Collection[str]) -> list[str]:
-    """Return the columns that no reward reads, nor this command, which scores references; ids are for people."""
-    wanted = [reward.spec.wanted_columns for leaf in leaves for reward in (leaf, *leaf.inner)]
-    excluded = {"prompt", "completion", "completions", "completion_ids", *REFERENCE_COLUMNS, *ID_COLUMNS}
-    excluded |= {name for names in wanted for name in names or ()}
-    return [] if None in wanted else [name for name in columns if name not in excluded]
+def _unread_columns(leaves: Sequence[Reward[..., Any]], columns: Collection[str]) -> dict[str, str]:
+    """Return the columns that neither a reward reads nor this command, each with how a line names it.
+
+    It adds which column was meant where a reward reads a near one that the data lacks. Ids are for people.
+    """
+    read = columns_read(leaves)
+    if read is None:
+        return {}
+    excluded = {"prompt", "completion", "completions", "completion_ids", *REFERENCE_COLUMNS, *ID_COLUMNS, *read}
+    lacking = read.difference(columns)
+    near = {name: near_name(name, sorted(lacking), Kind.SINGLE) for name in columns if name not in excluded}
+    return {name: f"{shortened(name, 60)!r}" + (f" ({hint})" if hint else "") for name, hint in near.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,8 +418,8 @@ def _print(checks: Sequence[RewardCheck], warnings: Sequence[str], unread: Seque
     for warning in warnings:
         console.say(("warning: ", "yellow"), plain(warning), fit="wrap")
     if unread:
-        names = ", ".join(repr(shortened(name, 60)) for name in unread)
-        console.say("no reward reads ", plain(f"the column {names}" if len(unread) == 1 else f"the columns {names}"))
+        noun = "the column" if len(unread) == 1 else "the columns"
+        console.say("no reward reads ", plain(f"{noun} {', '.join(unread)}"), fit="wrap")
     for check in checks:
         name = (f"{check.reward}: ", "bold")
         for warning in check.warnings:

@@ -174,7 +174,11 @@ def _write_junit(path: Path, results: Sequence[_Result]) -> None:
 
 
 def _notes(cases: Table, reward: Composable) -> Iterator[str]:
-    """Yield warnings of columns without annotation whose values are no text: as text they would be scored otherwise."""
+    """Yield warnings of keys that nothing reads, and of columns without annotation whose values are no text.
+
+    As text these would be scored otherwise.
+    """
+    yield from cases.unread(reward)
     bare = [(leaf, name) for leaf in reward.leaves for name in leaf.spec.named_columns]
     for leaf, name in bare:
         values = [(case.where, case.rollouts[0].example.get(name)) for case in cases.cases]

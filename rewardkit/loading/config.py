@@ -12,6 +12,7 @@ from rewardkit.declare.text_reward import reward_from_source
 from rewardkit.errors import ConfigError
 from rewardkit.loading.registry import RewardLike, RewardSet, resolve_set
 from rewardkit.run_code import Package
+from rewardkit.shown.text import meant
 
 _SEALED = ("REWARDKIT_", "LD_", "PYTHONPATH", "PYTHONHOME")
 """What names of variables begin with that choose a worker's jail, or the code that it is made of."""
@@ -218,5 +219,6 @@ def _only(data: object, keys: set[str], where: str) -> dict[str, Any]:
         raise ConfigError(f"{where}: expected a mapping, got {data!r}")
     for name in data:
         if name not in keys:
-            raise ConfigError(f"{where}: unknown field {name!r}; the fields are {', '.join(sorted(keys))}")
+            fields_there = f"the fields are {', '.join(sorted(keys))}"
+            raise ConfigError(f"{where}: unknown field {name!r}; {fields_there}{meant(str(name), keys)}")
     return dict(data)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
 
 _NAMES = {
@@ -41,6 +43,13 @@ _MEANINGS = {name: meaning for meaning, names in _NAMES.items() for name in name
 
 _NEAR, _VERY_NEAR = 0.6, 0.8
 """How alike a column's name is that is offered: where the name asked for has a meaning elsewhere, hardly another."""
+
+
+def columns_read(leaves: Iterable[Reward[..., Any]]) -> frozenset[str] | None:
+    """Return the columns that rewards and those inside them read; ``None`` where one may read any."""
+    wanted = [reward.spec.wanted_columns for leaf in leaves for reward in (leaf, *leaf.inner)]
+    columns = [names for names in wanted if names is not None]
+    return frozenset().union(*columns) if len(columns) == len(wanted) else None
 
 
 def hint_at(column: str, names: Sequence[str], kind: Kind) -> str:

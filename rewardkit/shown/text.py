@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 MAX_LINE_CHARS = 1_000  # Characters of a line in a log that others wrote
 
@@ -70,6 +70,12 @@ def _bounded_repr(chars: int) -> reprlib.Repr:
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun: ``1 run``, ``1,000 runs``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def meant(name: str, names: Iterable[str]) -> str:
+    """Return the end of a message about an unknown name, the question whether a near one was meant; ``""`` for none."""
+    near = difflib.get_close_matches(name, list(names), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def near_names(name: str, names: Sequence[str], most: int = 40) -> str:

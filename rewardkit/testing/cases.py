@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rewardkit.declare.options import RewardDefinitionWarning
 from rewardkit.loading.registry import RewardLike, resolve
 from rewardkit.testing.table import Case, read_table, table_of
 from rewardkit.testing.verdict import Bench
@@ -27,6 +29,7 @@ def cases(
     ...     return float(completion == str(answer))
     >>> test_correct = cases(correct, [{"completion": "4", "answer": "4", "expect": 1.0}])
 
+    A key that no reward reads, such as ``name`` for ``id``, is a :class:`~rewardkit.RewardDefinitionWarning`.
     Each case goes through the runtime alone, so columns are coerced and defaults filled in as in training.
 
     Args:
@@ -52,6 +55,8 @@ def cases(
         loaded = table_of(table, tolerance=tolerance)
     resolved = resolve(reward)
     loaded.check(resolved)
+    for note in loaded.unread(resolved):
+        warnings.warn(note, RewardDefinitionWarning, stacklevel=2)
     runs_in = loaded.lane(lane)  # a lane that cannot run a case is told before any of it runs
     open_benches: list[Bench] = []
 

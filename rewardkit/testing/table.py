@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import ConfigError, DataError, MissingColumnError
+from rewardkit.runtime.names import columns_read
 from rewardkit.runtime.plan import check_rollouts
-from rewardkit.shown.text import shortened
+from rewardkit.shown.text import counted, meant, shortened
 from rewardkit.testing.expectation import TOLERANCE, Expectation, parse_expectation, parse_tolerance
 from rewardkit.testing.source import Entry, Source, parse, read_text
 from rewardkit.types import Cause, Rollout, Text
 
 SETTINGS = ("reward", "tolerance", "cases")  # Keys of a table's own
 _KEYS = ("id", "prompt", "completion", "completions", "completion_ids", "example", "step", "epoch", "expect")
+_FOREIGN_KEYS = {
+    **dict.fromkeys(("name", "title", "case", "test", "label", "description"), "id"),
+    **dict.fromkeys(("expected", "score", "scores", "want", "should_be", "gold_score"), "expect"),
+    **dict.fromkeys(("response", "output", "generation", "text"), "completion"),
+    **dict.fromkeys(("question", "query", "input", "instruction"), "prompt"),
+}
+"""What other tables of cases call a key, and what it is called here."""
 _ID_CHARS = 40
 _ENDING = tuple(cause for cause in Cause if cause.ends_process)
 
@@ -85,6 +93,24 @@ class Table:
             except MissingColumnError as missing:
                 raise MissingColumnError(f"{case.where}: {missing}") from None
 
+    def unread(self, reward: Composable) -> list[str]:
+        """Return a sentence for each key of the cases that is a column and that the reward does not read.
+
+        It names the key that was meant, where one is near: a key of cases, a setting, or a column with a default.
+        """
+        columns = columns_read(reward.leaves)
+        if columns is None:
+            return []
+        cases: dict[str, list[Case]] = {}
+        for case in self.cases:
+            for key in case.rollouts[0].example:
+                if key not in columns:
+                    cases.setdefault(key, []).append(case)
+        return [
+            f"{_cases_with(own)}: {key!r} is read by no reward{_key_meant(key, own[0], columns)}"
+            for key, own in cases.items()
+        ]
+
     def lane(self, request: str | None) -> str:
         """Return the lane to run in: the one asked for, or ``inline`` unless a case needs a worker process.
 
@@ -114,7 +140,7 @@ def read_table(path: str | Path, *, tolerance: float | None = None) -> Table:
     settings = source.settings
     unknown = [key for key in settings.values if key not in SETTINGS]
     if unknown:
-        settings.refuse(unknown[0], f"no such setting; a table has {', '.join(SETTINGS)}")
+        settings.refuse(unknown[0], f"no such setting; a table has {', '.join(SETTINGS)}{meant(unknown[0], SETTINGS)}")
     reward = settings.values.get("reward")
     if not isinstance(reward, str | None):
         settings.refuse("reward", f"expected a reference such as my_rewards.py:correct, got {reward!r}")
@@ -277,6 +303,20 @@ def _expectations(entry: Entry, completions: int, tolerance: float, *, group: bo
         return tuple(parse_expectation(expected, tolerance) for expected in (value if group else [value]))
     except ValueError as wrong:
         entry.refuse("expect", str(wrong))
+
+
+def _cases_with(cases: Sequence[Case]) -> str:
+    more = f" and {counted(len(cases) - 1, 'more case')}" if len(cases) > 1 else ""
+    return f"{cases[0].where}{more}"
+
+
+def _key_meant(key: str, case: Case, columns: Collection[str]) -> str:
+    """Return which key was meant in a case by one that nothing reads; ``""`` where none is near."""
+    if key in SETTINGS:
+        return f"; {key!r} is a setting of the table, beside 'cases'"
+    free = [name for name in (*_KEYS, *columns) if name not in case.entry.values]
+    meaning = _FOREIGN_KEYS.get(key)
+    return f"; here that is {meaning!r}" if meaning in free else meant(key, free)
 
 
 def _names(values: Mapping[str, Any]) -> str:
