@@ -18,7 +18,7 @@ from sandbox.errors import SandboxUnavailableError
 from sandbox.evaluation import Evaluation, ZygoteReport
 from sandbox.inside.children import PARTS
 from sandbox.inside.workfolder import CLEAN_S
-from sandbox.inside.zygote import FILES, ORDER, REASONS, REPORT, output_room
+from sandbox.inside.zygote import FILES, ORDER, PAIR, REASONS, REPORT, output_room
 from sandbox.jail.levels import Level
 from sandbox.jail_process import FOLDERS, JailProcess
 from sandbox.limits import Limits
@@ -114,7 +114,7 @@ class ZygoteProcess(JailProcess):
             report = ZygoteReport(*fields)
             if REASONS[report.reason] == "no process":
                 raise OSError("the zygote could not start a process")
-            return Evaluation(kind, limits, report, "", *self._read(limits))
+            return Evaluation(kind, limits, report, "", *self._read(kind, limits))
         except BaseException:
             self.close()
             raise
@@ -132,14 +132,16 @@ class ZygoteProcess(JailProcess):
         unread = fcntl.ioctl(self._control, termios.TIOCOUTQ, struct.pack("i", 0))
         return struct.unpack("i", unread) == (0,)
 
-    def _read(self, limits: Limits) -> tuple[dict[str, bytes], bytes, bytes]:
+    def _read(self, kind: int, limits: Limits) -> tuple[dict[str, bytes], bytes, bytes]:
         """Read the children's output and results, at most one byte more than each may have, and empty all files."""
         most = limits.output_bytes
         outputs = {name: self._take(name, most + 1) for name in ("stdout", "stderr")}
         room = output_room(most)["results"]
-        results, verdict = (self._take(name, room) for name in ("results", "verdict"))
-        for name in ("stdin", "request", "tests"):
-            self._take(name, 0)
+        results = self._take("results", room)
+        verdict = self._take("verdict", room) if kind == PAIR else b""
+        self._take("stdin", 0)
+        for name in ("request", "tests") if kind == PAIR else ("request",):  # which code never has open
+            os.ftruncate(self._files[name], 0)
         self._forget_times()
         return outputs, results, verdict
 

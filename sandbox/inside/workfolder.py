@@ -76,6 +76,10 @@ class WorkFolder:
             (process, pidfd), self._checker = self._checker, None
             self._children.end(process, pidfd)
 
+    def is_untouched(self) -> bool:
+        """Return whether nothing was put there or removed, by the directory's times, which a child cannot set."""
+        return self._marks() == self._made
+
     def is_as_made(self) -> bool:
         """Return whether the directory is empty and has not grown; if so, reset its times."""
         if not self._is_empty() or self._marks()[:2] != self._shape:

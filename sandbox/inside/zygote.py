@@ -27,7 +27,7 @@ from sandbox.inside.asserts import perform as perform_asserts
 from sandbox.inside.children import Children
 from sandbox.inside.dialog import converse
 from sandbox.inside.workfolder import WorkFolder
-from sandbox.jail import bpf, kernel, rlimits, seccomp
+from sandbox.jail import bpf, kernel, memory, rlimits, seccomp
 from sandbox.jail.levels import Level, enter
 
 ORDER = struct.Struct("=BdddqqqqqB")
@@ -103,7 +103,7 @@ class Zygote:
             setattr(builtins, name, Quitter(name, "the end of the input"))
         sys.path[:] = standard  # a package knows its own folder; its neighbours there are not to be read
         with contextlib.suppress(OSError):  # it only saves time
-            kernel.merge_mappings()
+            memory.merge_mappings()
         self._nice = min(19, os.getpriority(os.PRIO_PROCESS, 0) + _NICE)
         self._level = Level(settings["level"])
         if self._level is not Level.NONE:
@@ -118,6 +118,8 @@ class Zygote:
         self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self._spare: tuple[int, int] | None = None
         self._spare_limits: Bounds = ()
+        self._limited: tuple[Bounds, int] = ((), 0)  # what the limits below were made for
+        self._limit_values: rlimits.LimitValues = []
         self._filters = {may_fork: bpf.Installer(seccomp.child_filter(may_fork=may_fork)) for may_fork in (False, True)}
 
     def serve(self) -> None:
@@ -125,7 +127,8 @@ class Zygote:
         for _ in range(3):
             runner.rehearse()
         gc.collect()
-        kernel.give_back_memory()
+        memory.fill_holes()
+        memory.give_back()
         gc.freeze()
         gc.disable()  # a collection would touch, and so copy, pages that children share
         os.write(CONTROL, json.dumps({"ready": os.getpid()}).encode())
@@ -136,6 +139,7 @@ class Zygote:
             ready, _, _ = select.select(sources, [], [], _PAUSE_S if unprepared else None)
             if not ready:
                 self._fork_spare(self._spare_limits)
+                self._rehearse()
                 continue
             if self._client in ready:
                 raise _ClientGone
@@ -143,13 +147,29 @@ class Zygote:
             if not order:
                 raise _ClientGone
             report = self._evaluate(order, in_stream=time.monotonic() - reported < _STREAM_S)
-            tidy = not self._children.worn and self._folder.is_as_made()
+            tidy = not self._children.worn and (self._folder.is_untouched() or self._folder.is_as_made())
             os.write(CONTROL, REPORT.pack(*report, tidy))
             if not tidy:  # cleaning may take long, so it comes after the report: its time is not the evaluation's
                 if not self._folder.clean():
                     os._exit(3)  # the next evaluation must not see what is left
                 os.write(CONTROL, CLEANED)
             reported = time.monotonic()
+
+    def _rehearse(self) -> None:
+        """Do what an evaluation takes here, to no effect: after a fork each page of memory is copied at its first use.
+
+        Nobody waits now; during an evaluation its client would.
+        """
+        kind, began, timeout_s, *limits, scratch_bytes, output_bytes, _ = ORDER.unpack(bytes(ORDER.size))
+        if self._spare is None or limits == self._spare_limits:
+            return
+        child, channel = self._spare
+        reason = self._wait(child, 0, began + timeout_s, (scratch_bytes, output_bytes), prepare=False)
+        self._folder.end_check()
+        usage = resource.struct_rusage([0] * 16)
+        times = (time.monotonic() - began, usage.ru_utime, usage.ru_stime)
+        unread = _is_unread(channel)
+        REPORT.pack(kind, REASONS.index(reason), *times, usage.ru_maxrss, -1, unread and self._folder.is_untouched())
 
     def _evaluate(self, order: bytes, *, in_stream: bool) -> tuple[float, ...]:
         """Run an evaluation and return its report; only in a stream of orders fork the next child beside it."""
@@ -176,7 +196,11 @@ class Zygote:
         reason = self._wait(completion, tester, began + timeout_s, room, prepare=processes == 1)
         duration_s = time.monotonic() - began
         status, usage, tester_status = self._end(completion, tester, processes, reason)
-        unread = tester_status == runner.UNTOLD << 8 if kind == PAIR else _close_unread(channel)
+        if kind == PAIR:
+            unread = tester_status == runner.UNTOLD << 8
+        else:
+            unread = _is_unread(channel)
+            os.close(channel)
         if unread and not reason:  # the child was killed before it read the order
             return _NO_PROCESS
         return status, REASONS.index(reason), duration_s, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, tester_status
@@ -229,6 +253,7 @@ class Zygote:
         """Fork a child that waits for its order; return it and its socket, the other end of its descriptor 5."""
         ours, theirs = kernel.socket_pair()
         self._spare_limits = limits
+        self._prepare_limits(limits, processes)
         try:
             child = os.fork()
         except OSError:
@@ -237,7 +262,7 @@ class Zygote:
             raise
         if child == 0:
             try:
-                self._become(theirs, limits, processes)
+                self._become(theirs, processes)
                 runner.rehearse()
                 order = os.read(runner.PEER, 1)
                 os.chdir(self._folder.path)  # made anew, perhaps, since this child was forked
@@ -251,6 +276,7 @@ class Zygote:
         return child, ours
 
     def _fork_tester(self, channel: int, limits: Bounds) -> int:
+        self._prepare_limits(limits, 1)
         child = os.fork()
         if child == 0:
             try:
@@ -258,28 +284,39 @@ class Zygote:
                     os.dup2(self._null, number)
                 os.dup2(_TESTS, runner.REQUEST)
                 os.dup2(_VERDICT, runner.RESULTS)
-                self._become(channel, limits, 1, tester=True)
+                self._become(channel, 1, tester=True)
                 os.chdir(self._folder.path)
                 perform_asserts()
             finally:
                 os._exit(82)
         return child
 
-    def _become(self, peer: int, limits: Bounds, processes: int, *, tester: bool = False) -> None:
-        """Turn this forked process into a child: close other descriptors, set its limits and enter its filter."""
-        self._children.die_with_us()
-        if os.getppid() not in (self._self, 0):  # the zygote ended before the call above
-            os._exit(83)
+    def _become(self, peer: int, processes: int, *, tester: bool = False) -> None:
+        """Turn this forked process into a child: close other descriptors, set its limits and enter its filter.
+
+        What it needs was made before the fork: each thing that is touched here is a page of memory that is copied.
+        """
+        if not self._first:  # else it ends with its namespace
+            self._children.die_with_us()
+            if os.getppid() != self._self:  # the zygote ended before the call above
+                os._exit(83)
         os.dup2(peer, runner.PEER)
         os.closerange(runner.PEER + 1, 1 << 16)
+        if not tester:  # which may come before what it tests
+            os.setpriority(os.PRIO_PROCESS, 0, self._nice)
+        rlimits.restrict(self._limit_values)
+        if self._level is not Level.NONE:
+            self._filters[processes > 1].enter(prepared=True)
+
+    def _prepare_limits(self, limits: Bounds, processes: int) -> None:
+        """Make ready what limits the next child."""
+        if (limits, processes) == self._limited:
+            return
         cpu_s, memory_bytes, file_bytes, open_files = limits
         # the zygote is counted too, and where its user is still root, what process 1 came from
         tasks = processes + 1 + (os.getuid() == 0) if processes > 1 else MAX_THREADS + _TASKS if self._first else 0
-        if not tester:  # which may come before what it tests
-            os.setpriority(os.PRIO_PROCESS, 0, self._nice)
-        rlimits.restrict(int(memory_bytes), int(-(-cpu_s // 1)), int(file_bytes), int(open_files), tasks)
-        if self._level is not Level.NONE:
-            self._filters[processes > 1].enter(prepared=True)
+        bounds = (int(memory_bytes), int(-(-cpu_s // 1)), int(file_bytes), int(open_files), tasks)
+        self._limit_values, self._limited = rlimits.values(*bounds), (limits, processes)
 
     def _wait(self, completion: int, tester: int, deadline: float, room: tuple[int, int], *, prepare: bool) -> str:
         """Wait for the tester's or completion's end; return why to end it. ``prepare`` forks the next child.
@@ -362,11 +399,8 @@ def _hide_the_hosts_name() -> None:
     sys.modules["posix"].uname = os.uname = lambda: jail  # type: ignore[attr-defined]
 
 
-def _close_unread(channel: int) -> bool:
-    """Close a socket; return whether the other end was closed before it read what was written here."""
+def _is_unread(channel: int) -> bool:
+    """Return whether the other end of a socket was closed before it read what was written here."""
     poll = select.poll()
     poll.register(channel, 0)
-    try:
-        return any(events & select.POLLERR for _, events in poll.poll(0))
-    finally:
-        os.close(channel)
+    return any(events & select.POLLERR for _, events in poll.poll(0))

@@ -135,35 +135,3 @@ def socket_pair() -> tuple[int, int]:
     assert _make_pair is not None
     _make_pair()
     return _pair[0], _pair[1]
-
-
-_PROT_READ, _PROT_WRITE, _PROT_EXEC = 1, 2, 4
-
-
-def merge_mappings() -> None:
-    """Let this process's libraries take two mappings each instead of five: a fork and its end cost by the mapping.
-
-    Read-only data becomes executable or writable like what is beside it. Untrusted code may map such memory anyway.
-    """
-    mappings: list[tuple[int, int, str, str]] = []  # start, end, mode and file
-    with open("/proc/self/maps") as file:
-        for line in file:
-            fields = line.split()
-            if len(fields) == 6 and fields[5].startswith("/"):
-                address, mode, _, _, _, name = fields
-                start, _, end = address.partition("-")
-                mappings.append((int(start, 16), int(end, 16), mode, name))
-    with_code = {name for _, _, mode, name in mappings if mode == "r-xp"}
-    following = [*mappings[1:], (0, 0, "", "")]
-    for (first, last, mode, name), (next_first, _, next_mode, next_name) in zip(mappings, following, strict=False):
-        if mode == "r--p" and name in with_code:
-            is_before_data = (next_first, next_mode, next_name) == (last, "rw-p", name)
-            right = _PROT_WRITE if is_before_data else _PROT_EXEC
-            syscall("mprotect", first, last - first, _PROT_READ | right)
-
-
-def give_back_memory() -> None:
-    """Return the C library's free memory to the kernel, so that forks need not copy its tables. Only glibc can."""
-    trim = getattr(_libc, "malloc_trim", None)
-    if trim is not None:
-        trim(0)

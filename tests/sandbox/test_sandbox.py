@@ -27,7 +27,7 @@ from sandbox import CallValue, ExecutionResult, ExecutionStatus, Limits, Sandbox
 from sandbox.client import MAX_ATTEMPTS, MAX_CALLS, MAX_SOURCE_BYTES
 from sandbox.errors import NotPlainError, PoolClosedError, SandboxError
 from sandbox.inside.workfolder import FOLDER
-from sandbox.inside.zygote import _close_unread
+from sandbox.inside.zygote import _is_unread
 from sandbox.process import remove_stale_folders
 
 pytestmark = pytest.mark.slow  # a minute, for there are processes to be killed and waited for
@@ -720,7 +720,18 @@ def test_a_child_that_died_before_its_order_is_told_from_one_that_read_it(read: 
     if read:
         theirs.recv(1)
     theirs.close()
-    assert _close_unread(ours.detach()) is not read
+    assert _is_unread(ours.fileno()) is not read
+    ours.close()
+
+
+def test_a_zygote_serves_streams_and_evaluations_with_pauses(own: Sandbox) -> None:
+    """What it does while nobody waits, such as making the next child, ends neither it nor that child."""
+    own.run("pass")
+    before = own.processes
+    for pause_s in (0, 0, 0.005, 0.005, 0, 0.02):
+        time.sleep(pause_s)
+        assert OK == own.run("pass").status
+    assert before == own.processes
 
 
 def test_evaluations_limited_in_turn_otherwise(own: Sandbox) -> None:
