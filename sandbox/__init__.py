@@ -18,6 +18,7 @@ if sys.platform == "win32":
 if TYPE_CHECKING:
     from sandbox.checks import FunctionCheck, check_asserts, check_functions, check_suite
     from sandbox.client import Sandbox
+    from sandbox.core_count import cores, default_workers, local_ranks, usable_cores, worker_count
     from sandbox.diagnosis import language_trials, machine, trials
     from sandbox.dialog_checks import check_dialogs
     from sandbox.inside.test_text import is_stand_in
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from sandbox.languages.language import Suite
     from sandbox.languages.names import JAIL_LANGUAGES, PYTHON, language_name
     from sandbox.languages.signs import FOREIGN_NAMES, signs_of
-    from sandbox.limits import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S, Limits, cores, local_ranks
+    from sandbox.limits import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S, Limits
     from sandbox.matching.outputs import DEFAULT_TOLERANCE, OutputMatch, output_matcher
     from sandbox.process import PROFILES, remove_stale_folders
     from sandbox.program_checks import ProgramCheck, check_programs
@@ -77,6 +78,7 @@ __all__ = [
     "check_source",
     "check_suite",
     "cores",
+    "default_workers",
     "is_built_go",
     "is_stand_in",
     "junit_project",
@@ -94,11 +96,14 @@ __all__ = [
     "signs_of",
     "toolchain_of",
     "trials",
+    "usable_cores",
     "why_not_run",
+    "worker_count",
 ]
 
 _HOMES = {
     "client": ("Sandbox",),
+    "core_count": ("cores", "default_workers", "local_ranks", "usable_cores", "worker_count"),
     "diagnosis": ("language_trials", "machine", "trials"),
     "jail.levels": ("Level",),
     "inside.test_text": ("is_stand_in",),
@@ -106,7 +111,7 @@ _HOMES = {
     "languages.language": ("Suite",),
     "languages.names": ("JAIL_LANGUAGES", "PYTHON", "language_name"),
     "languages.signs": ("FOREIGN_NAMES", "signs_of"),
-    "limits": ("DEFAULT_MEMORY_BYTES", "LOAD_TIMEOUT_S", "Limits", "cores", "local_ranks"),
+    "limits": ("DEFAULT_MEMORY_BYTES", "LOAD_TIMEOUT_S", "Limits"),
     "dialog_checks": ("check_dialogs",),
     "matching.outputs": ("DEFAULT_TOLERANCE", "OutputMatch", "output_matcher"),
     "process": ("PROFILES", "remove_stale_folders"),

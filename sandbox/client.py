@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from sandbox import plain
+from sandbox.core_count import default_workers
 from sandbox.errors import NotPlainError, PoolClosedError, SandboxUnavailableError
 from sandbox.evaluation import Evaluation, unrun
 from sandbox.inside.runner import CALLS, PROGRAM
@@ -26,7 +27,7 @@ from sandbox.jail import kernel, probe
 from sandbox.jail.levels import Level
 from sandbox.jail.scratch import MOST_FILES
 from sandbox.languages.names import PYTHON, language_name
-from sandbox.limits import Limits, cores
+from sandbox.limits import Limits
 from sandbox.process import PROFILES, ZygoteProcess, remove_stale_folders
 from sandbox.results import AssertsRun, CallValue, ExecutionResult, ExecutionStatus, SuiteRun
 from sandbox.workers.clock import stopped
@@ -49,7 +50,7 @@ class Sandbox:
     Args:
         profile: What is loaded beforehand: ``"python"``, ``"numpy"`` or ``"pytest"``.
         level: ``"strict"``, ``"standard"``, ``"seccomp-only"``, ``"none"``, or ``"auto"``: the best proved of two.
-        workers: Zygotes, so evaluations at once; by default as many as there are cores, at most 4.
+        workers: Zygotes, so evaluations at once; by default the cores, of more than 4 half of them, 4 to 16.
         limits: What an evaluation may use, unless it says otherwise.
         readable: Further files and folders that code may read.
 
@@ -79,7 +80,7 @@ class Sandbox:
         self.limits = limits or Limits()
         self._profile = PROFILES[profile]._replace(readable=tuple(readable))
         self._wanted_level = level
-        self._workers = workers or min(4, cores())
+        self._workers = workers or default_workers()
         self._level: Level | None = None
         self._idle: list[ZygoteProcess | None] = []
         self._turn = threading.Condition()  # protects the idle zygotes and the number of those that are starting
@@ -451,8 +452,7 @@ class Sandbox:
         self, kind: int, request: dict[str, Any], limits: Limits, tests: dict[str, Any] | None = None
     ) -> Evaluation:
         """Run an evaluation, at most :data:`MAX_ATTEMPTS` times while zygotes die under it; then return its failure."""
-        data = marshal.dumps(request)
-        test_data = b"" if tests is None else marshal.dumps(tests)
+        data, test_data = marshal.dumps(request), b"" if tests is None else marshal.dumps(tests)
         stdin = request["inputs"][0].encode("utf-8", "surrogatepass") if kind == PROGRAM else b""
         reason = ""
         for _ in range(MAX_ATTEMPTS):

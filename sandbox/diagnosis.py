@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.client import Sandbox
+from sandbox.core_count import usable_cores, worker_count
 from sandbox.errors import SandboxUnavailableError
 from sandbox.jail import kernel, landlock, probe
 from sandbox.jail.levels import Level
@@ -43,10 +44,12 @@ class LanguageTrial:
 
 def machine() -> dict[str, str]:
     """Return facts of this machine by name, each in words."""
+    count, reason = usable_cores()
     facts = {
         "system": f"{platform.system()} {platform.release()} on {platform.machine()}",
         "python": f"{platform.python_version()} ({sys.executable})",
         "user": f"{os.getuid()}" + (" (root)" if os.getuid() == 0 else ""),
+        "cores": f"{count} ({reason}); workers by default: {worker_count(count)}",
     }
     if "COLAB_RELEASE_TAG" in os.environ or "google.colab" in sys.modules:
         facts["notebook"] = "Google Colab"

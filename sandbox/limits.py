@@ -1,9 +1,8 @@
-"""Limits of isolated code, and the cores of this machine."""
+"""Limits of isolated code."""
 
 from __future__ import annotations
 
 import math
-import os
 import time
 from dataclasses import dataclass, fields, replace
 
@@ -67,17 +66,3 @@ class Limits:
         They are for an evaluation that goes on in a new process.
         """
         return replace(self, timeout_s=max(0.001, deadline - time.monotonic()))
-
-
-def local_ranks() -> int:
-    """Return how many processes of this process's training its launcher started on this host, at least 1.
-
-    torchrun and accelerate say it in ``LOCAL_WORLD_SIZE``, DeepSpeed's launcher in ``LOCAL_SIZE``.
-    """
-    ranks = os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("LOCAL_SIZE") or ""
-    return max(1, int(ranks)) if ranks.isdecimal() else 1
-
-
-def cores() -> int:
-    """Return how many processor cores this process may use, at least 1."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

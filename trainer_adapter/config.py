@@ -166,7 +166,8 @@ class GRPOConfig(TrainingConfig):
     """A URL that gets each flag of the health checks as JSON, or a command that gets it on its standard input; `$NAME`
     takes it from the environment. It stands in no record and no identity of the run."""
     workers: Count | None = Field(default=None, ge=1)
-    """Processes that score one training process's rewards; null is its share of the cores, at most 4."""
+    """Processes that score one training process's rewards; null is its share of the cores, of more than 4 the
+    half, 4 to 16."""
     load_timeout_s: Number = Field(default=60.0, gt=0)
     """Seconds that a process may take to load the rewards before it is given up."""
     lane: Literal["worker", "ray"] = "worker"

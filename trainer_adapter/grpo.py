@@ -31,7 +31,7 @@ from rewardkit import (
     Scorer,
 )
 from rewardkit.serving import scorer_of
-from sandbox import cores, local_ranks
+from sandbox import default_workers
 from trainer_adapter import trainer_scores
 from trainer_adapter.columns import FrozenBatch
 from trainer_adapter.credit import BatchTurns, batch_turns, tell_of_one_number
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from trainer_adapter.capture import Capture
     from trainer_adapter.updating import AdapterUpdates
 
-MOST_WORKERS = 4  # Worker processes of one training process, unless `workers` says otherwise
 _ASYNC_GRPO = "trl.experimental.async_grpo.async_rollout_worker"
 
 
@@ -122,7 +121,7 @@ class RewardAdapter:
         on_flag: What is told of each flag that they raise, once in a run: a URL, a command, or an object of
             :class:`rewardkit.health.Alert`; or a function of a :class:`rewardkit.health.Flag`, in a thread of theirs.
         options: The other options of :class:`rewardkit.Runtime`. ``workers`` is by default this process's share of the
-            cores: those at hand, divided by the training's processes on this host, at most 4.
+            cores, of more than 4 the half, 4 to 16.
 
     Raises:
         RewardDefinitionError: Two rewards have one name, weights do not match, or an option's value is wrong.
@@ -155,7 +154,7 @@ class RewardAdapter:
             self._env = rewards.runtime.env
         if options.get("workers") is None:
             options.pop("workers", None)
-        defaults = {"workers": max(1, min(MOST_WORKERS, cores() // local_ranks()))}  # a rank has its share of the host
+        defaults = {"workers": default_workers(among_ranks=True)}  # a rank has its share of the host
         self._runtime = scorer_of(rewards, weights=weights, defaults=defaults, **options)
         self.check_weights(self.runtime.weights)
         if record is not None:

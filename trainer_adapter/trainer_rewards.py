@@ -30,9 +30,9 @@ from rewardkit import (
     Rollout,
 )
 from rewardkit.serving import JoinedRuntime, PartsScorer, ToldRow, is_address, scorer_of, told_rows
-from sandbox import cores, local_ranks
+from sandbox import default_workers, local_ranks
 from trainer_adapter.credit import TurnCredit, crediting, tell_of_one_number, turn_credit
-from trainer_adapter.grpo import MOST_WORKERS, RuntimeOptions
+from trainer_adapter.grpo import RuntimeOptions
 from trainer_adapter.trainer_versions import TrainerVersions
 from trainer_adapter.turns import Text, as_turns, named_parameters, plain_text, reads_turns
 
@@ -105,7 +105,7 @@ class TrainerRewards:
         group_wait_s: Seconds until a group is scored as it is.
         whole_groups: Whether each call has whole groups, so that none needs to wait.
         options: The other options of :class:`rewardkit.Runtime`. ``workers`` is, where a trainer has several processes
-            on a host, by default a process's share of the cores, 4 at most.
+            on a host, by default its share of the cores, of more than 4 the half, 4 to 16.
 
     Raises:
         RewardLoadError: A file does not import, or a reference names nothing.
@@ -180,7 +180,7 @@ class TrainerRewards:
             )
         defaults: dict[str, Any] = {"max_infrastructure_rate": 1.0, "workers": self.asks.workers}
         if local_ranks() > 1:
-            defaults["workers"] = self.asks.workers or max(1, min(MOST_WORKERS, cores() // local_ranks()))
+            defaults["workers"] = self.asks.workers or default_workers(among_ranks=True)
         if options.get("workers") is None:
             options.pop("workers", None)
         try:

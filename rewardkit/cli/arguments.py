@@ -48,7 +48,7 @@ Data: TypeAlias = Annotated[
 ]
 DataOption: TypeAlias = Annotated[list[Path] | None, option("DATA, given by name.", "FILE", "--data")]
 Workers: TypeAlias = Annotated[
-    int | None, option("Worker processes; by default the cores at hand, at most 4.", "N", min=1)
+    int | None, option("Worker processes; by default the cores at hand, of more than 4 the half, 4 to 16.", "N", min=1)
 ]
 Timeout: TypeAlias = Annotated[
     float | None, seconds_option("Seconds for a call, instead of each reward's own timeout.")

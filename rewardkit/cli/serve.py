@@ -19,10 +19,9 @@ from rewardkit.cli.rewards import load_rewards
 from rewardkit.errors import ConfigError
 from rewardkit.runtime.runtime import Runtime
 from rewardkit.shown.text import plain
-from sandbox import LOAD_TIMEOUT_S, cores
+from sandbox import LOAD_TIMEOUT_S, cores, worker_count
 
 MOST_PROCESSES = 256  # Beyond, some option was meant for another
-MOST_WORKERS = 4  # Workers of a process, unless given
 _NEEDED = {"starlette": "starlette", "uvicorn": "uvicorn", "orjson": "orjson", "prometheus_client": "prometheus-client"}
 
 
@@ -72,7 +71,7 @@ def serve_command(  # long because typer reads the options from the signature, a
         raise ConfigError(f"--group-size {group_size}: no group would ever be whole, for --max-rows is {max_rows}")
     joining = {"group_size": group_size, "group_wait_s": group_wait, "most_rows": max_rows}
     if processes > 1 and workers is None:
-        workers = max(1, min(MOST_WORKERS, cores() // processes))
+        workers = worker_count(cores(), processes)
     loaded = load_rewards(rewards, timeout, here=True)
     with (
         _exit_at_sigterm(),

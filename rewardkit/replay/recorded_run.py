@@ -65,7 +65,7 @@ class Run(RunReader):
             config: What :meth:`get_config` returned, with other functions or weights.
             shadow: Whether changed rewards are first scored beside the old ones, with the weight 0.
             wait_s: Seconds to wait for the training's answer.
-            workers: Worker processes of the trial; by default the cores at hand, at most 4.
+            workers: Worker processes of the trial; by default the cores at hand, of more than 4 the half, 4 to 16.
 
         Returns:
             The changes with the answers. One whose state is ``"asked"`` was not answered in that time, and stands.

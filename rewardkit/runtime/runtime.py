@@ -39,7 +39,7 @@ from rewardkit.runtime.target import (
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.transport import dumps
 from rewardkit.types import Rollout
-from sandbox import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S, cores
+from sandbox import DEFAULT_MEMORY_BYTES, LOAD_TIMEOUT_S, default_workers
 from sandbox.errors import PoolClosedError, SandboxError, WorkerStartError
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ class Runtime:
             a mapping of names to these, or a :class:`~rewardkit.loading.config.RewardFunctionsConfig`.
         weights: Each reward's weight in the totals. By default 1, and 0 for a reward that is part of a
             composition in the same set: it counts through that one.
-        workers: Worker processes shared by the plain rewards, on each node; by default the cores at hand, at most 4.
+        workers: Worker processes shared by the plain rewards, on each node; by default the cores, of more than 4 the
+            half, 4 to 16.
         lane: ``"worker"``; ``"inline"`` for the caller's own process; ``"ray"`` for the nodes of a Ray cluster too.
         ray_address: With ``lane="ray"``: ``"auto"`` for the cluster of this machine, or its head's ``"HOST:PORT"``;
             not needed where this process has called ``ray.init``.
@@ -160,7 +161,7 @@ class Runtime:
         self._cache = OutcomeCache(cache_entries)
         self._alarms = Alarms()
         self._owner = os.getpid()
-        count = min(4, cores()) if workers is None else workers
+        count = default_workers() if workers is None else workers
         self.workers: int = require("workers", count, lambda count: count >= 1, "a whole number, 1 or more", int)
         require("load_timeout_s", load_timeout_s, lambda time_s: 0 < time_s < math.inf, "a number of seconds above 0")
         self._load_timeout_s = max(float(load_timeout_s), *map(time_to_load_s, self._leaves), 0.0)

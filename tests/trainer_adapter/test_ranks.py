@@ -378,11 +378,11 @@ def test_a_cap_holds_once_over_the_processes_of_a_host(trained: Trained) -> None
     """Ten requests over both, and the chain's next link scores the rest; each has its share of the cores."""
     import reward_ranks
 
-    from sandbox import cores
+    from sandbox import cores, worker_count
 
     judged = [score for batch in trained.left[0]["batches"]["cap"] for score in batch["rewards"]["judge"]]
     assert reward_ranks.CAP == sum(score != reward_ranks.PLAIN for score in judged if score is not None)
-    assert max(1, min(4, cores() // 2)) == trained.left[0]["workers"] == trained.left[1]["workers"]
+    assert worker_count(cores(), 2) == trained.left[0]["workers"] == trained.left[1]["workers"]
 
 
 @tiny_grpo.third_party_warnings

@@ -53,7 +53,7 @@ def node_pool(
         rewards: The plain rewards; a call's ``target`` is a place in this list.
         running: The rewards as workers load them. Of those whose code differs, only the first ones' calls may leave.
         cluster: Where the nodes are.
-        workers: Processes on each node; ``None`` for the node's cores, at most 4.
+        workers: Processes on each node; ``None`` for the node's cores, of more than 4 the half, 4 to 16.
         packages: What the nodes install for the workers.
         path: The driver's ``sys.path``, without folders that only it has.
         options: ``env``, ``preload``, ``memory_bytes`` and ``load_timeout_s`` of a pool.

@@ -16,7 +16,7 @@ from typing import Any
 
 from rewardkit.loading.carried import unpack
 from rewardkit.runtime.nodes.orders import CallOrder, HostOrder, HostReady, NodeAnswers, NodeFacts, facts
-from sandbox import cores
+from sandbox import default_workers
 from sandbox.errors import SandboxError, WorkerStartError
 from sandbox.workers import Call, CallResult, CallStatus, Job, Target, WorkerPool
 
@@ -70,7 +70,7 @@ class NodeHost:
             PackageInstallError: A package cannot be installed here.
         """
         options, limit_s = _pool_options(order), MAX_LOADS * order.load_timeout_s
-        self._workers = min(4, cores()) if order.workers is None else order.workers
+        self._workers = default_workers() if order.workers is None else order.workers
         self._numbers = {number: index for index, number in enumerate(order.targets)}
         targets = [Target(name, payload) for name, payload in order.targets.values()]
         self._pool = WorkerPool(targets, workers=self._workers, **options)

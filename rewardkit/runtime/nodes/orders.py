@@ -52,7 +52,7 @@ class HostOrder:
     """
 
     targets: Mapping[int, tuple[str, bytes]]
-    workers: int | None  # Worker processes; `None` for the node's own cores, at most 4
+    workers: int | None  # Worker processes; `None` for the node's own number by default
     path: Sequence[str]  # The driver's `sys.path`; what of it is not on the node does no harm
     env: Mapping[str, str]  # Environment variables added for the workers
     preload: Sequence[str]  # Modules imported once, before workers are forked
