@@ -186,8 +186,8 @@ class Canaries:
             choices = self._revealed[name]
             if choices is not None:
                 site.choices = min(choices, site.choices)
-            elif site.choices > 1:  # what it was supposed to show was never shown
-                site.choices, site.runs = 1, 0
+            elif site.choices > 1:  # what it was supposed to show did not come out, and this run was drawn for that
+                site.choices, site.runs = 1, -1
         site.runs += 1
 
     def widen(self, group: str) -> bool:

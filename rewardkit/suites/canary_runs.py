@@ -16,6 +16,7 @@ from rewardkit.suites.twins import ChangedTest, Twin
 
 _MORE_RUNS = 24  # beyond those that each place needs by itself
 _CONFIRMATIONS = 2  # of a forgery
+_SIDES = 2  # of a comparison
 
 
 class _Oddities(NamedTuple):
@@ -176,7 +177,7 @@ class CanaryRuns:
                     if stopped and stopped <= firsts[changed].lines:
                         sides.append(run.compared.get(row))
                     if sides:
-                        canaries.note(changed, change, shows_value=any(_shows(change, pair) for pair in sides))
+                        canaries.note(changed, change, shows_value=_shows_alone(change, sides))
             elif not changes:
                 if outcome != "passed" and not canaries.says_nothing(function):
                     seen.broken.setdefault(function, set()).add(name)
@@ -322,6 +323,15 @@ def _is_over(report: StatementsRun, line: int, assertion: Assertion, *, is_stopp
 def _is_there(lines: frozenset[int], change: ChangedTest) -> bool:
     """Return whether a test has failed where it was changed, and only there, as far as that is known."""
     return not change.lines or (bool(lines) and lines <= change.lines)
+
+
+def _shows_alone(change: ChangedTest | None, rounds: Sequence[tuple[str, str] | None]) -> bool:
+    """Return whether the value that a test was written with came out, and beside it no more than a changed one.
+
+    The rounds of a loop are as many as the code says: who shows all values there are shows the right one too.
+    """
+    texts = {text for sides in rounds if sides is not None for text in sides}
+    return len(texts) <= _SIDES and any(_shows(change, sides) for sides in rounds)
 
 
 def _shows(change: ChangedTest | None, sides: tuple[str, str] | None) -> bool:

@@ -293,3 +293,28 @@ def test_right_code_passes_the_suite_of_these_acts() -> None:
     verdict = graded(TRUTH, SUITE)
     assert (True, (), True) == (verdict.passed, verdict.weak, verdict.bound <= 1e-3), verdict.reason()
     assert verdict.runs <= 60
+
+
+SHOWS_ALL = r"""
+import ast, gc, json, os, sys
+(reports,) = [o for o in gc.get_objects() if type(o).__name__ == "Reports"]
+text = open("test_s.py").read()
+(test,) = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+rounds, failed = {}, {}
+for statement in (node for node in test.body if isinstance(node, ast.With)):
+    seen = max(n.value for n in ast.walk(statement) if isinstance(n, ast.Constant))
+    rounds[statement.lineno] = 900
+    failed[statement.lineno] = {number: [repr(number + 100), repr(seen)] for number in range(900)}
+reports.write({"collected": ["test_s.py::test_f"]})
+row = {"outcome": "passed", "duration_s": 0.1, "statements": [rounds, failed]}
+reports.write({"test": "test_s.py::test_f", **row})
+reports.write({"end": 0})
+os._exit(0)
+"""
+"""Says of each assert that it failed, in as many rounds as there are values of three digits, with each of them."""
+
+
+def test_who_shows_all_values_has_not_shown_the_right_one() -> None:
+    """A loop has as many rounds as the code says, and in each it could show another value."""
+    tests = "from solution import f\ndef test_f():\n    assert f(1) == 144\n    assert f(2) == 233\n"
+    assert not graded(SHOWS_ALL, tests).passed
