@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from rewardkit.jailed.sealed import SealedWorkspace
     from rewardkit.record.recorder import Recorder
     from rewardkit.replay.recorded_run import Run
+    from rewardkit.runtime.overlap import overlap
     from rewardkit.steps.step_reward import StepReward, step_reward
     from rewardkit.suites.grading import check_suite
     from rewardkit.suites.suite_verdict import SuiteVerdict
@@ -108,6 +109,7 @@ __all__ = [
     "group_reward",
     "maximum",
     "minimum",
+    "overlap",
     "product",
     "reward",
     "reward_from_source",
@@ -130,6 +132,7 @@ _LATE = {
     "SuiteVerdict": "rewardkit.suites.suite_verdict",
     "check_suite": "rewardkit.suites.grading",
     "from_harbor": "rewardkit.harbor.task",
+    "overlap": "rewardkit.runtime.overlap",
     "step_reward": "rewardkit.steps.step_reward",
 }
 """What few programs use and takes long to import, with its module."""

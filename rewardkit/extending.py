@@ -32,6 +32,7 @@ from rewardkit.rows.reader import Row, read_rows
 from rewardkit.rows.strict_json import decode
 from rewardkit.runtime.attempt import score_of
 from rewardkit.runtime.names import hint_at
+from rewardkit.runtime.open_batch import OpenBatch
 from rewardkit.runtime.plan import check_rollouts
 from rewardkit.score_batch import costs_told, per_1000, weighted_total
 from rewardkit.shown.svg import Chart, Curve, Marker, chart_file
@@ -56,6 +57,7 @@ __all__ = [
     "InvalidRows",
     "LiveObject",
     "Marker",
+    "OpenBatch",
     "OwnFault",
     "OwnText",
     "RewardFunction",

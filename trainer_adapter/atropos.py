@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from rewardkit import ConfigError
-from trainer_adapter.grpo import RuntimeOptions
+from trainer_adapter.handover import RuntimeOptions
 from trainer_adapter.list_calls import list_rollouts
 from trainer_adapter.trainer_rewards import OnUnknown, TrainerAsks, TrainerRewards
 from trainer_adapter.trainer_versions import TrainerVersions

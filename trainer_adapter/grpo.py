@@ -20,7 +20,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, get_args
 
 from rewardkit import (
     ConfigError,
@@ -35,10 +35,12 @@ from sandbox import default_workers
 from trainer_adapter import trainer_scores
 from trainer_adapter.columns import FrozenBatch
 from trainer_adapter.credit import BatchTurns, batch_turns, tell_of_one_number
+from trainer_adapter.early import EarlyScores
 from trainer_adapter.environment_values import EnvironmentColumns, check_workspaces, take_over
 from trainer_adapter.functions import AdaptedFunction, Copies, Scorings
-from trainer_adapter.handover import check_handover, check_health_settings, check_listed_weights
+from trainer_adapter.handover import RuntimeOptions, check_handover, check_health_settings, check_listed_weights
 from trainer_adapter.models import needing_extra
+from trainer_adapter.overlap import OverlappedRollout
 from trainer_adapter.ranks import RankCall, Ranks, check_same_rewards, owners, score_together
 from trainer_adapter.splitting import TrlTrainer, check_groups, generations_of, is_trainer, split_of
 from trainer_adapter.trainer_scores import MAX_SCORE, Partial, Scores, WaitingMetrics
@@ -73,19 +75,6 @@ class _Packed(NamedTuple):
     runtime: Scorer | None
     weights: Mapping[str, float]
     settings: bytes
-
-
-class RuntimeOptions(TypedDict, total=False):
-    """The options that an adapter passes on to :class:`rewardkit.Runtime`."""
-
-    workers: int | None
-    lane: str
-    ray_address: str | None
-    memory_bytes: int | None
-    load_timeout_s: float
-    cache_entries: int
-    max_infrastructure_rate: float
-    on_failure: str
 
 
 class RewardAdapter:
@@ -174,6 +163,7 @@ class RewardAdapter:
         self._seconds = 0.0
         self._scorings = Scorings()
         self._environments = EnvironmentColumns()
+        self._early = EarlyScores()
         self.waiting_metrics = WaitingMetrics()
         """Metrics for the trainer's next log, which :attr:`callback` adds where TRL gives functions no way to."""
         self.turns: BatchTurns = {}
@@ -239,6 +229,11 @@ class RewardAdapter:
         return [name for name in self.runtime.rewards if name not in self._shadows]
 
     @property
+    def ranks(self) -> Ranks:
+        """The processes of the training, once the trainer is known."""
+        return self._ranks
+
+    @property
     def group_rewards(self) -> list[str]:
         """Names of the rewards that score whole groups, or have a part that does."""
         return [name for name, reward in self.runtime.rewards.items() if reward.scores_groups]
@@ -299,6 +294,15 @@ class RewardAdapter:
             self.updates.attach(trainer)
         return self
 
+    def overlapping(self, *, waves: int = 1) -> OverlappedRollout:
+        """Return TRL's ``rollout_func`` that has completions scored while others are generated: rewardkit.overlap."""
+        return OverlappedRollout(self, waves)
+
+    def begin_early(self, step: int | None, epoch: float | None) -> EarlyScores | None:
+        """Begin a batch whose completions are scored as each ends; ``None`` where the rewards are at a server."""
+        runtime = self.runtime.changeable
+        return None if runtime is None else self._early.begin(runtime, step, epoch)
+
     def record_in(self, record: str | os.PathLike[str] | Recorder) -> None:
         """Record every batch that is scored from now on; :meth:`close` closes the recorder.
 
@@ -338,6 +342,7 @@ class RewardAdapter:
         """Score with another runtime from now on; the trainer does not see its ``shadows``. The old one stays open."""
         self.runtime, self._shadows = runtime, shadows
         self._scorings.clear()  # scores of the rewards before
+        self._early.close()
         if self.capture is not None:
             self.capture.take(runtime.rewards, shadows)
 
@@ -345,6 +350,7 @@ class RewardAdapter:
         """End the workers, and write what is still to be recorded. A second call does nothing."""
         if self.updates is not None:
             self.updates.end()
+        self._early.close()
         if self._runtime is not None:
             self._runtime.close()
         if self.capture is not None:
@@ -435,7 +441,8 @@ class RewardAdapter:
         """Score a batch with the other processes, record and log it, and keep the scores for the functions that ask."""
 
         def score(rollouts: list[Rollout]) -> ScoreBatch:
-            scored = self.runtime.score(rollouts, step=batch.step, epoch=batch.epoch)
+            early = self._early.score(rollouts, batch.step, batch.epoch)
+            scored = early or self.runtime.score(rollouts, step=batch.step, epoch=batch.epoch)
             trainer_scores.check_size(scored, batch.step, self._shadows)
             return scored
 
@@ -480,6 +487,9 @@ class RewardAdapter:
         advice = None if getattr(trainer, "takes_credit", False) else "TurnCreditTrainer takes one a turn"
         tell_of_one_number(self.runtime.rewards, type(trainer).__name__, advice)
         self._trainer, self._ranks = weakref.ref(trainer), Ranks.of(processes) or Ranks()
+        rollout = getattr(trainer, "rollout_func", None)
+        if isinstance(rollout, OverlappedRollout):
+            rollout.attach(trainer)
         take_over(trainer, self.runtime.rewards.values(), begun=begun, recorded=self.capture is not None)
 
     def _check_async_grpo(self, reward: str | None) -> None:

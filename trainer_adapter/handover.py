@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
 
 from rewardkit import ConfigError, DataError, MissingColumnError, Reward, RewardDefinitionError
 from rewardkit.extending import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, WORKSPACE_COLUMN, hint_at
@@ -30,6 +30,19 @@ class _Rows(Protocol):
 
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> object: ...
+
+
+class RuntimeOptions(TypedDict, total=False):
+    """The options that an adapter passes on to :class:`rewardkit.Runtime`."""
+
+    workers: int | None
+    lane: str
+    ray_address: str | None
+    memory_bytes: int | None
+    load_timeout_s: float
+    cache_entries: int
+    max_infrastructure_rate: float
+    on_failure: str
 
 
 def check_health_settings(every: object, on_flag: FlagTarget | None) -> tuple[int, FlagTarget | None]:

@@ -23,7 +23,7 @@ from typing import Any, Protocol, TypeAlias, Unpack
 
 from rewardkit import ConfigError, Rollout
 from rewardkit.serving import ToldRow
-from trainer_adapter.grpo import RuntimeOptions
+from trainer_adapter.handover import RuntimeOptions
 from trainer_adapter.trainer_rewards import TrainerAsks, TrainerOptions, TrainerRewards
 from trainer_adapter.turns import behind_prompt, plain_text
 

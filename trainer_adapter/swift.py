@@ -22,7 +22,7 @@ from typing import Any, Unpack
 from rewardkit import ConfigError, DataError, Rollout
 from rewardkit.serving import ToldRow
 from trainer_adapter.columns import Frozen
-from trainer_adapter.grpo import RuntimeOptions
+from trainer_adapter.handover import RuntimeOptions
 from trainer_adapter.trainer_rewards import GROUP_COLUMN, TrainerAsks, TrainerRewards
 from trainer_adapter.trainer_versions import TrainerVersions
 from trainer_adapter.turns import behind_prompt

@@ -32,7 +32,7 @@ from rewardkit import (
 from rewardkit.serving import JoinedRuntime, PartsScorer, ToldRow, is_address, scorer_of, told_rows
 from sandbox import default_workers, local_ranks
 from trainer_adapter.credit import TurnCredit, crediting, tell_of_one_number, turn_credit
-from trainer_adapter.grpo import RuntimeOptions
+from trainer_adapter.handover import RuntimeOptions
 from trainer_adapter.trainer_versions import TrainerVersions
 from trainer_adapter.turns import Text, as_turns, named_parameters, plain_text, reads_turns
 

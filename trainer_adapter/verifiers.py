@@ -29,7 +29,7 @@ from rewardkit import ConfigError, RewardFailedError, Rollout, Status
 from rewardkit.extending import ENVIRONMENT_COLUMN
 from rewardkit.serving import ToldRow
 from trainer_adapter.environment_values import trace_value
-from trainer_adapter.grpo import RuntimeOptions
+from trainer_adapter.handover import RuntimeOptions
 from trainer_adapter.trainer_rewards import TrainerAsks, TrainerOptions, TrainerRewards, check_lists
 from trainer_adapter.trainer_versions import TrainerVersions
 from trainer_adapter.turns import Text

@@ -12,6 +12,7 @@ target.py    what a worker process is given to run: an attempt
 settle.py    findings in, outcomes out; decides what is tried again
 lanes.py     a plan's calls, run in worker processes or inline, and handed to settle
 batch.py     the leaves' outcomes, combined into the scores of a batch
+open_batch.py  a batch whose completions are scored while others of it are being made
 alarms.py    warnings of a reward that fails too often
 runtime.py   the entrance: makes the pool and the cache once, and sends batches along the line
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from rewardkit.shown.text import shorten
 from rewardkit.types import Cause, Outcome, Rollout, Status
 from sandbox.workers import Call, CollectorPaused
 
+ABSENT = Rollout("", "", {})  # Stands for a rollout that no call of a portion reads
 PIECE_ROWS = 4096  # Rows of a batch that are prepared at once; the workers score them while the next are being prepared
 
 
@@ -61,6 +62,18 @@ class CallerRows(NamedTuple):
     late: str | None = None
 
 
+class Portion(NamedTuple):
+    """Some calls of a batch whose other rows are not there yet.
+
+    Attributes:
+        rows: Rows that rewards of single completions are called on.
+        groups: Groups that rewards of groups are called on, each with the rows of its completions.
+    """
+
+    rows: Collection[int]
+    groups: Sequence[tuple[int, ...]]
+
+
 class Piece(NamedTuple):
     """What some rows of a batch need."""
 
@@ -80,6 +93,8 @@ class Plan:
         cache: Outcomes of earlier calls.
         parts: The callers' rows that the batch is made of, in order; one caller's unless given.
         signs: The sign of each reward's weight, as :meth:`RewardOptions.stand_in` takes it; 1 unless given.
+        portion: The only calls to plan, where other rollouts are :data:`ABSENT`; nothing is checked before the batch is
+            whole.
 
     Attributes:
         cached_calls: The calls of cached rewards, by key.
@@ -96,6 +111,7 @@ class Plan:
         cache: OutcomeCache,
         parts: Sequence[CallerRows] | None = None,
         signs: Mapping[Reward[..., Any], int] | None = None,
+        portion: Portion | None = None,
     ) -> None:
         self.rewards = rewards
         self.signs = [(signs or {}).get(reward, 1) for reward in rewards]
@@ -103,12 +119,14 @@ class Plan:
         self.context = context
         self.cached_calls: dict[Key, CachedCall] = {}
         self._cache = cache
-        self._machine = _machine_of(rewards)
-        check_rollouts(rewards, self.rollouts)
-        kinds = [reward.spec.kind for reward in rewards]
-        self._groups: list[tuple[int, ...]] = []
+        self._machine = machine_of(rewards)
         self._late: dict[int, str] = {}
-        if Kind.GROUP in kinds:
+        self._portion = portion
+        self._groups: list[tuple[int, ...]] = [] if portion is None else list(portion.groups)
+        if portion is not None:
+            return
+        check_rollouts(rewards, self.rollouts)
+        if Kind.GROUP in [reward.spec.kind for reward in rewards]:
             self._group([CallerRows(self.rollouts)] if parts is None else parts)
 
     def pieces(self) -> Iterator[Piece]:
@@ -151,11 +169,12 @@ class Plan:
     def _calls(self, rows: range, cached: list[CachedReply]) -> list[RewardCall]:
         """Return the calls that some rows need; add to ``cached`` those that need not be made."""
         calls: list[RewardCall] = []
+        single_rows = rows if self._portion is None else [row for row in rows if row in self._portion.rows]
         for number, reward in enumerate(self.rewards):
             spec = reward.spec
             timeout_s = spec.options.timeout_s
             if spec.kind is Kind.SINGLE:
-                row_groups: list[tuple[int, ...]] = [(row,) for row in rows]
+                row_groups: list[tuple[int, ...]] = [(row,) for row in single_rows]
             else:
                 row_groups = self._groups if rows.stop == len(self.rollouts) else []
                 cached += self._lost(number) if rows.stop == len(self.rollouts) else ()
@@ -182,7 +201,7 @@ class Plan:
                 yield call
 
 
-def _machine_of(rewards: Sequence[Reward[..., Any]]) -> str:
+def machine_of(rewards: Sequence[Reward[..., Any]]) -> str:
     """Return a digest of the jail's compilers where scores of a jail are kept, which other compilers would change."""
     if not any(
         reward.options.cache and any(part.spec.jailed for part in (reward, *reward.inner)) for reward in rewards
@@ -276,6 +295,9 @@ def segments_of(rewards: Sequence[Reward[..., Any]], rollouts: Sequence[Rollout]
     with_ids = any(reward.spec.wants_completion_ids for reward in rewards)
     segments: list[bytes] = []
     for rollout in rollouts:
+        if rollout is ABSENT:
+            segments.append(b"")
+            continue
         example = rollout.example
         if wanted is not None:
             example = {column: example[column] for column in wanted if column in example} if wanted else {}

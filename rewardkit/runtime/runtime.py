@@ -24,9 +24,21 @@ from rewardkit.runtime.alarms import Alarms
 from rewardkit.runtime.batch import Columns, check_lost, combine, slices, waits_for_group, with_worst_of_groups
 from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
 from rewardkit.runtime.lanes import RunningBatch, awaited_batch, run_in_workers, run_inline
-from rewardkit.runtime.plan import CallerRows, Plan, check_rollouts
-from rewardkit.runtime.settings import check_isolated, check_open, choice, leaves_of, require, signs_of, weights_of
-from rewardkit.runtime.settle import Finished, Listener, Settler, check_failure
+from rewardkit.runtime.open_batch import OpenBatch
+from rewardkit.runtime.plan import CallerRows, Plan, Portion, check_rollouts
+from rewardkit.runtime.settings import (
+    OnFailure,
+    RuntimeLane,
+    after_jails,
+    check_isolated,
+    check_open,
+    choice,
+    leaves_of,
+    require,
+    signs_of,
+    weights_of,
+)  # fmt: skip
+from rewardkit.runtime.settle import Finished, Listener, Settler, check_failures
 from rewardkit.runtime.target import (
     inline_code,
     load,
@@ -49,23 +61,6 @@ if TYPE_CHECKING:
 
 MAX_LOADS = 3  # Times that a worker's loading is tried, each of which may take `load_timeout_s`
 SHORT_ROWS = 256  # Rows that are prepared on the event loop: handing them to a thread and back takes longer
-
-
-class RuntimeLane(StrEnum):
-    """Where rewards run."""
-
-    WORKER = "worker"
-    """In isolated worker processes; ``async def`` rewards and those with ``concurrency`` in one of their own."""
-    INLINE = "inline"  # In the caller's process: for unit tests and debuggers. No isolation, no deadlines.
-    RAY = "ray"
-    """In worker processes of this machine and of the other nodes of a Ray cluster; ``async def`` rewards here alone."""
-
-
-class OnFailure(StrEnum):
-    """What a failed call means for the batch."""
-
-    DEFAULT = "default"  # The reward's `default` stands in, and the outcome says so
-    RAISE = "raise"  # The batch stops with `RewardFailedError`
 
 
 class Runtime:
@@ -185,7 +180,7 @@ class Runtime:
         self._pool = self._own_pool()
         if lane is RuntimeLane.RAY:
             self._pool = self._spread(self._pool, ray_address)
-        self._finalizer = weakref.finalize(self, _end, self._pool, _after_jails(self._leaves))
+        self._finalizer = weakref.finalize(self, _end, self._pool, after_jails(self._leaves))
 
     def _own_pool(self) -> CallPool:
         """Return the pool of this machine's workers, not started."""
@@ -322,6 +317,26 @@ class Runtime:
         """Score as :meth:`score` does, from code that runs on an event loop."""
         return self._batch(await awaited_batch(lambda: self._begin(rollouts, CallContext(step, epoch))))
 
+    def open_batch(self, *, step: int | None = None, epoch: float | None = None) -> OpenBatch:
+        """Return a batch that is scored while its completions are being made.
+
+        Args:
+            step: Optimizer steps done, as for :meth:`score`.
+            epoch: Passes over the data done, as for :meth:`score`.
+        """
+        context = CallContext(step, epoch)
+
+        def begin(rollouts: Sequence[Rollout], portion: Portion) -> RunningBatch:
+            return self._begin(rollouts, context, portion=portion)
+
+        def finish(rollouts: Sequence[Rollout], columns: Columns) -> ScoreBatch:
+            spared = self._spared_leaves()
+            counting = {leaf: column for leaf, column in columns.items() if leaf not in spared}
+            check_failures(counting, step, every=self._raise)
+            return self._finish(rollouts, columns, context, spared)
+
+        return OpenBatch(self._leaves, context, begin, finish)
+
     def check(self, rollouts: Sequence[Rollout]) -> None:
         """Raise :class:`~rewardkit.errors.DataError` where rollouts are wrong or lack a column; run nothing."""
         check_rollouts(self._leaves, rollouts)
@@ -426,15 +441,16 @@ class Runtime:
         context: CallContext,
         listener: Listener | None = None,
         parts: Sequence[CallerRows] | None = None,
+        portion: Portion | None = None,
     ) -> RunningBatch:
         check_open(self._owner, closed=self._closed)
-        plan = Plan(self._leaves, rollouts, context, self._cache, parts, self._signs)
+        plan = Plan(self._leaves, rollouts, context, self._cache, parts, self._signs, portion)
         settler = Settler(
             plan,
             self._cache,
             raise_failures=self._raise,
             listener=listener,
-            shared=parts is not None,
+            shared=parts is not None or portion is not None,
             spared=self._spared_leaves(),
         )
         return run_inline(settler, self._code) if self._pool is None else run_in_workers(self._pool, settler)
@@ -442,12 +458,21 @@ class Runtime:
     def _batch(self, run: RunningBatch) -> ScoreBatch:
         """Return the scores of a batch that is done; raise InfrastructureError where too many calls were lost."""
         plan = run.settler.plan
-        columns = run.settler.columns()
+        return self._finish(plan.rollouts, run.settler.columns(), plan.context, run.settler.spared)
+
+    def _finish(
+        self,
+        rollouts: Sequence[Rollout],
+        columns: Columns,
+        context: CallContext,
+        spared: Collection[Reward[..., Any]],
+    ) -> ScoreBatch:
+        """Return the scores that the leaves' outcomes make, unless too many of one that is not spared were lost."""
         self._alarms.look_at({leaf.name: column for leaf, column in columns.items()})
         for leaf, column in columns.items():
-            if leaf not in run.settler.spared:
+            if leaf not in spared:
                 check_lost(leaf.name, column, self._most_lost)
-        return self._score_batch(plan.rollouts, columns, plan.context)
+        return self._score_batch(rollouts, columns, context)
 
     def _spared_leaves(self) -> set[Reward[..., Any]]:
         """Return the leaves of the rewards that are spared, and of no other."""
@@ -458,10 +483,7 @@ class Runtime:
 
     def _part(self, rollouts: Sequence[Rollout], columns: Columns, context: CallContext) -> ScoreBatch:
         """Return one caller's scores out of a shared batch; raise the error that would end a batch of its own."""
-        for reward, column in columns.items():
-            for row, outcome in enumerate(column):
-                if outcome.cause is not None:
-                    check_failure(reward.options, outcome, row, context.step, every=self._raise)
+        check_failures(columns, context.step, every=self._raise)
         return self._score_batch(rollouts, columns, context)
 
     def _score_batch(self, rollouts: Sequence[Rollout], columns: Columns, context: CallContext) -> ScoreBatch:
@@ -487,15 +509,6 @@ def _recorder(record: str | os.PathLike[str] | Recorder, env: Mapping[str, str])
     from rewardkit.record.recorder import Recorder  # it brings numpy and sqlite3 along
 
     return Recorder(record, env=env)
-
-
-def _after_jails(rewards: Iterable[Reward[..., Any]]) -> Callable[[], None] | None:
-    """Return a function that removes the folders of killed workers' jails; ``None`` if no reward has a jail."""
-    if not any(leaf.spec.jailed for reward in rewards for leaf in (reward, *reward.inner)):
-        return None
-    from sandbox import remove_stale_folders  # not at the end: at exit it can no longer be imported
-
-    return remove_stale_folders
 
 
 def _end(pool: CallPool, clean: Callable[[], None] | None) -> None:

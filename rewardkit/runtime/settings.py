@@ -13,6 +13,23 @@ from rewardkit.declare.decorator import Reward
 from rewardkit.errors import RewardDefinitionError, RuntimeClosedError
 
 
+class RuntimeLane(StrEnum):
+    """Where rewards run."""
+
+    WORKER = "worker"
+    """In isolated worker processes; ``async def`` rewards and those with ``concurrency`` in one of their own."""
+    INLINE = "inline"  # In the caller's process: for unit tests and debuggers. No isolation, no deadlines.
+    RAY = "ray"
+    """In worker processes of this machine and of the other nodes of a Ray cluster; ``async def`` rewards here alone."""
+
+
+class OnFailure(StrEnum):
+    """What a failed call means for the batch."""
+
+    DEFAULT = "default"  # The reward's `default` stands in, and the outcome says so
+    RAISE = "raise"  # The batch stops with `RewardFailedError`
+
+
 def check_isolated(leaves: Iterable[Reward[..., Any]]) -> None:
     """Raise :class:`RewardDefinitionError` for a reward that no worker process can run."""
     for leaf in leaves:
@@ -93,3 +110,12 @@ def choice(option: str, value: str, choices: type[StrEnum]) -> StrEnum:
     """Return the choice that an option names; raise RewardDefinitionError where it names none."""
     names = list(map(str, choices))
     return choices(require(option, value, names.__contains__, f"one of {str(names)[1:-1]}", str))
+
+
+def after_jails(rewards: Iterable[Reward[..., Any]]) -> Callable[[], None] | None:
+    """Return a function that removes the folders of killed workers' jails; ``None`` if no reward has a jail."""
+    if not any(leaf.spec.jailed for reward in rewards for leaf in (reward, *reward.inner)):
+        return None
+    from sandbox import remove_stale_folders  # not at the end: at exit it can no longer be imported
+
+    return remove_stale_folders

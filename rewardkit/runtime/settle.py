@@ -161,6 +161,13 @@ class Settler:
             columns[reward] = complete
         return columns
 
+    def settled(self) -> Mapping[Reward[..., Any], Mapping[int, Outcome]]:
+        """Return each reward's outcomes by row, of the rows that have one."""
+        return {
+            reward: {row: outcome for row, outcome in enumerate(column) if outcome is not None}
+            for reward, column in zip(self._rewards, self._outcomes, strict=True)
+        }
+
     def _outcomes_of(self, call: RewardCall, finding: CallFinding, result: CallResult) -> tuple[Outcome, ...]:
         """Return the outcomes of a finding, one a rollout."""
         options, version = self._rewards[call.target].spec.options, self._versions[call.target]
@@ -208,6 +215,14 @@ def check_failure(options: RewardOptions, outcome: Outcome, row: int, step: int 
         raise InfrastructureError(message)
     if every:
         raise RewardFailedError(message)
+
+
+def check_failures(columns: Mapping[Reward[..., Any], Sequence[Outcome]], step: int | None, *, every: bool) -> None:
+    """Raise for the first failure of each reward's outcomes that ends its batch, as :func:`check_failure` does."""
+    for reward, column in columns.items():
+        for row, outcome in enumerate(column):
+            if outcome.cause is not None:
+                check_failure(reward.options, outcome, row, step, every=every)
 
 
 def _outcome(finding: CallFinding, execution: Execution, options: RewardOptions, sign: int) -> Outcome:

@@ -43,7 +43,8 @@ from rewardkit import (
 from rewardkit.runtime.nodes import ray_cluster
 from rewardkit.runtime.nodes.orders import NodeFacts
 from trainer_adapter import BatchTiming, RewardAdapter
-from trainer_adapter.grpo import Partial, RuntimeOptions
+from trainer_adapter.grpo import Partial
+from trainer_adapter.handover import RuntimeOptions
 
 Scores = list[float | None]
 

@@ -20,7 +20,8 @@ from rewardkit.cli.exits import INTERRUPTED, NOT_JUDGED, audit_code
 from rewardkit.errors import DataError, RewardDefinitionError
 from rewardkit.loading.registry import resolve
 from rewardkit.rows.reader import read_rows
-from rewardkit.runtime.runtime import Runtime, RuntimeLane
+from rewardkit.runtime.runtime import Runtime
+from rewardkit.runtime.settings import RuntimeLane
 
 HERE = Path(__file__).parent
 LIMITS = {"false_accept": 0, "false_reject": 1.0, "failed": 0}

@@ -14,7 +14,8 @@ from rewardkit.audit.result import RewardAudit
 from rewardkit.audit.rows import choose_rows
 from rewardkit.loading.registry import resolve
 from rewardkit.rows.reader import Row
-from rewardkit.runtime.runtime import Runtime, RuntimeLane
+from rewardkit.runtime.runtime import Runtime
+from rewardkit.runtime.settings import RuntimeLane
 
 HERE = Path(__file__).parent
 LIMITS = {"false_accept": 0, "false_reject": 1.0, "failed": 0}

@@ -12,7 +12,7 @@ import pytest
 from rewardkit import Rollout, Runtime, reward
 from rewardkit.rows import decode_row, encode, read_rows
 from rewardkit.rows.strict_json import WrittenNumber
-from rewardkit.runtime.runtime import RuntimeLane
+from rewardkit.runtime.settings import RuntimeLane
 
 WRITTEN = ("4.10", "1e3", "0.50", "-2.000", "4.1", "7")
 
