@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
 from rewardkit import ConfigError, DataError, MissingColumnError, Reward, RewardDefinitionError
 from rewardkit.extending import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, WORKSPACE_COLUMN, hint_at
 from trainer_adapter.environment_values import LeafRewards, check_workspaces
+from trainer_adapter.overlap import OverlappedRollout
 from trainer_adapter.splitting import TrlTrainer
 
 if TYPE_CHECKING:
@@ -182,4 +183,5 @@ def _adds_columns(trainer: TrlTrainer) -> bool:
     """Whether rewards may get columns that the data set lacks: of a rollout function, or of a subclass of TRL's."""
     methods = [method for name in _ADDING_COLUMNS if (method := getattr(type(trainer), name, None)) is not None]
     is_plain = all(getattr(method, "__module__", "").startswith(("trl.", "transformers.")) for method in methods)
-    return getattr(trainer, "rollout_func", None) is not None or not is_plain
+    rollout = getattr(trainer, "rollout_func", None)
+    return not (rollout is None or isinstance(rollout, OverlappedRollout)) or not is_plain

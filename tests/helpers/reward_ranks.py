@@ -29,6 +29,9 @@ CASES: Mapping[str, dict[str, Any]] = {
         "method": "RLOO", "num_generations": 8, "per_device_train_batch_size": 4, "per_device_eval_batch_size": 4,
     },
     "whole groups": {"per_device_train_batch_size": 4, "per_device_eval_batch_size": 4},
+    "scored early": {
+        "per_device_train_batch_size": 6, "per_device_eval_batch_size": 6, "waves": 1, "attach": True,
+    },
 }  # fmt: skip
 CAP = 10
 """Requests that the judge of the last training may send, over both processes."""

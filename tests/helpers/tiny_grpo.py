@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import rewardkit
 from trainer_adapter import RewardAdapter
 
 Scores = list[float | None]
@@ -121,9 +122,13 @@ def train(
     callbacks: Sequence[Any] = (),
     resume: bool = False,
     attach: bool = False,
+    waves: int | None = None,
     **arguments: Any,
 ) -> Run:
-    """Trains the tiny model on these rows, in their order, four prompts a step; ``arguments`` are TRL's."""
+    """Trains the tiny model on these rows, in their order, four prompts a step; ``arguments`` are TRL's.
+
+    With ``waves`` completions are scored while others are generated.
+    """
     import torch
     import trl
     from datasets import Dataset
@@ -153,6 +158,7 @@ def train(
         "seed": 7,
         "reward_weights": adapter.weights,
     }
+    own = {} if waves is None else {"rollout_func": rewardkit.overlap(adapter, waves=waves)}
     config = getattr(trl, f"{method}Config")(**{**settings, **arguments})
     trainer = getattr(trl, f"{method}Trainer")(
         model=AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32),
@@ -162,6 +168,7 @@ def train(
         eval_dataset=None if eval_rows is None else Dataset.from_list(eval_rows),
         processing_class=AutoTokenizer.from_pretrained(folder, padding_side="left"),
         callbacks=[adapter.callback, *callbacks],
+        **own,
     )
     trainer.remove_callback(PrinterCallback)
     for callback in callbacks:
