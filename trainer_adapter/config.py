@@ -165,6 +165,15 @@ class GRPOConfig(TrainingConfig):
     on_flag: str | None = Field(default=None, repr=False, exclude=True)
     """A URL that gets each flag of the health checks as JSON, or a command that gets it on its standard input; `$NAME`
     takes it from the environment. It stands in no record and no identity of the run."""
+    overlap: Count = Field(default=0, ge=0)
+    """Parts in which a batch is generated while completions that have ended are scored, such as 1; 0 scores a batch
+    when all of it is generated."""
+    turn_normalize: Literal["turn", "group", "batch", "none"] = "turn"
+    """What a turn's number is compared with, where a reward gives credit."""
+    turn_returns: Literal["own", "to_go"] = "own"
+    """What a turn answers for, where a reward gives credit: its `own` number, or those of later turns, too."""
+    turn_discount: Number = Field(default=1.0, ge=0, le=1)
+    """What the number of each later turn counts less with `turn_returns: to_go`, 0 to 1."""
     workers: Count | None = Field(default=None, ge=1)
     """Processes that score one training process's rewards; null is its share of the cores, of more than 4 the
     half, 4 to 16."""

@@ -40,7 +40,7 @@ from trainer_adapter.environment_values import EnvironmentColumns, check_workspa
 from trainer_adapter.functions import AdaptedFunction, Copies, Scorings
 from trainer_adapter.handover import RuntimeOptions, check_handover, check_health_settings, check_listed_weights
 from trainer_adapter.models import needing_extra
-from trainer_adapter.overlap import OverlappedRollout
+from trainer_adapter.overlapped_rollout import OverlappedRollout
 from trainer_adapter.ranks import RankCall, Ranks, check_same_rewards, owners, score_together
 from trainer_adapter.splitting import TrlTrainer, check_groups, generations_of, is_trainer, split_of
 from trainer_adapter.trainer_scores import MAX_SCORE, Partial, Scores, WaitingMetrics

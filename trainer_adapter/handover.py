@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
 from rewardkit import ConfigError, DataError, MissingColumnError, Reward, RewardDefinitionError
 from rewardkit.extending import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, WORKSPACE_COLUMN, hint_at
 from trainer_adapter.environment_values import LeafRewards, check_workspaces
-from trainer_adapter.overlap import OverlappedRollout
+from trainer_adapter.overlapped_rollout import OverlappedRollout
 from trainer_adapter.splitting import TrlTrainer
 
 if TYPE_CHECKING:

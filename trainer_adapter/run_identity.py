@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FILE = "rewardkit-run.json"  # The name of the identity's file in an output folder and in a checkpoint
 MAY_CHANGE = frozenset({
     "train_steps", "save_steps", "eval_steps", "logging_steps", "record", "picture_side", "health_every",
-    "workers", "load_timeout_s", "lane", "ray_address", "per_device_batch_size", "use_cpu",
+    "workers", "load_timeout_s", "lane", "ray_address", "overlap", "per_device_batch_size", "use_cpu",
 })  # fmt: skip
 """Settings that may change when a run goes on: how long it lasts, what it saves, logs and records, what it runs on."""
 MOST_ROWS = 200_000  # The most rows that the digest of a dataset covers; in a larger dataset, rows at equal distances

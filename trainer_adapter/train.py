@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewardkit import ConfigError, DataError, RewardFunctionsConfig
+from rewardkit import ConfigError, DataError, RewardFunctionsConfig, overlap
 from trainer_adapter.config import GRPOConfig
 from trainer_adapter.credit import crediting
 from trainer_adapter.dataset import Source, read_dataset
@@ -243,10 +243,14 @@ def _trainer(
     if arguments["use_cpu"]:
         contiguous_lm_head(loaded.model)
     trainer_class = GRPOTrainer
+    choices: dict[str, Any] = {}
+    if config.overlap:
+        choices["rollout_func"] = overlap(adapter, waves=config.overlap)
     if crediting(adapter.runtime.rewards):
         from trainer_adapter.credit_trainer import TurnCreditTrainer
 
         trainer_class = TurnCreditTrainer
+        choices |= {name: getattr(config, f"turn_{name}") for name in ("normalize", "returns", "discount")}
     trainer = trainer_class(
         model=loaded.model,
         processing_class=loaded.tokenizer,
@@ -256,6 +260,7 @@ def _trainer(
         eval_dataset=eval_rows,
         peft_config=None if lora is None else LoraConfig(**lora),
         callbacks=[adapter.callback, *callbacks],
+        **choices,
     )
     trainer.remove_callback(PrinterCallback)
     return trainer

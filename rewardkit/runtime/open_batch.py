@@ -11,7 +11,7 @@ from rewardkit.groups import content_bytes, group_places
 from rewardkit.runtime.batch import Columns
 from rewardkit.runtime.cache import Key, cache_key
 from rewardkit.runtime.lanes import RunningBatch
-from rewardkit.runtime.plan import ABSENT, Portion, check_rollouts, machine_of
+from rewardkit.runtime.plan import ABSENT, BatchPortion, check_rollouts, machine_of
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Rollout
 
@@ -41,7 +41,7 @@ class OpenBatch:
         self,
         leaves: Sequence[Reward[..., Any]],
         context: CallContext,
-        begin: Callable[[Sequence[Rollout], Portion], RunningBatch],
+        begin: Callable[[Sequence[Rollout], BatchPortion], RunningBatch],
         finish: Callable[[Sequence[Rollout], Columns], ScoreBatch],
     ) -> None:
         self._leaves = leaves
@@ -93,7 +93,7 @@ class OpenBatch:
         ]
         if not contents and not whole:
             return
-        run = self._run(self._rollouts, Portion(contents, whole))
+        run = self._run(self._rollouts, BatchPortion(contents, whole))
         self._begun.update({row: _Begun(content, run) for row, content in contents.items()})
         self._groups.update(dict.fromkeys(whole, run))
 
@@ -129,7 +129,7 @@ class OpenBatch:
         later = sorted(set(rest).difference(at_once))
         for rows, whole in ((at_once, lacking), (later, [])):
             if rows or whole:
-                run = self._run(batch, Portion(rows, whole))
+                run = self._run(batch, BatchPortion(rows, whole))
                 runs.update(dict.fromkeys(rows, run))
                 groups.update(dict.fromkeys(whole, run))
             for waited in (*runs.values(), *groups.values()):
@@ -156,7 +156,7 @@ class OpenBatch:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _run(self, rollouts: Sequence[Rollout], portion: Portion) -> RunningBatch:
+    def _run(self, rollouts: Sequence[Rollout], portion: BatchPortion) -> RunningBatch:
         run = self._begin(list(rollouts), portion)
         self._runs.append(run)
         return run

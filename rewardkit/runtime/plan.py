@@ -62,7 +62,7 @@ class CallerRows(NamedTuple):
     late: str | None = None
 
 
-class Portion(NamedTuple):
+class BatchPortion(NamedTuple):
     """Some calls of a batch whose other rows are not there yet.
 
     Attributes:
@@ -111,7 +111,7 @@ class Plan:
         cache: OutcomeCache,
         parts: Sequence[CallerRows] | None = None,
         signs: Mapping[Reward[..., Any], int] | None = None,
-        portion: Portion | None = None,
+        portion: BatchPortion | None = None,
     ) -> None:
         self.rewards = rewards
         self.signs = [(signs or {}).get(reward, 1) for reward in rewards]

@@ -25,7 +25,7 @@ from rewardkit.runtime.batch import Columns, check_lost, combine, slices, waits_
 from rewardkit.runtime.cache import CACHE_ENTRIES, OutcomeCache
 from rewardkit.runtime.lanes import RunningBatch, awaited_batch, run_in_workers, run_inline
 from rewardkit.runtime.open_batch import OpenBatch
-from rewardkit.runtime.plan import CallerRows, Plan, Portion, check_rollouts
+from rewardkit.runtime.plan import BatchPortion, CallerRows, Plan, check_rollouts
 from rewardkit.runtime.settings import (
     OnFailure,
     RuntimeLane,
@@ -326,7 +326,7 @@ class Runtime:
         """
         context = CallContext(step, epoch)
 
-        def begin(rollouts: Sequence[Rollout], portion: Portion) -> RunningBatch:
+        def begin(rollouts: Sequence[Rollout], portion: BatchPortion) -> RunningBatch:
             return self._begin(rollouts, context, portion=portion)
 
         def finish(rollouts: Sequence[Rollout], columns: Columns) -> ScoreBatch:
@@ -441,7 +441,7 @@ class Runtime:
         context: CallContext,
         listener: Listener | None = None,
         parts: Sequence[CallerRows] | None = None,
-        portion: Portion | None = None,
+        portion: BatchPortion | None = None,
     ) -> RunningBatch:
         check_open(self._owner, closed=self._closed)
         plan = Plan(self._leaves, rollouts, context, self._cache, parts, self._signs, portion)

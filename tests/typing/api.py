@@ -42,6 +42,7 @@ from rewardkit import (
     group_reward,
     maximum,
     minimum,
+    overlap,
     product,
     reward,
     reward_from_source,
@@ -95,6 +96,16 @@ credit: str | None = progress.credit
 stepped = 0.5 * right_tool + each_turn
 gated = gate(exact, clip(total, 0, 1)).named("gated")
 longer: Reward[..., float] = exact.with_options(timeout_s=30.0)
+
+
+class Overlapped:
+    """What an adapter has."""
+
+    def overlapping(self, *, waves: int) -> bytes:
+        return bytes(waves)
+
+
+generated: bytes = overlap(Overlapped(), waves=2)
 best: Composite = maximum(exact, minimum(correct, product(judged, 1 - exact)))
 later: list[Composable] = [best, scheduled(exact, lambda step: min(1.0, step / 100))]
 options: RewardOptions = exact.options

@@ -198,6 +198,7 @@ def test_a_batch_ends_by_the_errors_of_a_scoring() -> None:
 
 def test_what_is_given_up_is_not_run(tmp_path: Path) -> None:
     """Leaving the batch cancels what waits, and the runtime goes on."""
+
     @reward
     def slow(completion: str) -> float:
         (tmp_path / completion).touch()

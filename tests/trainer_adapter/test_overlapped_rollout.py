@@ -18,7 +18,7 @@ from rewardkit import ConfigError, MissingColumnError, group_reward, reward
 from trainer_adapter import RewardAdapter
 from trainer_adapter.early import EarlyScores
 from trainer_adapter.generation import watched
-from trainer_adapter.overlap import BEGUN_EARLY
+from trainer_adapter.overlapped_rollout import BEGUN_EARLY
 
 pytestmark = [tiny_grpo.third_party_warnings, pytest.mark.filterwarnings("ignore:You are using 'rollout_func'")]
 LONG = {"max_completion_length": 40, "generation_kwargs": {"suppress_tokens": [0, *range(42, 265)]}}

@@ -98,7 +98,7 @@ class OverlappedRollout:
 
             def add(ended: Mapping[int, list[int]], first: int = first, ids: Any = ids) -> None:
                 if early is not None:
-                    early.add({first + place: (ids[place], own) for place, own in ended.items()})
+                    early.add({first + index: (ids[index], own) for index, own in ended.items()})
 
             with watched(trainer, add):
                 own_ids, own_logprobs = trainer._generate_single_turn(ids, images, fields, generations)
@@ -170,7 +170,7 @@ class _EarlyRows:
         self._batch = batch
         self._prompts = prompts
         self._inputs = inputs
-        self._places = {row: place for place, row in enumerate(rows)}  # In the batch that this process scores
+        self._places = {row: index for index, row in enumerate(rows)}  # In the batch that this process scores
         first = rank * len(prompts)  # The row of all processes' batch
         by_group: dict[int, list[int]] = {}
         for row in range(len(prompts)):
