@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import CallContext, Kind
@@ -14,13 +14,6 @@ from rewardkit.runtime.lanes import RunningBatch
 from rewardkit.runtime.plan import ABSENT, BatchPortion, check_rollouts, machine_of
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Rollout
-
-
-class _Begun(NamedTuple):
-    """A row whose calls were begun before the batch was whole."""
-
-    content: bytes  # Bytes that are equal for equal rollouts
-    run: RunningBatch
 
 
 class OpenBatch:
@@ -56,7 +49,8 @@ class OpenBatch:
         ]
         self._machine = machine_of(leaves)
         self._rollouts: list[Rollout] = []
-        self._begun: dict[int, _Begun] = {}
+        self._contents: dict[int, bytes] = {}  # By row; bytes that are equal for equal rollouts
+        self._begun: dict[int, RunningBatch] = {}  # By row, what calls the rewards of single completions
         self._groups: dict[tuple[int, ...], RunningBatch] = {}
         self._runs: list[RunningBatch] = []
         self._asked: set[Key] = set()  # Calls of rewards with ``cache=True``, which are made once
@@ -70,7 +64,7 @@ class OpenBatch:
         """Begin to score some rows, and return at once.
 
         Args:
-            rollouts: The rollouts by their row in the batch, from 0.
+            rollouts: The rollouts by their row in the batch, from 0; a row counts as it was added first.
             groups: Groups of which all rows have been added, each with its rows in their order; rewards of groups score
                 them. A group that is not given is scored with the batch.
 
@@ -79,23 +73,24 @@ class OpenBatch:
             RewardLoadError: A worker cannot load a reward.
             RuntimeClosedError: The runtime is closed.
         """
-        contents: dict[int, bytes] = {}
+        rows: list[int] = []
         for row, rollout in rollouts.items():
             content = _content_of(rollout)
-            if content is None or not self._may_begin(rollout):
+            if content is None or row in self._contents:
                 continue
             self._rollouts += [ABSENT] * (row + 1 - len(self._rollouts))
-            self._rollouts[row], contents[row] = rollout, content
-        whole = [
-            tuple(group)
-            for group in groups
-            if self._scores_groups and all(row in contents or row in self._begun for row in group)
-        ]
-        if not contents and not whole:
-            return
-        run = self._run(self._rollouts, BatchPortion(contents, whole))
-        self._begun.update({row: _Begun(content, run) for row, content in contents.items()})
-        self._groups.update(dict.fromkeys(whole, run))
+            self._rollouts[row], self._contents[row] = rollout, content
+            if self._may_begin(rollout):
+                rows.append(row)
+        whole = [group for group in map(tuple, groups) if self._is_open(group)]
+        if rows or whole:
+            run = self._run(self._rollouts, BatchPortion(rows, whole))
+            self._begun.update(dict.fromkeys(rows, run))
+            self._groups.update(dict.fromkeys(whole, run))
+
+    def _is_open(self, group: tuple[int, ...]) -> bool:
+        """Return whether a group is whole and has not been begun."""
+        return self._scores_groups and group not in self._groups and all(row in self._contents for row in group)
 
     def score(self, rollouts: Iterable[Rollout]) -> ScoreBatch:
         """Score the whole batch: call what has not been called, wait for all, and raise as :meth:`Runtime.score` does.
@@ -113,15 +108,14 @@ class OpenBatch:
 
     def _columns(self, batch: Sequence[Rollout]) -> Columns:
         """Return the outcomes of each reward on the whole batch."""
-        runs = {
-            row: begun.run
-            for row, begun in self._begun.items()
-            if row < len(batch) and begun.content == _content_of(batch[row])
+        same = {
+            row for row, content in self._contents.items() if row < len(batch) and content == _content_of(batch[row])
         }
+        runs = {row: run for row, run in self._begun.items() if row in same}
         all_groups = group_places(batch) if self._scores_groups else []
         groups: dict[tuple[int, ...], RunningBatch] = {}
         for group in all_groups:
-            if group in self._groups and all(row in runs for row in group):
+            if group in self._groups and same.issuperset(group):
                 groups[group] = self._groups[group]
         lacking = [group for group in all_groups if group not in groups]
         rest = [row for row in range(len(batch)) if row not in runs]
@@ -157,7 +151,8 @@ class OpenBatch:
         self.close()
 
     def _run(self, rollouts: Sequence[Rollout], portion: BatchPortion) -> RunningBatch:
-        run = self._begin(list(rollouts), portion)
+        read = {*portion.rows, *(row for group in portion.groups for row in group)}
+        run = self._begin([rollout if row in read else ABSENT for row, rollout in enumerate(rollouts)], portion)
         self._runs.append(run)
         return run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import importlib.util
 import json
@@ -194,17 +195,29 @@ def test_the_trainer_has_the_settings_of_trl(tiny: str, tmp_path: Path) -> None:
     assert ("sequence", 4e-4, "grpo") == watcher.settings
 
 
-@pytest.mark.trainers
 @step_reward(credit="turns")
 def digits_of_turn(part: Step) -> float:
     return digits.function(part.text)
 
 
+@pytest.mark.trainers
+@pytest.mark.filterwarnings("ignore:You are using 'rollout_func'")
 def test_a_reward_with_credit_trains_turn_by_turn(tiny: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The trainer takes an advantage a token, and so nothing is said of one number."""
+    """The trainer takes an advantage a token, and so nothing is said of one number; and scores while it generates."""
+    from transformers import TrainerCallback
+
+    class Choices(TrainerCallback):  # type: ignore[misc,unused-ignore]
+        def on_step_end(self, *rest: Any, **more: Any) -> None:
+            trainer = next(value for value in gc.get_objects() if type(value).__name__ == "TurnCreditTrainer")
+            self.choices = trainer._choices
+
+    choices = Choices()
+    own = config(tiny, reward_fns=[digits_of_turn], overlap=1, turn_normalize="group", turn_returns="to_go")
     with caplog.at_level(logging.WARNING, "trainer_adapter"):
-        result = train(config(tiny, reward_fns=[digits_of_turn]), ROWS, tmp_path / "run")
+        result = train(own, ROWS, tmp_path / "run", callbacks=[choices])
+    assert {"normalize": "group", "returns": "to_go", "discount": 1.0} == choices.choices
     assert [0, 0] == [row["credit/unplaced"] for row in result.log_history if "credit/unplaced" in row]
+    assert 2 == sum("overlap/begun_early" in row for row in result.log_history)
     assert [] == [record.getMessage() for record in caplog.records]
 
 

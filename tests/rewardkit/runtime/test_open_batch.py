@@ -23,6 +23,7 @@ from rewardkit import (
     group_reward,
     reward,
 )
+from rewardkit.groups import group_places
 
 TEXTS = ["4", "four", "skip", "fail", "list", ""]
 
@@ -80,13 +81,14 @@ def add_some(draw: random.Random, batch: Any, rollouts: Sequence[Rollout]) -> No
     """Add rows in some order, some of them with another completion, and some of the groups, rightly or not."""
     order = [*range(len(rollouts))]
     draw.shuffle(order)
-    order = order[: draw.randrange(len(rollouts) + 1)]
+    order = order[: draw.randrange(len(rollouts) // 2, len(rollouts) + 1)]
     while order:
         rows, order = order[: (count := draw.randrange(1, 5))], order[count:]
         others = [Rollout("p", "other", {"answer": "1"}) for _ in rows]
         added = {row: draw.choice([rollouts[row]] * 5 + [other]) for row, other in zip(rows, others, strict=True)}
         first = draw.randrange(len(rollouts))
-        batch.add(added, [range(first, min(first + 4, len(rollouts)))])
+        wrong = range(first, min(first + 4, len(rollouts)))
+        batch.add(added, [wrong, *group_places(rollouts)])
 
 
 @pytest.mark.parametrize("lane", ["worker", "inline"])
