@@ -33,6 +33,11 @@ class RewardFunction:
         return None
 
     @property
+    def unannotated(self) -> frozenset[str]:
+        """The names in ``hints`` to which the author gave no annotation, so that their columns are passed on as is."""
+        return frozenset()
+
+    @property
     def inner(self) -> tuple[Any, ...]:
         """The rewards that it calls itself, at any depth; not typed, as a reward is made of its function."""
         return ()

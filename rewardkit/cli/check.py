@@ -244,7 +244,7 @@ def check_columns(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck
     if reason := reward.options.why_failing_pays:
         check.warnings.append(reason)
     own = [p for p in reward.spec.parameters if p.column]
-    for name in (p.name for p in own if p.name not in reward.spec.hints):
+    for name in reward.spec.bare_columns:
         values_of = (row.values[name] for row in lines if name in row.values)
         kinds = sorted({"float" if isinstance(value, float) else type(value).__name__ for value in values_of})
         if kinds:
@@ -322,7 +322,8 @@ def _score_right_answers(
     if reads_answers(leaf, gold):
         check.right_answers = pay
     elif noun == "gold":
-        check.not_looked_at.append(f"whether it pays right answers: it reads no gold, and {_NO_REFERENCES}")
+        reads = "it names no gold" if leaf.spec.wanted_columns is None else "it reads no gold"
+        check.not_looked_at.append(f"whether it pays right answers: {reads}, and {_NO_REFERENCES}")
     elif pay.finding:
         check.warnings.append(f"{pay.finding}; it reads no gold, so they may lack a form that it asks for")
 

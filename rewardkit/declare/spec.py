@@ -152,6 +152,12 @@ class RewardSpec:
         return tuple(p.name for p in self.parameters if p.column)
 
     @property
+    def bare_columns(self) -> tuple[str, ...]:
+        """Those of them without an annotation of the author's, whose values are passed on as the data has them."""
+        bare = described(self.function).unannotated
+        return tuple(name for name in self.named_columns if name not in self.hints or name in bare)
+
+    @property
     def wants_environments(self) -> bool:
         """Whether the reward takes a trainer's live environments, which no other process has."""
         return any(p.name == ENVIRONMENTS_COLUMN for p in self.parameters)

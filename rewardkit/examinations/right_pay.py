@@ -5,6 +5,7 @@ A reward that pays few of the data's own right answers trains nothing, whatever 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -78,9 +79,14 @@ def expected_forms(row: AuditRow) -> list[Honest]:
 
 
 def reads_answers(reward: Reward[..., Any], gold_column: str | None) -> bool:
-    """Return whether a reward names a column that says what is right: a gold, a reference or tests."""
+    """Return whether a reward names a column that says what is right: a gold, a reference or tests.
+
+    A function that moved in names it where its trainer hands it on, as verl does ``ground_truth``.
+    """
     columns = {gold_column, *GOLD_COLUMNS, *REFERENCE_COLUMNS, *TEST_COLUMNS}
-    return not columns.isdisjoint(reward.spec.named_columns)
+    author = getattr(reward.spec.function, "__wrapped__", None)
+    names = inspect.signature(author).parameters if callable(author) else {}
+    return not columns.isdisjoint([*reward.spec.named_columns, *names])
 
 
 def floor_of(reward: Reward[..., Any], wrong: Iterable[Outcome]) -> float:

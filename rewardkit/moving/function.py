@@ -62,6 +62,10 @@ class MovedFunction(RewardFunction, Versioned):
         return parameters_of(self.moved)
 
     @property
+    def unannotated(self) -> frozenset[str]:
+        return frozenset(n for n, parameter in self.parameters.items() if parameter.annotation is parameter.empty)
+
+    @property
     def takes_all(self) -> bool:
         """Whether the author's function takes any keyword."""
         return takes_all(self.moved)

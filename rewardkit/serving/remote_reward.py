@@ -30,7 +30,7 @@ def signature_of(reward: Composable) -> dict[str, Any]:
     options = asdict(specs[0].options)
     if len(specs) > 1 or reward.leaves != (reward,):
         options = {"timeout_s": min(spec.options.timeout_s for spec in specs), "default": None}
-    hints = {name for spec in specs for name in spec.hints}
+    hints = {name for spec in specs for name in spec.hints if name not in spec.bare_columns}
     parameters.sort(key=lambda parameter: parameter.required)  # a column that one part needs is needed
     columns = {parameter.name: parameter.required for parameter in parameters if parameter.taken is None}
     forms = {(parameter.name, parameter.taken.form) for parameter in parameters if parameter.taken is not None}

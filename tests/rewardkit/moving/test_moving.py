@@ -13,7 +13,7 @@ import pytest
 
 from rewardkit import Cause, Outcome, Reward, RewardDefinitionError, Rollout, Runtime, Status, reward
 from rewardkit.cli.check import check_columns
-from rewardkit.moving import from_grader, from_trl, from_verifiers, from_verl
+from rewardkit.moving import from_areal, from_grader, from_trl, from_verifiers, from_verl
 from rewardkit.rows.reader import Row
 
 
@@ -303,6 +303,35 @@ def test_no_check_asks_for_annotations_that_nothing_reads() -> None:
     for one in made:
         check = check_columns(one, [Row(1, {"answer": "4"})])
         assert (one.spec.required_columns, check.warnings) == (("answer",), [])
+
+
+def _trl(completions, answer, **kwargs):  # type: ignore[no-untyped-def]
+    return [1.0]
+
+
+def _single(completion, answer):  # type: ignore[no-untyped-def]
+    return 1.0
+
+
+def _areal(prompt, completions, prompt_ids, completion_ids, answer):  # type: ignore[no-untyped-def]
+    return 1.0
+
+
+MOVED_BARE = {
+    "trl": lambda: from_trl(_trl),
+    "trl in groups": lambda: from_trl(_trl, in_groups=True),
+    "verifiers": lambda: from_verifiers(_single),
+    "areal": lambda: from_areal(_areal),
+}
+
+
+@pytest.mark.parametrize("moved", MOVED_BARE)
+def test_a_column_without_annotation_is_warned_of_as_in_a_native_reward(moved: str) -> None:
+    """However the function came: the data's type reaches it as it is, and check says which."""
+    native = check_columns(reward(_single), [Row(1, {"answer": 4})])
+    check = check_columns(MOVED_BARE[moved](), [Row(1, {"answer": 4})])
+    assert native.warnings == check.warnings
+    assert "column 'answer' has no annotation, so it is passed on as it is in the data (int)" in check.warnings[0]
 
 
 def test_a_ground_truth_that_the_row_lacks_is_not_passed() -> None:
