@@ -43,7 +43,7 @@ def written(folder: Path, audited: str) -> str:
     sections = [
         f"# {about['title']}",
         f"{about['trains']}\nThe files of this page are yours with:",
-        f"```console\n$ rewardkit new --recipe {name}\n```\n\n"
+        f"```console\n$ rewardkit new --recipe {name}\n$ cd {name}\n```\n\n"
         "Built-in rewards need more than the core: `pip install '.[rewards]'` in a checkout installs it.",
         f"## The data\n\n{_lines(about['data'])}\n\n```json\n{first}\n```",
         f"## The reward\n\n```python no-run\n# {file}\n{code}```\n\n{_lines(about['reward'])}",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import os
 import re
+import shlex
 import shutil
 from pathlib import Path
 from types import ModuleType
@@ -106,18 +108,44 @@ def test_a_page_plugs_into_trl(name: str, pages: ModuleType, tmp_path: Path, mon
     assert [] == [outcome.error for outcome in outcomes if outcome.cause]
 
 
+def _commands(printed: str) -> list[list[str]]:
+    """Return the commands of rewardkit that a text tells to run, in their order."""
+    lines = re.findall(r"^(?:next: +| +|\$ )rewardkit (.*)$", printed, re.MULTILINE)
+    return [shlex.split(line) for line in lines]
+
+
+def _run(command: list[str]) -> tuple[int, str]:
+    done = CliRunner().invoke(app, command, prog_name="rewardkit")
+    return done.exit_code, done.output
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_project_starts_from_a_recipe(name: str, tmp_path: Path) -> None:
-    """In a folder of its name; its cases hold there, its rows fit, and nothing is overwritten."""
+    """In a folder of its name: what ``new`` prints works in its order, and nothing is overwritten."""
     with contextlib.chdir(tmp_path):
         code, out, _ = _new("--recipe", name)
         assert 0 == code
-        assert f"rewardkit test {name}/cases.yaml" in out
-        done = CliRunner().invoke(app, ["test", f"{name}/cases.yaml", "--json"], prog_name="rewardkit")
-        assert (0, 0) == (done.exit_code, json.loads(done.stdout)["not_as_expected"])
+        commands = _commands(out)
+        assert ["test", "score", "check", "audit"] == [command[0] for command in commands]
+        assert (0, True) == (_run(commands[0])[0], "as expected" in _run(commands[0])[1])
+        assert 0 == _run([*commands[1], "--fail-on-error"])[0]
         code, _, err = _new("--recipe", name)
-        assert 2 == code
-        assert "is there already" in err
+        assert (2, True) == (code, "is there already" in err)
+
+
+@pytest.mark.slow
+@one_of_them
+def test_a_page_is_followed_as_printed(name: str, pages: ModuleType, tmp_path: Path) -> None:
+    """Its commands, in the folder that its first one makes; then those that ``new`` prints, checks and audits too."""
+    text = (pages.PAGES / f"{name}.md").read_text(encoding="utf-8")
+    with contextlib.chdir(tmp_path):
+        make, *others = _commands(text)
+        code, printed, _ = _new(*make[1:])
+        assert (0, True) == (code, f"$ cd {name}\n" in text)
+        assert [] == [command for command in _commands(printed)[2:] if _run(command)[0] not in (0, 4)]
+        os.chdir(name)
+        assert [] == [command for command in others if _run(command)[0] not in (0, 4)]
 
 
 @pytest.mark.parametrize(

@@ -11,18 +11,21 @@ import keyword
 import re
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from rewardkit.cli.arguments import AsJson, argument, option
 from rewardkit.cli.exits import finish
-from rewardkit.cli.output import write_new
+from rewardkit.cli.output import json_line, write_new
 from rewardkit.errors import ConfigError
+from rewardkit.testing.table import read_table
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 _OF_THE_PAGE = "recipe.yaml"
+_ROLLOUTS_FILE = "rollouts.jsonl"
 _REWARD = '''\
 """{title}: scores the answer at the end of a completion."""
 
@@ -44,6 +47,12 @@ def {name}(completion: str, answer: float | None) -> Score | None:
         return Score(0.0, reason="no number")
     return Score(float(float(numbers[-1]) == answer), reason=f"read {{numbers[-1]}}, expected {{answer:g}}")
 '''
+
+_ROLLOUTS = """\
+{"prompt": "2 + 2 =", "completion": "2 + 2 is 4", "answer": "4"}
+{"prompt": "2 + 3 =", "completion": "It is 6.", "answer": "5"}
+{"prompt": "18 / 9 =", "completion": "I do not know.", "answer": "2"}
+"""
 
 _TEST = '''\
 """Tests of {name}: as a plain function, and as a run would score it."""
@@ -74,10 +83,10 @@ def new_command(
     recipe: Annotated[str | None, option("Start from a recipe; an unknown name lists them.", "RECIPE")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write NAME.py, a small reward with typed columns, and test_NAME.py, which passes with pytest.
+    """Write NAME.py, a small reward with typed columns, its test test_NAME.py, and NAME.jsonl, completions to score.
 
-    With --recipe it writes a reward for a kind of task with its cases and data, to a new folder of the recipe's name
-    unless --dir says where: json-extraction, mathematics, code-with-tests, tool-use and others.
+    With --recipe it writes a reward for a kind of task with its cases, data and completions to score, to a new folder
+    of the recipe's name unless --dir says where: json-extraction, mathematics, code-with-tests, tool-use and others.
 
     Files that are there already are never overwritten.
 
@@ -95,33 +104,52 @@ def new_command(
         raise ConfigError("give the NAME of a new reward, or --recipe and one of " + ", ".join(recipe_names()))
     folder = folder or Path()
     _check_name(name, folder)
-    files = {folder / f"{name}.py": _REWARD, folder / f"test_{name}.py": _TEST}
+    texts = {f"{name}.py": _REWARD, f"test_{name}.py": _TEST}
+    title = name.replace("_", " ").strip().capitalize()
+    files = {folder / file: text.format(name=name, title=title) for file, text in texts.items()}
+    files[folder / f"{name}.jsonl"] = _ROLLOUTS
     for path in files:
         if path.exists() or path.is_symlink():
             raise ConfigError(f"{path} is there already; choose another name, or remove it")
-    title = name.replace("_", " ").strip().capitalize()
-    write_new(folder, {path: text.format(name=name, title=title) for path, text in files.items()})
-    reward_file, test_file = files
-    after = f"next:  pytest {_quoted(test_file)}\n       rewardkit score {_quoted(reward_file)} rollouts.jsonl"
-    result = {"reward_file": str(reward_file), "test_file": str(test_file)}
-    finish(result, lambda: typer.echo(f"wrote {reward_file} and {test_file}\n{after}"), as_json=as_json)
+    write_new(folder, files)
+    reward_file, test_file, data_file = files
+    result = {"reward_file": str(reward_file), "test_file": str(test_file), "data_file": str(data_file)}
+    commands: list[list[Path | str]] = [["pytest", test_file]]
+    commands += [["rewardkit", command, reward_file, data_file] for command in ("score", "check")]
+    _finish(f"{reward_file}, {test_file} and {data_file}", commands, result, as_json=as_json)
+
+
+def _finish(written: str, commands: Sequence[Sequence[Path | str]], result: dict[str, str], *, as_json: bool) -> None:
+    """Print what was written, and the commands to go on with, as a shell takes them."""
+    lines = [shlex.join(map(str, command)) for command in commands]
+    text = f"wrote {written}\n" + "\n".join(f"{'' if index else 'next:':<7}{line}" for index, line in enumerate(lines))
+    finish(result, lambda: typer.echo(text), as_json=as_json)
 
 
 def _from_recipe(recipe: str, folder: Path | None, *, as_json: bool) -> None:
     reward_file, cases_file, data_file = copy_recipe(recipe, folder)
-    result = {"reward_file": str(reward_file), "cases_file": str(cases_file), "data_file": str(data_file)}
+    rollouts_file = data_file.with_name(_ROLLOUTS_FILE)
+    names = ("reward_file", "cases_file", "data_file", "rollouts_file")
+    result = dict(zip(names, map(str, (reward_file, cases_file, data_file, rollouts_file)), strict=True))
     reference = f"{reward_file}:{_tested_by(cases_file)}"
-    text = (
-        f"wrote {reward_file}, {cases_file.name} and {data_file.name}\n"
-        f"next:  rewardkit test {_quoted(cases_file)}\n"
-        f"       rewardkit audit {_quoted(reference)} {_quoted(data_file)} --rows 3"
-    )
-    finish(result, lambda: typer.echo(text), as_json=as_json)
+    commands: list[list[Path | str]] = [
+        ["rewardkit", "test", cases_file.parent],
+        ["rewardkit", "score", reference, rollouts_file],
+        ["rewardkit", "check", reference, data_file],
+        ["rewardkit", "audit", reference, data_file, "--rows", "3"],
+    ]
+    written = f"{reward_file}, {cases_file.name}, {data_file.name} and {rollouts_file.name}"
+    _finish(written, commands, result, as_json=as_json)
 
 
-def _quoted(word: Path | str) -> str:
-    """Return a word of a command line as a shell takes it."""
-    return shlex.quote(str(word))
+def _rollouts_of(cases: Path) -> str:
+    """Return the completions of a recipe's cases as rows to score, as far as they have the columns of most of them."""
+    rows: dict[frozenset[str], list[dict[str, Any]]] = {}
+    for case in read_table(cases).cases:
+        for rollout in case.rollouts:
+            row = {"prompt": rollout.prompt, "completion": rollout.completion, **rollout.example}
+            rows.setdefault(frozenset(row), []).append(row)
+    return "".join(json_line(row) for row in max(rows.values(), key=len))
 
 
 def _tested_by(cases: Path) -> str:
@@ -170,9 +198,10 @@ def copy_recipe(name: str, folder: Path | None) -> list[Path]:
     target = Path(name.replace("_", "-")) if folder is None else folder
     if folder is not None and not folder.is_dir():
         raise ConfigError(f"--dir {folder}: no such folder; make it first")
-    paths = [target / file.name for file in files]
-    taken = next((path for path in paths if path.exists() or path.is_symlink()), None)
+    texts = {target / source.name: source.read_text(encoding="utf-8") for source in files}
+    texts[target / _ROLLOUTS_FILE] = _rollouts_of(files[1])
+    taken = next((path for path in texts if path.exists() or path.is_symlink()), None)
     if taken is not None:
         raise ConfigError(f"{taken} is there already; choose another folder with --dir, or remove it")
-    write_new(target, {path: source.read_text(encoding="utf-8") for source, path in zip(files, paths, strict=True)})
-    return paths
+    write_new(target, texts)
+    return [target / source.name for source in files]

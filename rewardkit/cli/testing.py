@@ -21,7 +21,7 @@ from rewardkit.loading.registry import resolve
 from rewardkit.shown.text import counted, plain, shortened
 from rewardkit.testing.accept import Acceptance, accept
 from rewardkit.testing.expectation import outcome_words
-from rewardkit.testing.source import SUFFIXES
+from rewardkit.testing.source import SUFFIXES, has_cases
 from rewardkit.testing.table import Table, read_table
 from rewardkit.testing.verdict import Bench, CaseResult
 
@@ -119,18 +119,24 @@ def _refuse_table(reference: str) -> None:
 
 def _tables(path: Path, reward: str | None) -> list[Table]:
     """Read all tables before any is run or changed; DataError where one is wrong or lacks a reward, or none exists."""
-    paths = [path]
-    if path.is_dir():
-        paths = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
-        if not paths:
-            raise DataError(f"{path}: no tables of cases in it, no files that end with {', '.join(SUFFIXES)}")
-    tables = [read_table(file) for file in paths]
+    tables = _tables_in(path) if path.is_dir() else [read_table(path)]
     for cases in tables:
         if reward is None and cases.reward is None:
             raise DataError(
                 f"{cases.name}: names no reward; begin it with 'reward: my_rewards.py:correct' "
                 '({"reward": "my_rewards.py:correct"} in JSON Lines), or name one before DATA'
             )
+    return tables
+
+
+def _tables_in(folder: Path) -> list[Table]:
+    """Read the tables of a folder, and pass over its files of rows and of settings; DataError where it has no table."""
+    paths = sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES and file.is_file())
+    tables = [read_table(file) for file in paths if has_cases(file)]
+    if not tables:
+        endings = f"no files that end with {', '.join(SUFFIXES)}"
+        others = f"{', '.join(file.name for file in paths)} have no case that says what to 'expect'"
+        raise DataError(f"{folder}: no tables of cases in it, {others if paths else endings}")
     return tables
 
 
@@ -179,11 +185,11 @@ def _notes(cases: Table, reward: Composable) -> Iterator[str]:
     As text these would be scored otherwise.
     """
     yield from cases.unread(reward)
-    bare = [(leaf, name) for leaf in reward.leaves for name in leaf.spec.named_columns]
+    bare = [(leaf, name) for leaf in reward.leaves for name in leaf.spec.bare_columns]
     for leaf, name in bare:
         values = [(case.where, case.rollouts[0].example.get(name)) for case in cases.cases]
         odd = [(where, value) for where, value in values if value is not None and not isinstance(value, str)]
-        if odd and name not in leaf.spec.hints:
+        if odd:
             where, value = odd[0]
             yield (
                 f"{where}: reward {leaf.name!r} takes {name!r} without annotation, so it gets "

@@ -87,6 +87,21 @@ def parse(path: Path, text: str) -> Source:
         raise DataError(f"{path}: nested too deeply") from None
 
 
+def has_cases(path: Path) -> bool:
+    """Return whether a file of a folder is meant as a table of cases, and not as rows, completions or settings.
+
+    JSON Lines are, where a line has ``expect`` or settings; YAML is, where it is a list or has ``cases``. A file that
+    cannot be read is left to :func:`parse`, which says why.
+    """
+    text = read_text(path)
+    try:
+        source = parse(path, text)
+    except DataError:
+        return path.suffix == ".jsonl" or "cases:" in text or text.lstrip().startswith("-")
+    is_table = bool(source.settings.values) or any("expect" in entry.values for entry in source.entries)
+    return is_table or path.suffix != ".jsonl" or not source.entries
+
+
 # JSON Lines
 
 

@@ -517,18 +517,19 @@ def test_new_writes_a_reward_whose_test_passes(work: Path) -> None:
     """Both files are there, pytest passes as is, and the reward scores a file."""
     code, out, _ = _run("new", "last_number")
     assert code == 0
-    assert "wrote last_number.py and test_last_number.py" in out
+    assert "wrote last_number.py, test_last_number.py and last_number.jsonl" in out
     command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_last_number.py"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    assert _score("last_number.py", "data.jsonl", "--fail-on-error")[0] == 0
+    assert [0, 0] == [_run(command, "last_number.py", "last_number.jsonl")[0] for command in ("score", "check")]
 
 
 def test_new_writes_where_it_is_told(work: Path) -> None:
     """--dir names the folder."""
     (work / "inner").mkdir()
     assert _run("new", "elsewhere", "--dir", "inner")[0] == 0
-    assert sorted(path.name for path in (work / "inner").iterdir()) == ["elsewhere.py", "test_elsewhere.py"]
+    written = ["elsewhere.jsonl", "elsewhere.py", "test_elsewhere.py"]
+    assert sorted(path.name for path in (work / "inner").iterdir()) == written
     (work / "my rewards").mkdir()
     assert "\nnext:  pytest 'my rewards/test_spaced.py'\n" in _run("new", "spaced", "--dir", "my rewards")[1]
 

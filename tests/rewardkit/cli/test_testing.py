@@ -206,6 +206,26 @@ def test_nothing_is_accepted_where_a_later_table_is_wrong(work: Path) -> None:
     assert before == (work / "t.yaml").read_text()
 
 
+def test_a_folder_is_run_with_other_files_beside_its_tables(work: Path) -> None:
+    """Rows, completions and settings are passed over; a folder without a table names what there is."""
+    folder = work / "project"
+    folder.mkdir()
+    others = {
+        "rows.jsonl": '{"prompt": "p", "answer": "4"}\n',
+        "rollouts.jsonl": '{"prompt": "p", "completion": "4"}\n',
+        "rewards.yaml": "functions:\n  correct: rewards.py:correct\n",
+        "recipe.yaml": "title: A recipe\n",
+    }
+    for name, text in others.items():
+        (folder / name).write_text(text)
+    code, _, err = _run("rewards.py:correct", "project")
+    assert (2, True) == (code, f"no tables of cases in it, {', '.join(sorted(others))} have no case" in err)
+    (folder / "cases.jsonl").write_text('{"completion": "4", "answer": 4, "expect": 1.0}\n')
+    (folder / "cases.yaml").write_text("- {completion: '4', answer: 4, expect: 1.0}\n")
+    code, out, _ = _run("rewards.py:correct", "project")
+    assert (0, "2 cases in 2 tables: 2 as expected") == (code, out.strip())
+
+
 # --accept
 
 YAML_BEFORE = """\
