@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -14,8 +13,8 @@ from rewardkit.cli.arguments import AsJson, argument, option, seconds_option
 from rewardkit.cli.exits import FAILED, INFRASTRUCTURE, finish
 from rewardkit.errors import ConfigError
 from rewardkit.integrity.examiner import examine
-from rewardkit.integrity.figures import HarnessFigures, badge_of, table_of
-from rewardkit.integrity.program_line import compare_files, listing, plan_of, show_progress
+from rewardkit.integrity.figures import HarnessFigures, table_of
+from rewardkit.integrity.program_line import compare_files, listing, plan_of, show_progress, write_reports
 
 
 def integrity_command(
@@ -49,6 +48,7 @@ def integrity_command(
     most_time: Annotated[float, seconds_option("Seconds for the whole run.")] = 600.0,
     report: Annotated[Path | None, option("Write the report there, as JSON.", "FILE")] = None,
     badge: Annotated[Path | None, option("Write an SVG badge there.", "FILE")] = None,
+    rfc008: Annotated[Path | None, option("Write a report of OpenEnv's RFC 008 there, as JSON.", "FILE")] = None,
     compare: Annotated[
         tuple[Path, Path] | None, option("Say how two reports differ; exit code 1 if more is forged.", "A B")
     ] = None,
@@ -89,10 +89,7 @@ def integrity_command(
     except ValueError as mistake:
         raise ConfigError(str(mistake)) from None
     figures = examine(plan, show_progress if sys.stderr.isatty() else lambda line: None)
-    if report:
-        report.write_text(json.dumps(figures.to_json(), indent=1) + "\n", encoding="utf-8")
-    if badge:
-        badge.write_text(badge_of(figures), encoding="utf-8")
+    write_reports(figures, report, badge, rfc008)
     finish(figures.to_json(), lambda: typer.echo(table_of(figures), nl=False), as_json=as_json, code=_code(figures))
 
 

@@ -29,6 +29,7 @@ from .forging_acts import ForgingAct, read_acts
 from .secret_task import SecretTask
 
 MOST_TRIES = 5
+_LAST_TRIES = 3  # of the right completion behind the acts: that it was late once, as on a busy machine, shows nothing
 _ENTRY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
 _LATE_S = 15.0
 
@@ -214,7 +215,7 @@ class _Examination:
             acts, not_tried = self._acts(description)
             outcomes = self._try_all(acts, description, first, not_tried)
             text, files = self._control("right", description)
-            if first.grade(text, files)["passed"] is not True:
+            if not any(first.grade(text, files)["passed"] is True for _ in range(_LAST_TRIES)):
                 no_figure = "after the acts the right completion does not pass any more"
         first.close()
         isolation = description["isolation"] or _isolation(bool(self._namespaces), description["files"])

@@ -74,7 +74,7 @@ def _describe(harness: Harness) -> dict[str, Any]:
         "note": harness.note,
         "warning": harness.warning,
         "frame": harness.frame,
-        "isolation": "the harness's own" if harness.is_inline else "",
+        "isolation": "the harness's own" if harness.is_inline or harness.has_own_walls else "",
         "versions": {**versions, "python": platform.python_version()},
     }
 

@@ -58,6 +58,7 @@ class Harness:
         note: Which function decides, and how a pass is read.
         warning: What the project itself says of hostile code, with where.
         is_inline: Whether it isolates completions itself, and must not be forked once it is loaded.
+        has_own_walls: Whether it makes namespaces of its own, for which the suite's leave no room.
         frame: For texts: how an answer is written, with ``ANSWER`` for it.
     """
 
@@ -69,4 +70,5 @@ class Harness:
     note: str = ""
     warning: str = ""
     is_inline: bool = False
+    has_own_walls: bool = False
     frame: str = "ANSWER"

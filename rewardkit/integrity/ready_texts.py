@@ -73,6 +73,36 @@ def _trl(task: SecretTask) -> Grade:
     return _scored(score)
 
 
+def _lm_eval_filter(task: SecretTask, name: str) -> Grade:
+    """A filter of gsm8k and its metric, both as the task's file has them."""
+    import yaml
+    from lm_eval.api.metrics import exact_match_hf_evaluate
+    from lm_eval.filters import build_filter_ensemble, extraction, selection  # noqa: F401 - they register themselves
+
+    (package,) = util.find_spec("lm_eval").submodule_search_locations  # type: ignore[union-attr, misc]
+    settings = yaml.safe_load(Path(package, "tasks", "gsm8k", "gsm8k.yaml").read_text(encoding="utf-8"))
+    (filters,) = (row["filter"] for row in settings["filter_list"] if row["name"] == name)
+    parts = [(row["function"], {key: row[key] for key in row if key != "function"}) for row in filters]
+    ensemble = build_filter_ensemble(name, parts)
+    (metric,) = settings["metric_list"]
+    chosen = {key: metric[key] for key in ("regexes_to_ignore", "ignore_case", "ignore_punctuation")}
+
+    def score(text: str) -> Any:
+        responses: Any = [[text]]
+        for make in ensemble.filters:
+            responses = make().apply(responses, [{}])
+        (extracted,) = responses
+        return exact_match_hf_evaluate([extracted], [f"#### {task.gold}"], **chosen)["exact_match"]
+
+    return _scored(score)
+
+
+def _lm_eval_math(task: SecretTask) -> Grade:
+    graders = importlib.import_module("lm_eval.tasks.hendrycks_math.utils")
+    document = {"solution": rf"\boxed{{{task.gold}}}"}
+    return _scored(lambda text: graders.process_results(document, [text])["exact_match"])
+
+
 def _own(task: SecretTask) -> Grade:
     from rewardkit import Rollout, Runtime
     from rewardkit.loading.registry import resolve
@@ -84,7 +114,8 @@ def _own(task: SecretTask) -> Grade:
 
 def _grader(name: str, build: Callable[[SecretTask], Grade], frame: str, package: str, note: str) -> Harness:
     is_inline = package == "rewardkit"
-    return Harness(name, build, "text", "text", (package,), f"{note}, half a point passes", "", is_inline, frame)
+    note = f"{note}, half a point passes"
+    return Harness(name, build, "text", "text", (package,), note, is_inline=is_inline, frame=frame)
 
 
 TEXT_GRADERS = (
@@ -98,6 +129,21 @@ TEXT_GRADERS = (
     _grader(
         "reward-doctor", functools.partial(_reward_doctor, name="robust_match"), _BOX, "reward-doctor", "robust_match"
     ),
+    _grader(
+        "lm-eval-strict",
+        functools.partial(_lm_eval_filter, name="strict-match"),
+        _HASHES,
+        "lm-eval",
+        "gsm8k's filter strict-match and its exact_match",
+    ),
+    _grader(
+        "lm-eval-flexible",
+        functools.partial(_lm_eval_filter, name="flexible-extract"),
+        _HASHES,
+        "lm-eval",
+        "gsm8k's filter flexible-extract and its exact_match",
+    ),
+    _grader("lm-eval-math", _lm_eval_math, "$ANSWER$", "lm-eval", "hendrycks_math's process_results"),
     _grader("rewardkit-math", _own, _BOX, "rewardkit", "math_answer"),
     _grader("rewardkit-math-hashes", _own, _HASHES, "rewardkit", "math_answer"),
 )

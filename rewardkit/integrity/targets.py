@@ -43,7 +43,9 @@ def harness_of(target: Mapping[str, str]) -> Harness:
         return makers[kind](target, task, shape, language)
 
     name = target.get("name") or target[kind]
-    return Harness(name, build, shape, language, note=f"{kind}: {target[kind]}", frame=target.get("frame") or "ANSWER")
+    is_inline = kind == "function" and bool(target.get("own_isolation"))
+    frame = target.get("frame") or "ANSWER"
+    return Harness(name, build, shape, language, note=f"{kind}: {target[kind]}", is_inline=is_inline, frame=frame)
 
 
 def _ready(name: str, language: str) -> Harness:

@@ -23,6 +23,7 @@ from rewardkit.integrity.figures import ActOutcome, HarnessFigures, badge_of, co
 from rewardkit.integrity.forging_acts import languages, read_acts
 from rewardkit.integrity.program_line import run
 from rewardkit.integrity.secret_task import SecretTask
+from rewardkit.integrity.validation_report import validation_report
 
 FOLDER = Path(__file__).parents[3] / "rewardkit" / "integrity"
 FEW = ("equal.object", "exit.os_exit_call", "copies.argv")
@@ -260,6 +261,37 @@ def test_acts_that_pass_at_times_are_counted_apart() -> None:
     better = HarnessFigures("mine", "call", "python", outcomes=(ActOutcome("a.x", (False,)), *rows[1:]))
     assert "a.x: forged -> held" in compare(figures, better)
     assert (False, True) == (differs(figures, better), differs(better, figures))
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "controls", "statuses", "verdict"),
+    [
+        ((False,), (True, False), ["pass"] * 5, "pass"),
+        ((True,), (True, False), ["pass", "pass", "pass", "fail", "fail"], "fail"),
+        ((True, False), (True, False), ["pass", "pass", "fail", "fail", "fail"], "fail"),
+        ((), (True, True), ["pass", "fail", "skip", "skip", "skip"], "fail"),
+        ((), (False,), ["fail", "skip", "skip", "skip", "skip"], "fail"),
+        ((), (), ["error", "skip", "skip", "skip", "skip"], "fail"),
+    ],
+)
+def test_a_run_is_a_report_of_rfc_008(
+    verdicts: tuple[bool, ...], controls: tuple[bool, ...], statuses: list[str], verdict: str
+) -> None:
+    """Its five checks by id, in the lane of the adversarial floor; without a figure nothing is said of acts."""
+    names = ("right", "wrong")
+    held = tuple(ActOutcome(name, (passed,)) for name, passed in zip(names, controls, strict=False))
+    outcomes = (ActOutcome("equal.object", verdicts),) if verdicts else ()
+    no_figure = "" if verdicts else "the controls do not hold"
+    report = validation_report(
+        HarnessFigures("mine", "call", "python", controls=held, outcomes=outcomes, no_figure=no_figure)
+    )
+    assert (statuses, verdict) == ([row["status"] for row in report["results"]], report["verdict"])
+    assert "statistical.adversarial_floor" == report["results"][-1]["check_id"]
+    assert ("1", "v1", "hub", 64) == (
+        report["report_schema_version"], report["policy_version"], report["lane"], len(report["source_digest"])
+    )  # fmt: skip
+    if statuses[3] == "fail":
+        assert ["equal.object"] == report["results"][3]["evidence"]
 
 
 @pytest.mark.parametrize(
