@@ -1,9 +1,9 @@
-"""Writes the pages of ``docs/recipes`` from the recipes that ``rewardkit new --recipe`` copies.
+"""Writes ``docs/how-to/recipes.md`` from the recipes that ``rewardkit new --recipe`` copies.
 
     python docs/recipes_page.py [--check]
 
-Each page has the recipe's own files, what the commands print, and the scores of completions that cheat. With
-``--check`` nothing is written, audits are not run anew, and the exit code is 1 where a page is not what would be
+Each recipe's section has its own files, what the commands print, and the scores of completions that cheat. With
+``--check`` nothing is written, audits are not run anew, and the exit code is 1 where a section is not what would be
 written.
 """
 
@@ -22,13 +22,20 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 RECIPES = ROOT / "rewardkit" / "recipes"
-PAGES = ROOT / "docs" / "recipes"
+PAGE = ROOT / "docs" / "how-to" / "recipes.md"
+INTRODUCTION = """# Recipes
+
+Each recipe is a reward for a kind of task, with data, test cases, an audit, and the ways in which a model can game it.
+`rewardkit new --recipe NAME` copies its files into a new folder.
+Built-in rewards need more than the core: `pip install '.[rewards]'` in a checkout installs it.
+The whole set-up of a training is in [Use rewards with TRL](use-with-trl.md).
+"""
 _AUDITED = re.compile(r"^(?:(?:NOT )?passed|not judged): .*", re.DOTALL | re.MULTILINE)
 _SHOWN_CHARS = 90
 
 
 def written(folder: Path, audited: str) -> str:
-    """Return a recipe's page.
+    """Return a recipe's section.
 
     Args:
         folder: The recipe's.
@@ -41,17 +48,17 @@ def written(folder: Path, audited: str) -> str:
     first = (folder / "rows.jsonl").read_text(encoding="utf-8").splitlines()[0]
     code = (folder / file).read_text(encoding="utf-8")
     sections = [
-        f"# {about['title']}",
-        f"{about['trains']}\nThe files of this page are yours with:",
-        f"```console\n$ rewardkit new --recipe {name}\n$ cd {name}\n```\n\n"
-        "Built-in rewards need more than the core: `pip install '.[rewards]'` in a checkout installs it.",
-        f"## The data\n\n{_lines(about['data'])}\n\n```json\n{first}\n```",
-        f"## The reward\n\n```python no-run\n# {file}\n{code}```\n\n{_lines(about['reward'])}",
-        f"## Its cases\n\n```yaml\n{(folder / 'cases.yaml').read_text(encoding='utf-8')}```\n\n"
+        f"## {about['title']}",
+        f"{about['trains']}",
+        f"```console\n$ rewardkit new --recipe {name}\n$ cd {name}\n```",
+        f"### {about['title']}: data\n\n{_lines(about['data'])}\n\n```json\n{first}\n```",
+        f"### {about['title']}: reward\n\n```python no-run\n# {file}\n{code}```\n\n{_lines(about['reward'])}",
+        f"### {about['title']}: cases\n\n```yaml\n{(folder / 'cases.yaml').read_text(encoding='utf-8')}```\n\n"
         f"```console\n$ rewardkit test cases.yaml\n{_tested(folder)}\n```",
-        f"## Its audit\n\n```console\n$ rewardkit audit {reference} rows.jsonl --rows 3\n...\n{audited}\n```\n\n"
+        f"### {about['title']}: audit\n\n"
+        f"```console\n$ rewardkit audit {reference} rows.jsonl --rows 3\n...\n{audited}\n```\n\n"
         f"{_lines(about['audit'])}",
-        "## Plug it in",
+        f"### {about['title']}: training",
         f"```python no-run\nfrom datasets import load_dataset\nfrom {folder.name} import {attribute}\n"
         "from trainer_adapter import RewardAdapter\nfrom trl import GRPOTrainer\n\n"
         'rows = load_dataset("json", data_files="rows.jsonl", split="train")\n'
@@ -60,11 +67,10 @@ def written(folder: Path, audited: str) -> str:
         '    "HuggingFaceTB/SmolLM2-135M-Instruct", adapter.reward_funcs, train_dataset=rows, '
         "callbacks=[adapter.callback]\n"
         ")\ntrainer.train()\nadapter.close()\n```",
-        "The whole set-up is in [Use rewards with TRL](../how-to/use-with-trl.md).",
-        "## What it teaches a model to cheat",
+        f"### {about['title']}: how a model games it",
         _cheats(folder, reference, about["cheats"]),
         _lines(about["defence"]),
-        f"## Where to go next\n\n{_lines(about['next'])}",
+        _lines(about["next"]),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -97,12 +103,18 @@ def _audited(folder: Path) -> str:
     return found[0]
 
 
-def _before(page: Path) -> str:
-    """Return what a page says of its audit now."""
-    found = re.search(
-        r"--rows 3\n\.\.\.\n(.*?)\n```", page.read_text(encoding="utf-8") if page.exists() else "", re.DOTALL
-    )
-    return found[1] if found else ""
+def section_of(name: str) -> str:
+    """Return a recipe's section of the page as it is now; empty where there is none."""
+    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    sections = re.split(r"\n(?=## )", text)
+    own = [section for section in sections if f"$ rewardkit new --recipe {name}\n" in section]
+    return own[0].rstrip("\n") + "\n" if own else ""
+
+
+def _before(name: str) -> str:
+    """Return what a recipe's section says of its audit now."""
+    audit = re.search(r"--rows 3\n\.\.\.\n(.*?)\n```", section_of(name), re.DOTALL)
+    return audit[1] if audit else ""
 
 
 def _cheats(folder: Path, reference: str, cheats: list[dict[str, Any]]) -> str:
@@ -142,17 +154,16 @@ def _in_code(text: str) -> str:
 
 
 def main() -> int:
-    """Write the pages, or check them."""
+    """Write the page, or check it."""
     check = "--check" in sys.argv[1:]
-    wrong = []
+    sections, wrong = [INTRODUCTION], []
     for folder in sorted(one for one in RECIPES.iterdir() if (one / "recipe.yaml").is_file()):
-        page = PAGES / f"{folder.name.replace('_', '-')}.md"
-        text = written(folder, _before(page) if check else _audited(folder))
-        if check and (not page.exists() or page.read_text(encoding="utf-8") != text):
-            wrong.append(page.name)
-        elif not check:
-            PAGES.mkdir(exist_ok=True)
-            page.write_text(text, encoding="utf-8")
+        name = folder.name.replace("_", "-")
+        sections.append(written(folder, _before(name) if check else _audited(folder)))
+        if check and section_of(name) != sections[-1]:
+            wrong.append(name)
+    if not check:
+        PAGE.write_text("\n".join(sections), encoding="utf-8")
     if wrong:
         print(json.dumps(wrong))
     return 1 if wrong else 0

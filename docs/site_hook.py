@@ -9,7 +9,9 @@ import json
 import posixpath
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import yaml
 
 DOCS = Path(__file__).parent
 ABOVE = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
@@ -18,36 +20,47 @@ _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)
 _CODE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _FENCE = re.compile(r"^(```\w+) .*$", re.MULTILINE)
 """The first line of a block with a word for the tests behind the language, such as ``no-run``."""
-_ENTRY = re.compile(r"^- \[([^\]]+)\]\(([^)]+)\): (.+)$")
 
 
-def sections(index: str) -> dict[str, list[tuple[str, str, str]]]:
-    """Return the pages that the index lists, by heading: title, path below docs/ and what the page is about."""
-    found: dict[str, list[tuple[str, str, str]]] = {}
-    heading = ""
-    for line in index.splitlines():
-        if line.startswith("## "):
-            heading = line[3:].strip()
-        elif entry := _ENTRY.match(line):
-            found.setdefault(heading, []).append((entry[1], entry[2], entry[3]))
-    return found
+class PageEntry(NamedTuple):
+    """A page in the navigation: its path below docs/, its title, and what it is about."""
+
+    path: str
+    title: str
+    about: str
+
+
+def sections() -> dict[str, list[PageEntry]]:
+    """Return the pages of ``navigation.yaml``, by the section of the site."""
+    entries = yaml.safe_load((DOCS / "navigation.yaml").read_text(encoding="utf-8"))
+    return {
+        section: [PageEntry(entry["page"], entry["title"], entry["about"]) for entry in pages]
+        for section, pages in entries.items()
+    }
+
+
+def pages() -> list[PageEntry]:
+    """Return the pages of all sections, in order."""
+    return [page for entries in sections().values() for page in entries]
 
 
 def llms_txt(index: str) -> str:
-    """Return the list of pages in the form of llmstxt.org: a title, a summary, and links with what they lead to."""
-    title, _, rest = index.partition("\n")
-    summary = " ".join(line for line in rest.partition("\n## ")[0].splitlines() if line.strip())
-    parts = [title, f"> {summary}"]
-    for heading, pages in sections(index).items():
-        links = [f"- [{name}]({_on_site(path)}): {about}" for name, path, about in pages if _is_page(path)]
-        parts += [f"## {heading}", "\n".join(links)]
+    """Return the list of pages in the form of llmstxt.org: a title, a summary, and links with what they lead to.
+
+    Args:
+        index: The text of ``index.md``, of which title and first paragraph are taken.
+    """
+    title, summary = index.split("\n\n")[:2]
+    parts = [title, f"> {' '.join(summary.split())}"]
+    for section, entries in sections().items():
+        links = [f"- [{page.title}]({_on_site(page.path)}): {page.about}" for page in entries]
+        parts += [f"## {section}", "\n".join(links)]
     return "\n\n".join(parts) + "\n"
 
 
-def llms_full(index: str) -> str:
-    """Return all pages of the index as one text."""
-    paths = [path for pages in sections(index).values() for _, path, _ in pages if _is_page(path)]
-    return "\n\n".join(_markdown(path).strip() for path in paths) + "\n"
+def llms_full() -> str:
+    """Return all pages of the navigation as one text."""
+    return "\n\n".join(_markdown(page.path).strip() for page in pages()) + "\n"
 
 
 def notebook_page(path: Path) -> str:
@@ -67,10 +80,6 @@ def notebook_page(path: Path) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _is_page(path: str) -> bool:
-    return path.endswith((".md", ".ipynb"))
-
-
 def _markdown(path: str) -> str:
     """Return the Markdown of a page that is named from docs/."""
     place = (DOCS / path).resolve()
@@ -84,22 +93,11 @@ def _on_site(path: str) -> str:
 
 
 def on_config(config: Any) -> Any:
-    """Make the site's navigation of the index."""
-    index = (DOCS / "index.md").read_text(encoding="utf-8")
-    config.nav = [{"Home": "index.md"}]
-    for heading, entries in sections(index).items():
-        pages = [{name: _with_its_folder(path)} for name, path, _ in entries if _is_page(path)]
-        config.nav += [{heading: pages}] if pages else []
-    config.nav.append({"The project": [{name.removesuffix(".md").title(): f"project/{name}"} for name in ABOVE]})
+    """Give the site its navigation."""
+    config.nav = [
+        {section: [{page.title: _on_site(page.path)} for page in entries]} for section, entries in sections().items()
+    ]
     return config
-
-
-def _with_its_folder(path: str) -> Any:
-    """Return a page, or the pages of its folder where it is the first of these."""
-    if not path.endswith("/README.md"):
-        return _on_site(path)
-    folder = (DOCS / path).parent
-    return [path, *(f"{posixpath.dirname(path)}/{one.name}" for one in sorted(folder.glob("[0-9]*.md")))]
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -114,18 +112,16 @@ def on_files(files: Any, config: Any) -> Any:
         files.append(File.generated(config, _on_site(place), content=notebook_page(path)))
     index = (DOCS / "index.md").read_text(encoding="utf-8")
     files.append(File.generated(config, "llms.txt", content=llms_txt(index)))
-    files.append(File.generated(config, "llms-full.txt", content=llms_full(index)))
+    files.append(File.generated(config, "llms-full.txt", content=llms_full()))
     return files
 
 
 def on_post_build(config: Any) -> None:
     """Put each page's Markdown beside it, to which the list for language models leads."""
-    for pages in sections((DOCS / "index.md").read_text(encoding="utf-8")).values():
-        for _, path, _ in pages:
-            if _is_page(path):
-                place = Path(config.site_dir, _on_site(path))
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_text(_markdown(path), encoding="utf-8")
+    for page in pages():
+        place = Path(config.site_dir, _on_site(page.path))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(_markdown(page.path), encoding="utf-8")
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:

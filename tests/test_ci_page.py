@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "check-in-ci.md"
+PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "test-rewards.md"
 SOUND = '''\
 """A sum's answer."""
 from builtin_rewards.math import math_answer
@@ -37,7 +37,7 @@ cases:
 
 def _commands() -> dict[str, str]:
     """The commands of the workflow by step, the installation aside."""
-    block = re.search(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    block = re.search(r"```yaml\n([^`]*?\njobs:.*?)```", PAGE.read_text(), re.DOTALL)
     assert block is not None
     (job,) = yaml.safe_load(block[1])["jobs"].values()
     found = {step["name"]: step["run"] for step in job["steps"] if "run" in step}

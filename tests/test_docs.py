@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import typer.main
+import yaml
 from typer.core import TyperGroup
 
 import rewardkit
@@ -198,12 +199,27 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 def test_every_page_is_on_the_map() -> None:
-    """docs/index.md links to every page below it."""
-    index = (DOCS / "index.md").read_text(encoding="utf-8")
-    linked = {(DOCS / link.partition("#")[0]).resolve() for link in _LINK.findall(index)}
-    assert [] == [
-        _name(page) for page in sorted(DOCS.rglob("*.md")) if page.resolve() not in linked | {DOCS / "index.md"}
-    ]
+    """Seven sections and 45 pages at most; a page of none of them is one that these or CONTRIBUTING.md lead to."""
+    sections = yaml.safe_load((DOCS / "navigation.yaml").read_text(encoding="utf-8"))
+    mapped = {(DOCS / entry["page"]).resolve() for entries in sections.values() for entry in entries}
+    assert (7, 45) >= (len(sections), len(mapped))
+    assert 45 >= sum(map(len, sections.values()))
+    reached, fresh = set[Path](), {ROOT / "CONTRIBUTING.md", *mapped}
+    while fresh:
+        reached |= fresh
+        fresh = {target for page in fresh if page.suffix == ".md" for target in _targets(page)} - reached
+    assert [] == [_name(page) for page in sorted(DOCS.rglob("*.md")) if page.resolve() not in reached]
+
+
+def _targets(page: Path) -> set[Path]:
+    """Return the pages that a page links to."""
+    links = _LINK.findall(page.read_text(encoding="utf-8"))
+    targets = {(page.parent / link.partition("#")[0]).resolve() for link in links if ":" not in link}
+    return {target for target in targets if target.suffix == ".md"}
+
+
+def test_the_first_page_fits_on_a_screen() -> None:
+    assert 40 >= len((DOCS / "index.md").read_text(encoding="utf-8").splitlines())
 
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=_name)

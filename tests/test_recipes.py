@@ -55,11 +55,10 @@ def test_there_is_a_recipe_for_each_kind_of_task() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_page_is_up_to_date(name: str, pages: ModuleType) -> None:
+def test_a_section_is_up_to_date(name: str, pages: ModuleType) -> None:
     """Its files, what its cases come to, the scores of completions that cheat; ``python docs/recipes_page.py``."""
-    page = pages.PAGES / f"{name}.md"
-    text = pages.written(pages.RECIPES / name.replace("-", "_"), pages._before(page))
-    assert text == page.read_text(encoding="utf-8")
+    text = pages.written(pages.RECIPES / name.replace("-", "_"), pages._before(name))
+    assert text == pages.section_of(name)
     assert "as expected\n" in text
     assert "not as expected" not in text
 
@@ -73,15 +72,17 @@ one_of_them = pytest.mark.parametrize(
 
 @pytest.mark.slow
 @one_of_them
-def test_a_page_says_what_the_audit_says(name: str, pages: ModuleType) -> None:
+def test_a_section_says_what_the_audit_says(name: str, pages: ModuleType) -> None:
     """Its last lines."""
-    assert pages._before(pages.PAGES / f"{name}.md") == pages._audited(pages.RECIPES / name.replace("-", "_"))
+    assert pages._before(name) == pages._audited(pages.RECIPES / name.replace("-", "_"))
 
 
 @pytest.mark.slow
 @third_party_warnings
 @one_of_them
-def test_a_page_plugs_into_trl(name: str, pages: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_section_plugs_into_trl(
+    name: str, pages: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its code trains for a step, here with a tiny model, and no call fails."""
     import trl
 
@@ -96,9 +97,7 @@ def test_a_page_plugs_into_trl(name: str, pages: ModuleType, tmp_path: Path, mon
     monkeypatch.setattr(trl, "GRPOTrainer", small)
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
     monkeypatch.syspath_prepend(folder)
-    code = re.search(
-        r"## Plug it in\n\n```python no-run\n(.*?)```", (pages.PAGES / f"{name}.md").read_text(), re.DOTALL
-    )
+    code = re.search(r": training\n\n```python no-run\n(.*?)```", pages.section_of(name), re.DOTALL)
     assert code is not None
     with contextlib.chdir(folder):
         exec(code[1], {})

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
+import yaml
 
 
 @pytest.fixture(scope="module")
@@ -24,13 +25,18 @@ def site(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_page_is_on_the_site(root: Path, site: Path) -> None:
-    """Each page of docs/, and those above it, has a place in the navigation; a link to none would end the build."""
+    """Each page of docs/, and those above it; a link to none would end the build."""
     pages = {path.relative_to(root / "docs").with_suffix("") for path in (root / "docs").rglob("*.md")}
     pages = {page for page in pages if page.parts[0] != "examples" and page.name not in ("index", "README")}
-    home = (site / "index.html").read_text(encoding="utf-8")
-    lacking = [str(page) for page in sorted(pages) if not re.search(rf'href="{page}/"', home)]
-    assert lacking == []
+    assert [] == [str(page) for page in sorted(pages) if not (site / page / "index.html").is_file()]
     assert all((site / "project" / name / "index.html").exists() for name in ("CONTRIBUTING", "SECURITY", "CHANGELOG"))
+
+
+def test_every_page_of_the_navigation_is_in_it(root: Path, site: Path) -> None:
+    sections = yaml.safe_load((root / "docs" / "navigation.yaml").read_text(encoding="utf-8"))
+    home = (site / "index.html").read_text(encoding="utf-8")
+    paths = [entry["page"].rpartition(".")[0] for entries in sections.values() for entry in entries]
+    assert [] == [path for path in paths if path != "index" and not re.search(rf'href="{path}/"', home)]
 
 
 def test_language_models_have_a_list_and_the_text_of_each_page(root: Path, site: Path) -> None:

@@ -1,6 +1,6 @@
 """``rewardkit new``: a small reward and its test, to begin from, or a recipe: a reward with its data.
 
-``docs/recipes`` has a page for each recipe, which ``python docs/recipes_page.py`` writes from the same files.
+``docs/how-to/recipes.md`` has a section for each recipe; ``python docs/recipes_page.py`` writes it from the same files.
 """
 
 from __future__ import annotations
