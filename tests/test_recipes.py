@@ -135,9 +135,9 @@ def test_a_project_starts_from_a_recipe(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @one_of_them
-def test_a_page_is_followed_as_printed(name: str, pages: ModuleType, tmp_path: Path) -> None:
+def test_a_section_is_followed_as_printed(name: str, pages: ModuleType, tmp_path: Path) -> None:
     """Its commands, in the folder that its first one makes; then those that ``new`` prints, checks and audits too."""
-    text = (pages.PAGES / f"{name}.md").read_text(encoding="utf-8")
+    text = pages.section_of(name)
     with contextlib.chdir(tmp_path):
         make, *others = _commands(text)
         code, printed, _ = _new(*make[1:])
