@@ -6,6 +6,7 @@ Kubernetes makes of a limit), and Slurm may have given a task fewer than it can 
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Mapping
@@ -102,7 +103,13 @@ def _read(path: str) -> str:
 def usable_cores() -> CoreCount:
     """Return how many cores this process may use, and why not more."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return core_count(allowed, quota_of(_read("/proc/self/cgroup")), os.environ)
+    return core_count(allowed, _own_quota(), os.environ)
+
+
+@functools.cache
+def _own_quota() -> float | None:
+    """Return the quota that this process's control group had when it was first asked for: each jailed call asks."""
+    return quota_of(_read("/proc/self/cgroup"))
 
 
 def cores() -> int:

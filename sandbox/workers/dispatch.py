@@ -21,6 +21,7 @@ KNOWN_CALLS = 1_000  # so many calls without a slow one show that a target is qu
 QUICK_CHUNK, QUICK_CHUNK_S = 16, 1e-3
 """Calls of a quick target that are sent together at least, if they take no longer than so many seconds together:
 a chunk costs as much as several of them."""
+CHUNK_COST_S = 1.5e-4  # processor time of a chunk in the parent, which all workers share: it is worth as much in calls
 
 
 class _Pace:
@@ -38,7 +39,8 @@ class _Pace:
         """The fewest calls, at least 1, for which a chunk is worth its cost."""
         if self._calls < KNOWN_CALLS:
             return 1
-        return max(1, min(QUICK_CHUNK, int(QUICK_CHUNK_S / max(self._mean_s, 1e-9))))
+        mean_s = max(self._mean_s, 1e-9)
+        return max(1, min(QUICK_CHUNK, int(QUICK_CHUNK_S / mean_s)), min(MAX_CHUNK, int(CHUNK_COST_S / mean_s)))
 
 
 class Dispatch:

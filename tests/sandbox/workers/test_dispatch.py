@@ -59,7 +59,7 @@ def test_chunks_get_smaller_towards_the_end(dispatch: Dispatch, slot: Any) -> No
 
 def test_quick_calls_are_sent_together(dispatch: Dispatch, slot: Any) -> None:
     """Once many have been quick there is no chunk that is not worth its cost; one slow call ends that."""
-    dispatch.note(0, KNOWN_CALLS * 1e-5, 2e-5, KNOWN_CALLS)
+    dispatch.note(0, 8 * KNOWN_CALLS * 2e-5, 2e-4, KNOWN_CALLS)  # the mean takes an eighth of it
     assert [QUICK_CHUNK] * (CALLS // QUICK_CHUNK) == _chunks(dispatch, slot)
     dispatch.note(0, 0.5, 0.5)
     assert 1 == _chunks(dispatch, slot)[-1]
@@ -70,3 +70,12 @@ def test_a_chunk_of_quick_calls_takes_no_time(dispatch: Dispatch, slot: Any) -> 
     for _ in range(KNOWN_CALLS):
         dispatch.note(0, 3e-4, 3e-4)
     assert 3 == min(_chunks(dispatch, slot)[:-1])
+
+
+def test_calls_that_take_no_time_are_worth_their_chunk(dispatch: Dispatch, slot: Any) -> None:
+    """A chunk costs the parent, which all workers share, as much as many calls of some microseconds."""
+    dispatch.note(0, 5 * KNOWN_CALLS * 1.6e-5, 2e-5, 5 * KNOWN_CALLS)  # the mean takes an eighth of it
+    assert [CALLS] == _chunks(dispatch, slot)
+    for _ in range(40):
+        dispatch.note(0, 1e-4, 1e-4)
+    assert 10 == min(_chunks(dispatch, slot)[:-1])
