@@ -32,6 +32,7 @@ from rewardkit.declare.spec import CallContext, Kind, RewardSpec
 from rewardkit.errors import BadReturnError, CoercionError, InfrastructureError, RewardTextError
 from rewardkit.forms import hint_of
 from rewardkit.messages import why_odd_text
+from rewardkit.runtime.card import lost_on_card
 from rewardkit.runtime.finding import CallFinding, bare, describe, failure, type_name
 from rewardkit.shown.text import beginning
 from rewardkit.types import Arrived, Cause, Rollout, Score, Text, Unanswered
@@ -234,6 +235,8 @@ def _own_failure(error: BaseException) -> CallFinding | None:
     if _is(error, RewardTextError):
         trace = error.trace and _clean(error.trace, _MAX_TRACE_CHARS)
         return failure(Cause(error.cause), _clean(_message(error), _MAX_ERROR_CHARS), trace)
+    if (lost := lost_on_card(error)) is not None:
+        return failure(Cause.INFRASTRUCTURE, _clean(lost, _MAX_ERROR_CHARS))
     return _bad(_message(error)) if _is(error, BadReturnError) else None
 
 

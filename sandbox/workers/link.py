@@ -115,7 +115,7 @@ class WardenLink:
         assert slot.channel is not None
         self._selector.register(slot.channel, selectors.EVENT_READ, slot)
         slot.check_at = time.monotonic() + WARDEN_DOUBT_S
-        loads_slowly = slot.load_s > NURSERY_FROM_S and not slot.nursery_failed
+        loads_slowly = (slot.is_of_many or slot.load_s > NURSERY_FROM_S) and not slot.nursery_failed
         order = ("spawn", slot.index, slot.generation, slot.lane.value, slot.width, loads_slowly)
         self.tell(order, descriptors)
         os.close(descriptors[0])

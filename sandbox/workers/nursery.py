@@ -1,12 +1,14 @@
 """The nursery: a process that has loaded the rewards once and forks workers, so that a replacement loads nothing.
 
-The warden makes it when it replaces a worker that took long to load. Without one it forks workers itself: a nursery
-saves time, and nothing depends on it. A worker that is forked here is handed to the warden (its parent ends, and
-orphans come to the warden), so it is reaped, reported and killed like every other.
+The warden makes it when it replaces a worker that took long to load, and at once for many workers, which then share the
+memory of what they load. Without one it forks workers itself: a nursery saves time, and nothing depends on it. A worker
+that is forked here is handed to the warden (its parent ends, and orphans come to the warden), so it is reaped, reported
+and killed like every other.
 
 *Not used* where a fork would be less than loading anew: after loading, the process has more than one thread, a child,
-an open descriptor, memory that is shared, or the name of a temporary file, or has seeded a random generator. *Not
-noticed:* what a module derives from its process id, and random generators of its own, alike in workers forked here.
+an open descriptor, memory that is shared, or the name of a temporary file, has seeded a random generator or uses a
+card. *Not noticed:* what a module derives from its process id, and random generators of its own, alike in workers
+forked here.
 """
 
 from __future__ import annotations
@@ -89,6 +91,7 @@ class Nursery:
                             self._send(order)
                     case ["forked", int(order), int(process)] if order in self.waiting:
                         started.append((self.waiting.pop(order), process))
+                        self._due = time.monotonic() + ANSWER_S
                     case ["unfit"]:
                         raise EOFError
                     case message:
@@ -111,7 +114,7 @@ def run(payload: Payload, channel: Channel, warden: int) -> int:
         return 0
     gc.collect()
     gc.freeze()
-    if not _Traces.now().are_none_beyond(before) or randomness.was_chosen_since():
+    if not _Traces.now().are_none_beyond(before) or randomness.was_chosen_since() or _uses_card():
         channel.send_json(["unfit"])
         return 0
     shell.adopt_orphans(on=False)
@@ -122,6 +125,12 @@ def run(payload: Payload, channel: Channel, warden: int) -> int:
                 order = pickle.loads(frame)  # noqa: S301 - the warden is trusted
                 _fork_worker(order, payload, loaded, channel, warden)
     return 0
+
+
+def _uses_card() -> bool:
+    """Return whether loading has begun to use a card: a fork's first call of it would fail, or hang."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    return cuda is not None and bool(cuda.is_initialized())
 
 
 def _fork_worker(

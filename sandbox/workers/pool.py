@@ -33,6 +33,7 @@ from sandbox.workers.steady import INSIDE
 from sandbox.workers.supervisor import Supervisor
 from sandbox.workers.worker import Payload
 
+MANY_WORKERS = 16  # from which on they share the memory of what they load: a library of 200 MB is then loaded twice
 LOADED_POLL_S = 0.02  # seconds between two looks of a thread that waits for the workers to load
 
 
@@ -264,10 +265,14 @@ def _slots(targets: Sequence[Target], workers: int) -> list[Slot]:
         else:
             plans.append((target.lane, target.width, [number]))
     plans = [(Lane.SERIAL, 1, numbers) for numbers in serial.values() for _ in range(workers)] + plans
-    return [
+    slots = [
         Slot(index, lane, width, frozenset(numbers), ", ".join(repr(targets[number].name) for number in numbers))
         for index, (lane, width, numbers) in enumerate(plans)
     ]
+    if workers >= MANY_WORKERS:
+        for slot in slots[: len(serial) * workers]:
+            slot.is_of_many = slot.index % workers > 0  # the first loads by itself, and calls begin in it
+    return slots
 
 
 def _payload(targets: Sequence[Target], slot: Slot) -> Payload:

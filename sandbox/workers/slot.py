@@ -89,6 +89,7 @@ class Slot:
     load_s: float = 0.0  # seconds that the slowest of its workers took from its fork until it was ready
     began: float = math.inf  # when the present worker was forked, on the monotonic clock
     from_nursery: bool = False  # whether the present worker came from a nursery
+    is_of_many: bool = False  # whether its workers come from a nursery from the beginning, to share what they load
     nursery_failed: bool = False  # whether one that did was never ready, so that no others shall
     failed_starts: int = 0  # workers in a row that were never ready
     counted: bool = False  # whether the present worker is one of these already

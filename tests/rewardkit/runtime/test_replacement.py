@@ -36,6 +36,12 @@ from rewardkit import reward
 
 HERE = Path(__file__).parent
 
+class UsesCard:
+    initial_seed = staticmethod(lambda: 1 << 40)
+    manual_seed = staticmethod(lambda seed: None)
+    class cuda:
+        is_initialized = staticmethod(lambda: True)
+
 def note(name):
     with open(HERE / name, "a") as file:
         file.write(f"{{os.getpid()}}\\n")
@@ -132,6 +138,7 @@ HINDRANCES = {
     "a child": "kept = subprocess.Popen(['sleep', '600'])",
     "shared memory": "kept = mmap.mmap(-1, 4096)",
     "a hook that hangs": "os.register_at_fork(after_in_child=lambda: time.sleep(600))",
+    "a card in use": "sys.modules['torch'] = UsesCard",
     "a temporary folder": "kept = tempfile.mkdtemp(dir=HERE)",
     "no loading a second time": "if len((HERE / 'loads').read_text().split()) == 3: os._exit(0)",
 }
