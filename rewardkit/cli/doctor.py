@@ -30,6 +30,9 @@ def doctor_command(
     ray_address: Annotated[
         str, option("The cluster: auto for this machine's, or its head's HOST:PORT.", "ADDRESS")
     ] = "auto",
+    bench: Annotated[
+        bool, option("Measure calls a second by the number of workers as well, for some seconds.", None, "--bench")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show how far this machine can isolate the code that models write, why not further, and in which languages.
@@ -65,7 +68,17 @@ def doctor_command(
         report["nodes"] = _nodes(ray_address)
         wanted = {"strict", "standard"} if level == "auto" else {level}
         reached_it &= all(node["why_not"] is None and wanted & {*node["levels"]} for node in report["nodes"])
+    if bench:
+        report["bench"] = _bench()
     finish(report, lambda: _print(report, ok=reached_it), as_json=as_json, code=0 if reached_it else FAILED)
+
+
+def _bench() -> dict[str, Any]:
+    """Return the rows of :mod:`rewardkit.cli.core_scaling`, and how many workers this machine carries, in a line."""
+    from rewardkit.cli import core_scaling  # the runtime is not needed otherwise
+
+    rows = core_scaling.short_form()
+    return {"rows": [row._asdict() for row in rows], "verdict": core_scaling.verdict(rows)}
 
 
 def _nodes(address: str) -> list[dict[str, Any]]:
@@ -146,6 +159,13 @@ def _print(report: dict[str, Any], *, ok: bool) -> None:
         ]
         nodes = [[Text(str(value or NONE)) for value in row] for row in values]
         console.print(table("node", "Python", "rewardkit", "cores", "levels", "takes no part because", rows=nodes))
+    if "bench" in report:
+        from rewardkit.cli import core_scaling
+
+        console.print()
+        rows_of_bench = core_scaling.table_rows([core_scaling.ScalingRow(**row) for row in report["bench"]["rows"]])
+        console.print(table(*core_scaling.COLUMNS, rows=rows_of_bench))
+        console.say(report["bench"]["verdict"], fit="wrap")
     for line in report["advice"]:
         console.say(f"\n{line}", fit="wrap")
     for name, distributions in report["names_taken"].items():

