@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from rewardkit import ConfigError, Rollout, Runtime, Scorer
@@ -53,17 +54,17 @@ class OverlappedRollout:
     def __init__(self, adapter: OverlappedAdapter, waves: int) -> None:
         self._adapter = adapter
         self._waves = waves
-        self._is_attached = False
+        self._attached: Callable[[], Any] = lambda: None  # The trainer whose columns are read
         self._inputs: Sequence[Mapping[str, Any]] | None = None
         self._logged: set[str] = set()
 
     def attach(self, trainer: Any) -> None:
-        """Read the columns of each batch that a trainer generates for, from now on. A second call does nothing.
+        """Read the columns of each batch that a trainer generates for, from now on; a second call changes nothing.
 
         Raises:
             ConfigError: The trainer generates in another way than GRPOTrainer of TRL 1.16.
         """
-        if self._is_attached:
+        if self._attached() is trainer:
             return
         for name in _NEEDED:
             if not hasattr(trainer, name):
@@ -80,11 +81,11 @@ class OverlappedRollout:
                 self._inputs = None
 
         trainer._generate_and_score_completions = noted
-        self._is_attached = True
+        self._attached = weakref.ref(trainer)
 
     def __call__(self, prompts: list[Any], trainer: Any) -> dict[str, Any]:
         """Return what TRL asks of a ``rollout_func``: prompt ids, completion ids and log probabilities."""
-        if not self._is_attached:
+        if self._attached() is not trainer:
             self.attach(trainer)
             self._log_once("the first batch is scored when all of it is there; adapter.attach(trainer) spares that")
         generations = trainer.num_generations if trainer.model.training else trainer.num_generations_eval
