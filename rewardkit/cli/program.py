@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import inspect
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -47,6 +50,11 @@ _OWN = {
 }
 
 
+_OUR_PACKAGES = ("rewardkit", "builtin_rewards", "trainer_adapter")
+_LISTING = f"{__name__}.listing"
+"""Key of a context's notes: whether its commands are listed alone, for which none need be imported."""
+
+
 class CommandGroup(typer.core.TyperGroup):
     """The group of commands, each of which is loaded when it is asked for, or listed."""
 
@@ -54,13 +62,15 @@ class CommandGroup(typer.core.TyperGroup):
         return list(_commands())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        command = _join_help_lines(super().get_command(ctx, cmd_name) or _load(cmd_name))
+        listed = _listed(cmd_name) if ctx.meta.get(_LISTING) else None
+        command = _join_help_lines(super().get_command(ctx, cmd_name) or listed or _load(cmd_name))
         for part in (command, *getattr(command, "commands", {}).values()):
             _hide_flag_types(part, ctx)
         return command
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         _hide_flag_types(self, ctx)
+        ctx.meta[_LISTING] = True
         super(CommandGroup, _join_help_lines(self)).format_help(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -121,6 +131,22 @@ def _commands() -> dict[str, importlib.metadata.EntryPoint]:
     own = {name: importlib.metadata.EntryPoint(name, target, COMMANDS) for name, target in _OWN.items()}
     added = sorted(importlib.metadata.entry_points(group=COMMANDS), key=lambda point: point.name)
     return {**own, **{point.name: point for point in added if point.name not in own}}
+
+
+def _listed(name: str) -> Any:
+    """Return a command that has its help alone, read from its source; ``None`` where it must be loaded.
+
+    To import all commands takes two seconds, and their sources have the same docstrings.
+    """
+    point = _commands()[name]
+    package, *folders = point.module.split(".")
+    spec = importlib.util.find_spec(package) if package in _OUR_PACKAGES else None
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    file = Path(spec.submodule_search_locations[0], *folders).with_suffix(".py")
+    head = rf"(?:def {point.attr}|@{point.attr}\.callback\(\)\ndef \w+)\("
+    docstring = re.search(rf'^{head}.*?\n    """(.*?)"""', file.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return None if docstring is None else typer.core.TyperCommand(name, help=docstring[1])
 
 
 def _load(name: str) -> Any:

@@ -19,7 +19,7 @@ from patience import LONG_S, alive, wait_for
 from rich.text import Text
 from typer.testing import CliRunner
 
-from rewardkit.cli import rewards
+from rewardkit.cli import program, rewards
 from rewardkit.cli.program import app
 from rewardkit.cli.render import Screen, duration, number, table
 from rewardkit.shown.text import MAX_LINE_CHARS, plain, shortened
@@ -690,3 +690,17 @@ def test_out_never_replaces_a_device_or_a_file_that_is_read(work: Path) -> None:
     assert _score("mine.py:one", "data.jsonl", "--out", "link")[0] == 0
     assert (work / "link").is_symlink()
     assert (work / "real.jsonl").read_text().startswith("{")
+
+
+def test_the_list_of_commands_loads_none_and_says_what_they_say() -> None:
+    """Their help is read from their sources; loading all of them would take seconds."""
+    code = (
+        "import sys\nfrom rewardkit.cli.program import app\nsys.argv = ['rewardkit', '--help']\n"
+        "try:\n    app()\nexcept SystemExit:\n    print([name for name in sys.modules if name.startswith("
+        "('numpy', 'trainer_adapter.', 'builtin_rewards.', 'rewardkit.cli.audit'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert "[]" == done.stdout.splitlines()[-1]
+    for name in program._commands():
+        listed, loaded = program._listed(name), program._load(name)
+        assert " ".join(loaded.help.split()) == " ".join(listed.help.split())
