@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import importlib.util
 import inspect
@@ -145,8 +146,8 @@ def _listed(name: str) -> Any:
         return None
     file = Path(spec.submodule_search_locations[0], *folders).with_suffix(".py")
     head = rf"(?:def {point.attr}|@{point.attr}\.callback\(\)\ndef \w+)\("
-    docstring = re.search(rf'^{head}.*?\n    """(.*?)"""', file.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    return None if docstring is None else typer.core.TyperCommand(name, help=docstring[1])
+    docstring = re.search(rf'^{head}.*?\n    (""".*?""")', file.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return None if docstring is None else typer.core.TyperCommand(name, help=ast.literal_eval(docstring[1]))
 
 
 def _load(name: str) -> Any:
