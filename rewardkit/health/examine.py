@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from rewardkit.health.coverage import Coverage, blind_spots_of, summary_of, with
 from rewardkit.health.detectors import DETECTORS, flags_of, missing_need
 from rewardkit.health.evidence import CLIPPED, Evidence, PromptRow, join_tables
 from rewardkit.health.flag import Flag
+from rewardkit.health.flat_groups import FlatShare, FlatShares, alone_words, flat_shares
 from rewardkit.health.measures import by_group
 from rewardkit.health.noise import Noise, noise_of
 from rewardkit.health.watch import BASELINE_STEPS, WINDOW_STEPS, Watch
@@ -47,6 +48,7 @@ class Diagnosis:
         rewards: The rewards' names.
         groups: Groups with two rewards or more.
         flat: The share of them whose rewards are all the same; ``None`` without groups.
+        alone: The same of each reward by itself; empty where only one has a weight.
         looked: The detectors that looked.
         not_looked: The others, and why they could not.
         noise: By reward, what two scorings of the same completions say; empty without a second scoring.
@@ -65,6 +67,7 @@ class Diagnosis:
     noise: Mapping[str, Noise]
     coverage: Coverage
     run: str = "RUN"
+    alone: Mapping[str, FlatShare] = field(default_factory=dict)
 
     @property
     def summary(self) -> str:
@@ -78,13 +81,15 @@ class Diagnosis:
 
     @property
     def gradient(self) -> str:
-        """A sentence on the share of groups that give no gradient."""
+        """A sentence on the share of groups that give no gradient: for each of several rewards, then for their sum."""
         if self.flat is None:
             return "no group has two completions with a reward, so nothing can be said of gradients"
         is_part = self.coverage.baseline is not None
         where = "on these rows " if self.steps is None else "over these steps " if is_part else "over all steps "
         flat = round(self.flat * self.groups)
-        return f"{where}{self.flat:.0%} of groups give no gradient ({flat:,} of {self.groups:,})"
+        return (
+            f"{alone_words(self.alone)}{where}{self.flat:.0%} of groups give no gradient ({flat:,} of {self.groups:,})"
+        )
 
     def as_row(self) -> dict[str, Any]:
         """Return the diagnosis as a dictionary ready for JSON."""
@@ -95,6 +100,7 @@ class Diagnosis:
             "rewards": list(self.rewards),
             "groups": self.groups,
             "no_gradient": self.flat,
+            "no_gradient_alone": {name: share._asdict() for name, share in self.alone.items()},
             "flags": [flag.as_row() for flag in self.flags],
             "looked": list(self.looked),
             "not_looked": dict(self.not_looked),
@@ -145,9 +151,10 @@ def diagnose_run(
         watch.observe(table)
     if early:
         watch.pass_over(_means_between(run, run_steps, early[-1], newest[0]))
-    flat, groups, scored = 0, 0, []
+    flat, groups, scored, alone = 0, 0, [], FlatShares()
     for table in _tables(run, newest):
         watch.observe(table)
+        alone.add(table)
         parts = by_group(table.rewards, table.groups)
         flat += int(parts.flat.sum())
         groups += int((parts.counts > 1).sum())
@@ -164,6 +171,7 @@ def diagnose_run(
         looked=watch.looked,
         not_looked=watch.not_looked_at,
         noise=_noise(scored),
+        alone=alone.results,
         coverage=replace(
             watch.coverage,
             duration_s=run.duration_s((newest[0], newest[-1])),
@@ -244,6 +252,7 @@ def _diagnose_evidence(evidence: Evidence) -> Diagnosis:
         looked=[name for name, reason in reasons.items() if reason is None],
         not_looked={name: reason for name, reason in reasons.items() if reason is not None},
         noise=_noise([(table, evidence.again)] if evidence.again else []),
+        alone=flat_shares(table),
         coverage=Coverage(len(table), texts=len(sample.texts), texts_missing=len(sample.drawn) - len(sample.texts)),
     )
 

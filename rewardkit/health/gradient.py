@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from rewardkit.health.evidence import Evidence, extremes
 from rewardkit.health.flag import Detection
+from rewardkit.health.flat_groups import TOP, FlatShare, alone_words, flat_shares
 from rewardkit.health.measures import (
     BaselineShare,
     by_group,
@@ -20,18 +22,17 @@ from rewardkit.health.measures import (
 from rewardkit.record.table import Floats, Whole
 from rewardkit.shown.text import counted
 
-TOP = 0.99  # A completion is at the top from this share of the way between the lowest and the highest reward
-
 
 def zero_variance(window: Evidence, baseline: Evidence | None) -> Detection | None:
     """Groups give no gradient, because all their completions have one reward.
 
     Formula: groups of two completions or more whose weighted rewards are all the same (TRL's
     ``frac_reward_zero_std``), over all such groups; split into groups where all are at the best reward seen, and where
-    all are at the worst. Flagged at once above 0.8, because such a share is wasted whatever it was before; above 0.5
-    where it is also above the baseline's, or where the completions have no steps. Small groups are of one score by
-    chance: in a run the share must also be 0.15 above what groups of this size would have if all prompts were alike, or
-    0.95.
+    all are at the worst. Each of several rewards is split so by itself first, and where most groups are at neither, the
+    advice is for the reward with most groups at its worst, because another lifts these off the lowest sum. Flagged at
+    once above 0.8, because such a share is wasted whatever it was before; above 0.5 where it is also above the
+    baseline's, or where the completions have no steps. Small groups are of one score by chance: in a run the share must
+    also be 0.15 above what groups of this size would have if all prompts were alike, or 0.95.
 
     Source: TRL's metric; DAPO (arXiv 2503.14476) drops such groups; 0.5 is that of rewardspy.
     Limits: a sparse reward has such groups by design, so 0.5 alone is not enough in a run. Fewer than 8 groups (4
@@ -53,10 +54,11 @@ def zero_variance(window: Evidence, baseline: Evidence | None) -> Detection | No
         return None
     means = by_group(window.share_of_best(baseline), table.groups).means
     best, worst = (float((flat & mask[able]).mean()) for mask in (means >= TOP, means <= 1 - TOP))
-    message = f"{share:.0%} of groups give no gradient: in {best:.0%} all completions are best"
+    alone = flat_shares(table)
+    message = f"{alone_words(alone)}{share:.0%} of groups give no gradient: in {best:.0%} all completions are best"
     message += f", in {worst:.0%} all worst"
-    action = _GRADIENT_ACTIONS[_mostly(best, worst, share)]
     rows = np.isin(parts.places, np.flatnonzero(parts.flat))
+    action = _action(FlatShare(share, best, worst), alone)
     old_share = None if before is None else before.share
     return Detection(share, bound, message, action, baseline=old_share, rows=rows)
 
@@ -77,10 +79,19 @@ _GRADIENT_ACTIONS = {
 }
 
 
-def _mostly(best: float, worst: float, share: float) -> str:
-    if best + worst < share / 2:
+def _action(total: FlatShare, alone: Mapping[str, FlatShare]) -> str:
+    """Return what to do; where the sum is neither best nor worst, for the reward that most often is."""
+    causes = [(own.worst, own.best, name) for name, own in alone.items() if _mostly(own) != "between"]
+    if _mostly(total) != "between" or not causes:
+        return _GRADIENT_ACTIONS[_mostly(total)]
+    name = max(causes)[2]
+    return f"For {name}: {_GRADIENT_ACTIONS[_mostly(alone[name])]}"
+
+
+def _mostly(flat: FlatShare) -> str:
+    if flat.best + flat.worst < flat.share / 2 or not flat.share:
         return "between"
-    return "best" if best > 3 * worst else "worst" if worst > 3 * best else "mixed"
+    return "best" if flat.best > 3 * flat.worst else "worst" if flat.worst > 3 * flat.best else "mixed"
 
 
 def _flat_share(baseline: Evidence | None) -> BaselineShare | None:
