@@ -8,6 +8,10 @@ MINUTES ?= 6
 # What test-core is given besides: CORE=--brief runs one case of each test.
 CORE ?=
 CORE_TESTS ?= tests/sandbox tests/rewardkit tests/builtin_rewards
+CORE_EXTRAS := judge parquet pictures postgres rewards server testing ui
+comma := ,
+EMPTY :=
+CORE_PACKAGES := --editable '.[$(subst $(EMPTY) $(EMPTY),$(comma),$(CORE_EXTRAS))]' psutil pytest-xdist
 # Tests wait as often as they work, so one process more than there are cores.
 JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 FAMILIES := browser or slow or fuzz or postgres or ray or real_model or servers or soak or trainers
@@ -24,7 +28,7 @@ export TOKENIZERS_PARALLELISM ?= false
 # Containers often forbid bytecode: each of the many processes of the tests would then compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test test-all test-core lint format bench docs site wheel clean
+.PHONY: help setup demo test test-all test-core test-floors test-newest lint format bench docs site llms wheel clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -53,8 +57,23 @@ test-core: $(VENV)-core/.ready ## run the core's tests without torch: make test-
 
 $(VENV)-core/.ready: constraints.txt pyproject.toml
 	test -x $(VENV)-core/bin/python || $(PYTHON) -m venv $(VENV)-core
-	$(VENV)-core/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt --editable '.[judge,parquet,pictures,postgres,rewards,server,testing,ui]' psutil pytest-xdist
+	$(VENV)-core/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt $(CORE_PACKAGES)
 	@touch $@
+
+# Libraries of that age warn of what newer ones will remove, which is no fault of ours. What tests run by is not old.
+test-floors: $(VENV)-floors/.ready ## run the core's tests with the lowest versions that pyproject.toml accepts
+	$(VENV)-floors/bin/python -m pytest $(CORE_TESTS) -m "not ($(FAMILIES))" $(SIDE_BY_SIDE) -W ignore::DeprecationWarning $(CORE)
+
+$(VENV)-floors/.ready: pyproject.toml tests/helpers/floors.py
+	test -x $(VENV)-floors/bin/python || $(PYTHON) -m venv $(VENV)-floors
+	$(PYTHON) tests/helpers/floors.py $(filter-out testing,$(CORE_EXTRAS)) > $(VENV)-floors/floors.txt
+	$(VENV)-floors/bin/python -m pip --disable-pip-version-check install --quiet --constraint $(VENV)-floors/floors.txt $(CORE_PACKAGES)
+	@touch $@
+
+test-newest: ## run the core's tests with the newest versions that there are, installed anew
+	$(PYTHON) -m venv --clear $(VENV)-newest
+	$(VENV)-newest/bin/python -m pip --disable-pip-version-check install --quiet $(CORE_PACKAGES)
+	$(VENV)-newest/bin/python -m pytest $(CORE_TESTS) -m "not ($(FAMILIES))" $(SIDE_BY_SIDE) $(CORE)
 
 lint: $(READY) ## ruff, mypy and the import contracts
 	$(BIN)/ruff check .
@@ -86,8 +105,12 @@ site: $(READY) ## build the documentation as a site, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "build/site/index.html"
 
+llms: $(READY) ## write build/llms.txt and build/llms-full.txt for language models, without the site
+	$(BIN)/python docs/site_hook.py
+	@echo "build/llms.txt build/llms-full.txt"
+
 wheel: $(READY) ## build the wheel and test what is in it
 	$(BIN)/python -m pytest tests/test_wheel.py
 
 clean: ## remove what was built
-	rm -rf $(VENV) $(VENV)-core .venv-trainers build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-core $(VENV)-floors $(VENV)-newest .venv-trainers build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 from pathlib import Path
 
@@ -49,3 +50,16 @@ def test_what_runs_in_full_only_has_a_like_that_always_runs(
         return {mark.name for item in items for mark in item.iter_markers()} & {*MARKERS}
 
     assert {*MARKERS} == families(request.session.items) >= families(later)
+
+
+def test_the_floors_are_those_of_the_project(tmp_path: Path) -> None:
+    """``make test-floors`` installs the lowest version of each requirement, but for those that others raise."""
+    run = runpy.run_path(str(ROOT / "tests" / "helpers" / "floors.py"))
+    pyproject = tmp_path / "pyproject.toml"
+    pyproject.write_text(
+        '[project]\ndependencies = ["typer>=0.19", "numpy>=1.26"]\n[project.optional-dependencies]\n'
+        'a = ["psycopg[binary]>=3.2.1"]\nb = ["trl>=1.16,<2"]\n'
+    )
+    assert ["numpy==2.0", "psycopg==3.2.1", "trl==1.16", "typer==0.19"] == list(run["floors"](pyproject, ["a", "b"]))
+    project = list(run["floors"](ROOT / "pyproject.toml", ["rewards", "server"]))
+    assert {*run["RAISED"]} <= {line.partition("==")[0] for line in project}
