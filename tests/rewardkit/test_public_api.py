@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 from types import ModuleType
 
+import public_signatures
 import pytest
 
 import rewardkit
@@ -76,3 +77,26 @@ def test_all_modules_say_what_they_own() -> None:
             if not path.read_text().lstrip().startswith(('"""', 'r"""', "#!")):
                 silent.append(str(path))
     assert [] == silent
+
+
+def test_a_public_signature_changes_with_a_line_in_the_changelog(root: Path) -> None:
+    """Each difference from the last release is named under "Unreleased": the callable, and the parameter."""
+    before = public_signatures.from_text(public_signatures.RELEASED.read_text(encoding="utf-8"))
+    differences = public_signatures.changes(before, public_signatures.signatures())
+    assert [] == public_signatures.untold(differences, (root / "CHANGELOG.md").read_text(encoding="utf-8"))
+
+
+def test_every_kind_of_change_of_a_signature_is_seen() -> None:
+    """A parameter that comes, goes, or has another type, default or place, and a callable that comes or goes."""
+    before = {"m.f": {"a": "keyword_only int", "b": "keyword_only = 1"}, "m.gone": {}}
+    changed = [
+        ({"m.f": {"a": "keyword_only int"}, "m.gone": {}}, [("m.f", "b")]),
+        ({"m.f": {**before["m.f"], "c": "keyword_only"}, "m.gone": {}}, [("m.f", "c")]),
+        ({"m.f": {**before["m.f"], "b": "keyword_only = 2"}, "m.gone": {}}, [("m.f", "b")]),
+        ({"m.f": dict(reversed(before["m.f"].items())), "m.gone": {}}, [("m.f", "")]),
+        ({"m.f": before["m.f"], "m.new": {}}, [("m.gone", ""), ("m.new", "")]),
+    ]
+    assert [expected for _, expected in changed] == [public_signatures.changes(before, after) for after, _ in changed]
+    text = "## [Unreleased]\n\n- `f` takes `c`.\n\n## [0.1.0]\n\n- `f` takes `b`.\n"
+    assert ["m.f: b"] == public_signatures.untold([("m.f", "b"), ("m.f", "c")], text)
+    assert before == public_signatures.from_text(public_signatures.to_text(before))
