@@ -143,3 +143,11 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     parts = _CODE.split(markdown)
     parts[::2] = [_LINK.sub(link, part) for part in parts[::2]]
     return "".join(_FENCE.sub(r"\1", part) for part in parts)
+
+
+if __name__ == "__main__":  # `make llms`: the lists for language models alone, with links into docs/
+    written = DOCS.parent / "build"
+    written.mkdir(exist_ok=True)
+    contents = (DOCS / "index.md").read_text(encoding="utf-8")
+    (written / "llms.txt").write_text(llms_txt(contents), encoding="utf-8")
+    (written / "llms-full.txt").write_text(llms_full(), encoding="utf-8")

@@ -138,8 +138,34 @@ _LATE = {
 """What few programs use and takes long to import, with its module."""
 
 
+_ELSEWHERE = {
+    "LLMJudge": "builtin_rewards.judge",
+    "RewardAdapter": "trainer_adapter",
+    "RewardModelReward": "builtin_rewards.reward_model",
+    "Sandbox": "sandbox",
+    "assert_laws": "rewardkit.testing",
+    "cases": "rewardkit.testing",
+    "code_tests": "builtin_rewards.code",
+    "exact_match": "builtin_rewards.matching",
+    "format_tags": "builtin_rewards.formats",
+    "from_trl": "rewardkit.moving",
+    "from_verifiers": "rewardkit.moving",
+    "from_verl": "rewardkit.moving",
+    "json_schema": "builtin_rewards.structured",
+    "math_answer": "builtin_rewards.math",
+}
+"""Names that are looked for here and have another home, where alone they can be imported."""
+
+
 def __getattr__(name: str) -> Any:
-    """Import a name that is loaded late at its first use; AttributeError for an unknown name."""
+    """Import a name that is loaded late at its first use.
+
+    Raises:
+        AttributeError: There is no such name.
+        ImportError: It is public in another module, which the error names.
+    """
+    if name in _ELSEWHERE:
+        raise ImportError(f"{name!r} is not in rewardkit: from {_ELSEWHERE[name]} import {name}", name=__name__)
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib

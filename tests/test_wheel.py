@@ -41,6 +41,7 @@ def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path, root: Path) 
     assert PACKAGES == {name.split("/")[0] for name in names if ".dist-info/" not in name}
     files = [path for package in PACKAGES for kind in ("*.py", "*.css") for path in (root / package).rglob(kind)]
     expected = {str(path.relative_to(root)) for path in files} | {f"{package}/py.typed" for package in PACKAGES}
+    expected.add("rewardkit/skills/rewardkit/SKILL.md")
     assert set() == expected - names
     assert any(name.endswith("licenses/LICENSE") for name in names)
 

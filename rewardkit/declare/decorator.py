@@ -272,6 +272,8 @@ def make_options(
         unknown = min(set(changes) - set(names))
         suggestions = difflib.get_close_matches(unknown, names, n=1)
         hint = f"did you mean {suggestions[0]!r}? The" if suggestions else "the"
+        if unknown in ("weight", "weights"):
+            hint = f"a weight is written where rewards are added: 0.8 * {name} + 0.2 * other. The"
         raise RewardDefinitionError(
             f"reward {name!r}: unknown option {unknown!r}; {hint} options are {', '.join(names)}"
         ) from None

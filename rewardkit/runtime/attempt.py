@@ -200,12 +200,20 @@ def _not_finite(value: object, number: float) -> str:
 
 
 def _hint(value: object) -> str:
-    """Return a hint at a value that was not awaited, and close it, so that Python does not warn of it too."""
+    """Return a hint at what to return in place of a value; close one that was not awaited, or Python warns of it."""
     if inspect.isawaitable(value):
         if inspect.iscoroutine(value):
             value.close()
         return " (it was not awaited: declare the reward with 'async def')"
-    return ""
+    return next((hint for kind, hint in _RETURN_HINTS.items() if isinstance(value, kind)), "")
+
+
+_RETURN_HINTS: dict[type, str] = {
+    str: " (text is no score: return a number, and the text as Score(number, reason=text))",
+    list: " (it scores one completion a call; from_trl of rewardkit.moving takes a function that returns a list)",
+    tuple: " (a score with its reason is Score(number, reason))",
+    dict: " (a score with numbers to log is Score(number, metrics={...}))",
+}
 
 
 def failure_of(error: BaseException, ours: int = 1) -> CallFinding:
