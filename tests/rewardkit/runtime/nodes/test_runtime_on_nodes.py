@@ -26,7 +26,7 @@ JOIN_S = 5.0
 """Seconds that a job waits for nodes; those of a reward that cannot be loaded never join."""
 FILES = (
     "test_runtime", "test_worker_faults", "test_malformed_answers", "test_hostile_calls", "test_replacement",
-    "test_warden_faults", "test_batch", "test_nested",
+    "test_warden_faults", "test_batch", "test_nested", "test_open_batch",
 )  # fmt: skip
 """The files whose tests run with nodes."""
 THERE = "it counts what this machine's workers write beside the reward file; on a node that file lies elsewhere"
@@ -39,6 +39,7 @@ EXCLUDED = {
     "the middle of a turn, and the hosts' are among them here",
     "test_what_a_fork_would_share_is_loaded_anew": THERE,
     "test_replacements_draw_the_random_numbers_of_a_fresh_load": THERE,
+    "test_a_group_is_scored_once_all_of_it_is_there": "it reads every file of a folder that holds the hosts' cache too",
     "test_a_fault_of_the_pool_ends_every_batch": "it looks at what a WorkerPool listens to; a node has the same pool",
     "test_attempt": "all of the file: it makes no runtime",
     "test_names": "all of the file: its runtimes have lane='inline', and what is missing is told before a lane is used",
@@ -46,6 +47,8 @@ EXCLUDED = {
     "the same pool",
     "test_open_files": "all of the file: it limits the descriptors of processes of its own; a node has the same pool",
     "test_leavings": "all of the file: what a call leaves meets the worker of its own pool; a node has the same",
+    "test_card": "all of the file: errors of a card have the same reading there, and its other tests need a card",
+    "test_many_workers": "all of the file: it counts what a WorkerPool loads and takes; a node has the same pool",
     "test_surroundings": "all of the file: a worker puts back what a call changed, whoever's pool it is of",
     "test_run_code": "all of the file: one of its tests has nodes",
     "test_soak": "all of the file: it counts descriptors, children and memory of this process, in which the hosts are "
