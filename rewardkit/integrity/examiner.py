@@ -29,6 +29,7 @@ from .forging_acts import ForgingAct, read_acts
 from .secret_task import SecretTask
 
 MOST_TRIES = 5
+_BY_CHANCE = frozenset(["gc", "process", "thread"])  # families that hang on memory and time, tried so often at once
 _LAST_TRIES = 3  # of the right completion behind the acts: that it was late once, as on a busy machine, shows nothing
 _ENTRY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
 _LATE_S = 15.0
@@ -42,7 +43,7 @@ class ExaminationPlan:
         target: What is examined, as :mod:`.targets` reads it.
         python: The interpreter that has the harness.
         seed: What the task is drawn from.
-        tries: How often each act is tried; one that differs is tried ``MOST_TRIES`` times.
+        tries: How often each act is tried; one that differs, or hangs on chance, is tried ``MOST_TRIES`` times.
         workers: Acts at once.
         deadline_s: Seconds for one act.
         load_s: Seconds for the harness to load.
@@ -288,7 +289,9 @@ class _Examination:
         text = "" if files else act.text_for(shape, entry) or ""
         if shape == "text":
             text = self._task.framed(text.rstrip("\n"), description["frame"])
-        answers = [process.grade(text, files or {}) for _ in range(self._plan.tries)]
+        is_by_chance = self._plan.tries > 1 and act.family in _BY_CHANCE
+        tries = max(self._plan.tries, MOST_TRIES) if is_by_chance else self._plan.tries
+        answers = [process.grade(text, files or {}) for _ in range(tries)]
         while len({answer["passed"] is True for answer in answers}) > 1 and len(answers) < MOST_TRIES:
             answers.append(process.grade(text, files or {}))
         return self._outcome(act.name, answers)

@@ -48,6 +48,48 @@ def _workspace(task: SecretTask) -> Grade:
     return grade
 
 
+def _suite_texts(task: SecretTask, language: str, code: str) -> tuple[dict[str, str], dict[str, str], Any]:
+    """Return a folder with a completion, a suite for it, and the runner of a language."""
+    cases = list(enumerate(zip(task.inputs, task.expected, strict=True)))
+    if language == "javascript":
+        lines = [
+            f"test('case {number}', () => assert.strictEqual(blend({a}, {b}), {value}));\n"
+            for number, ((a, b), value) in cases
+        ]
+        head = "const test = require('node:test');\nconst assert = require('node:assert');\n"
+        head += "const { blend } = require('./solution.js');\n"
+        folder = {"solution.js": f"{code}\nmodule.exports = {{ blend }};\n"}
+        return folder, {"solution.test.js": head + "".join(lines)}, "node"
+    if language == "go":
+        lines = [
+            f"func TestCase{number}(t *testing.T) {{\n\tgot := blend({a}, {b})\n\tif got != {value} {{\n"
+            f'\t\tt.Fatalf("got %v", got)\n\t}}\n}}\n'
+            for number, ((a, b), value) in cases
+        ]
+        solution = code.replace("package main", "package solution")
+        solution = solution if "package solution" in solution else f"package solution\n\n{solution}"
+        folder = {"go.mod": "module solution\n\ngo 1.20\n", "solution.go": solution}
+        return folder, {"solution_test.go": 'package solution\n\nimport "testing"\n\n' + "\n".join(lines)}, "go"
+    lines = [
+        f"    @Test\n    void case{number}() {{\n        assertEquals({value}, Solution.blend({a}, {b}));\n    }}\n"
+        for number, ((a, b), value) in cases
+    ]
+    head = "import static org.junit.jupiter.api.Assertions.*;\nimport org.junit.jupiter.api.Test;\n\n"
+    return {"Solution.java": code}, {"SolutionTest.java": f"{head}class SolutionTest {{\n{''.join(lines)}}}\n"}, "junit"
+
+
+def _check_other_suite(task: SecretTask, language: str) -> Grade:
+    from rewardkit import SealedWorkspace, check_suite
+
+    def grade(completion: GradedText) -> HarnessVerdict:
+        files, suite, runner = _suite_texts(task, language, completion.text)
+        workspace = SealedWorkspace({name: text.encode() for name, text in files.items()})
+        verdict = check_suite(workspace, suite, runner=runner, timeout_s=20.0)
+        return HarnessVerdict(verdict.passed, verdict.reason())
+
+    return grade
+
+
 def _check_suite(task: SecretTask) -> Grade:
     from rewardkit import Workspace, check_suite
 
@@ -60,7 +102,29 @@ def _check_suite(task: SecretTask) -> Grade:
     return grade
 
 
+_CHECKER = "def check(input, output, expected):\n    return int(output) == int(expected)\n"
+_INTERACTOR = """
+def interact(input, expected, read, write):
+    write(input)
+    return read().strip() == expected.strip()
+"""
+
+
+def _patching(task: SecretTask) -> str:
+    """Return tests that patch what code uses, so that they run in one process with it."""
+    tests = [
+        f"def test_case_{number}():\n    with patch('os.getcwd', return_value='/here'):\n        {line}\n"
+        for number, line in enumerate(task.asserts)
+    ]
+    return "from unittest.mock import patch\n\n" + "\n".join(tests)
+
+
 def _columns(task: SecretTask, form: str) -> dict[str, Any]:
+    if form == "patched":
+        return {"tests": _patching(task), "entry_point": task.entry_point}
+    if form in ("checker", "interactor"):
+        program = _CHECKER if form == "checker" else _INTERACTOR
+        return {"inputs": json.dumps(task.stdin), "outputs": json.dumps(task.stdout), form: program}
     if form == "check":
         return {"tests": task.check, "entry_point": task.entry_point}
     if form == "asserts":
@@ -80,9 +144,8 @@ def _code_tests(task: SecretTask, form: str, language: str = "python") -> Grade:
     columns = {**_columns(task, form), **({} if language == "python" else {"language": language})}
 
     def grade(completion: GradedText) -> HarnessVerdict:
-        rollout = Rollout(
-            "blend" if form == "stdin" else task.prompt, f"```{language}\n{completion.text}\n```\n", columns
-        )
+        is_program = form in ("stdin", "checker", "interactor")
+        rollout = Rollout("blend" if is_program else task.prompt, f"```{language}\n{completion.text}\n```\n", columns)
         batch = runtime.score([rollout])
         (outcomes,) = batch.outcomes.values()
         return HarnessVerdict(batch.totals[0] == 1.0, str(outcomes[0].reason))
@@ -112,12 +175,22 @@ OWN: tuple[Harness, ...] = (
     _form("check", "call", "HumanEval's check"),
     _form("asserts", "call", "MBPP's asserts"),
     _form("inputs", "call", "inputs and outputs of a function"),
+    _form("patched", "call", "tests that patch, in one process with the code"),
     _form("stdin", "program", "inputs and outputs of a program"),
+    _form("checker", "program", "a row's checker"),
+    _form("interactor", "program", "a row's interactor"),
     Harness(
         "rewardkit-workspace", _workspace, "folder", packages=_PACKAGES, note="Workspace.read_text and check_asserts",
         is_inline=True,
     ),
     Harness("rewardkit-suite", _check_suite, "folder", packages=_PACKAGES, note="check_suite", is_inline=True),
+    *(
+        Harness(
+            f"rewardkit-suite-{language}", functools.partial(_check_other_suite, language=language), "call", language,
+            _PACKAGES, note=f"check_suite in {language}", is_inline=True,
+        )
+        for language in ("javascript", "go", "java")
+    ),
     *_language("javascript"),
     *_language("cpp"),
     *_language("go"),

@@ -143,10 +143,13 @@ class _File:
         return ""
 
     def _call(self, statement: Node) -> tuple[Node, Node, list[Node]] | None:
-        """Return the call that a statement consists of, what is called, and its arguments."""
-        if statement.type != "expression_statement" or not statement.named_children:
+        """Return the call that a statement, or the expression of an arrow function, consists of, and its parts."""
+        if statement.type == "expression_statement" and statement.named_children:
+            call = without_parentheses(statement.named_children[0])
+        elif statement.type in ("call_expression", "await_expression", "parenthesized_expression"):
+            call = without_parentheses(statement)
+        else:
             return None
-        call = without_parentheses(statement.named_children[0])
         if call.type == "await_expression":
             call = without_parentheses(call.named_children[0])
         function, arguments = field(call, "function"), field(call, "arguments")
@@ -167,9 +170,7 @@ class _File:
                     continue
                 title, results = self._title(arguments[0], path)
                 if role == "suite" and results is None:
-                    body = field(callback, "body")
-                    inner = self._inner(callback, scope)
-                    yield from self._tests_in(body.children if body else [], [*path, title], inner)
+                    yield from self._tests_in(_statements_of(callback), [*path, title], self._inner(callback, scope))
                 elif role == "test":
                     yield self._scanned("::".join([*path, title]), results, callback, scope)
 
@@ -230,10 +231,8 @@ class _File:
         first = first_parameter(callback)
         if first is not None and first.type == "identifier":
             inner = inner._replace(roles={**inner.roles, self._tree.segment(first): "context"})
-        body = field(callback, "body")
         asserts = sum(self._is_assert(node, inner.roles) for node in inner_nodes(callback))
-        statements = body.children if body and body.type == "statement_block" else []
-        return ScannedTest(name, asserts, tuple(self._changes(statements, inner)), results)
+        return ScannedTest(name, asserts, tuple(self._changes(_statements_of(callback), inner)), results)
 
     def _is_assert(self, node: Node, roles: Mapping[str, str]) -> bool:
         function = field(node, "function") if node.type == "call_expression" else None
@@ -343,6 +342,14 @@ class _File:
         members = [read for read in reads if read.type == "member_expression"]
         others = [read for read in reads if read.type != "member_expression" and not _is_pattern(read)]
         return not others and sum(self._tree.segment(read).endswith(f".{member}") for read in members) == 1
+
+
+def _statements_of(callback: Node) -> list[Node]:
+    """Return the statements of a function; of an arrow function without braces its one expression."""
+    body = field(callback, "body")
+    if body is None:
+        return []
+    return body.children if body.type == "statement_block" else [body]
 
 
 def _is_pattern(node: Node) -> bool:

@@ -24,12 +24,14 @@ KNOWN = {
     "mathematics": {"values.percent"},  # 157% is 157, as many data sets mean it
     "long_reasoning": {"values.percent", "stuffing.nested"},  # of tags in tags the innermost are the answer
 }
-OWN = ["check-asserts", "check", "asserts", "inputs", "stdin", "workspace", "suite"]
-OWN_LANGUAGES = [
+OWN = [
+    "check-asserts", "check", "asserts", "inputs", "patched", "stdin", "checker", "interactor", "workspace", "suite"
+]  # fmt: skip
+OWN_LANGUAGES = ["suite-javascript", "suite-go", "suite-java"] + [
     f"{language}{form}" for language in ("javascript", "cpp", "go", "java", "bash") for form in ("", "-stdin")
 ]
 SHORT = ("equal.", "exit.os_exit", "inside.", "frames.", "late.", "lies.", "output.", "workspace.conftest")
-SHORT_LANGUAGES = ("exit.", "copies.")
+SHORT_LANGUAGES = ("exit.", "copies.", "inside.")
 
 
 @pytest.mark.slow

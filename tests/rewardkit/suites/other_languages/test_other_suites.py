@@ -24,6 +24,7 @@ from rewardkit.jailed.sealed import SealedWorkspace
 from rewardkit.suites import runners
 from rewardkit.suites.grading import check_suite
 from rewardkit.suites.other_languages.java_tests import java_tests
+from rewardkit.suites.other_languages.node_tests import node_tests
 from rewardkit.suites.source_text import replaced_text
 from rewardkit.suites.suite_verdict import SuiteStatus, SuiteVerdict
 from sandbox import why_not_run
@@ -156,6 +157,25 @@ def test_right_javascript_passes() -> None:
         "test/a.test.js::blends others::large",
         "test/a.test.js::blends others",
     ] == [result.name for result in verdict.results]
+
+
+@pytest.mark.parametrize(
+    ("callback", "kinds"),
+    [
+        ("() => assert.strictEqual(f(1), 144)", ["value", "polarity"]),
+        ("() => (assert.strictEqual(f(1), 144))", ["value", "polarity"]),
+        ("async () => await assert.rejects(f(1), TypeError)", ["exception", "polarity"]),
+        ("(t) => t.assert.ok(f(1) === 144)", ["value", "polarity"]),
+        ("() => { assert.strictEqual(f(1), 144); }", ["value", "polarity"]),
+        ("() => f(1)", []),
+    ],
+)
+def test_an_arrow_function_without_braces_is_guarded(callback: str, kinds: list[str]) -> None:
+    """Its expression is its one statement, in a test and in what groups tests."""
+    head = "const test = require('node:test');\nconst assert = require('node:assert');\n"
+    text = f"{head}test('x', {callback});\ntest.describe('d', () => test('y', {callback}));\n"
+    tests = {test.name: [change.kind for change in test.perturbations] for test in node_tests("a.test.js", text)}
+    assert {"a.test.js::x": kinds, "a.test.js::d::y": kinds} == tests
 
 
 @needs_go
