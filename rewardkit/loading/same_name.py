@@ -12,7 +12,7 @@ from pathlib import Path
 
 WAY_OUT = (
     "give each an environment of its own; until then `python -m rewardkit` is this one's command wherever "
-    "`import rewardkit` finds it"
+    "`import rewardkit` finds it; in one environment they share files, so uninstall the other, then install this again"
 )
 """What to do where two packages have our names."""
 _OF_POOL = "REWARDKIT_POOL"  # what a pool of workers sets in its processes
