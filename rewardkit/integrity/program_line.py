@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -92,8 +93,11 @@ def plan_of(options: argparse.Namespace) -> ExaminationPlan:
         target["own_isolation"] = "yes"
     if options.frame:
         target["frame"] = options.frame
+    python = options.python or sys.executable
+    if "/" in python:  # it is started in a folder of its own
+        python = os.path.abspath(python)
     return ExaminationPlan(
-        target, options.python or sys.executable, options.seed, options.tries, options.workers, options.deadline,
+        target, python, options.seed, options.tries, options.workers, options.deadline,
         options.load_time, options.most_time, tuple(options.act or ()),
     )  # fmt: skip
 

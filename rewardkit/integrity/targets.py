@@ -109,6 +109,7 @@ def _command(target: Mapping[str, str], task: SecretTask, shape: str, language: 
     if not any("{" + name + "}" in word for word in template for name in _PLACEHOLDERS):
         names = ", ".join("{" + name + "}" for name in _PLACEHOLDERS)
         raise ValueError(f"command {target['command']!r}: it reads nothing; expected one of {names} in it")
+    template = [_own_path(word, index, target.get("cwd") or os.getcwd()) for index, word in enumerate(template)]
     marker = target.get("passes") or ""
     timeout_s = float(target.get("timeout_s") or TARGET_TIMEOUT_S)
 
@@ -127,6 +128,13 @@ def _command(target: Mapping[str, str], task: SecretTask, shape: str, language: 
         return HarnessVerdict(passed, f"exit code {ended.returncode} {ended.stdout[-80:]} {ended.stderr[-80:]}")
 
     return grade
+
+
+def _own_path(word: str, index: int, folder: str) -> str:
+    """Return a word of a command line, as a whole path where it is a file of the folder in which it was written."""
+    path = os.path.join(folder, word)
+    is_path = "/" in word if index == 0 else "{" not in word  # a program without a slash is looked for as ever
+    return os.path.abspath(path) if is_path and os.path.isfile(path) else word
 
 
 def write_files(task: SecretTask, completion: GradedText, shape: str, language: str) -> dict[str, str]:

@@ -188,9 +188,20 @@ def test_a_command_line_is_a_harness(tmp_path: Path) -> None:
         "try:\n    exec(source + '\\n' + tests, {})\nexcept Exception:\n    print('FAIL')\nelse:\n    print('PASS')\n",
         encoding="utf-8",
     )
-    command = f"{sys.executable} {grade} {{completion}} {{tests}}"
-    figures = examine(plan(kind="command", command=command, passes="PASS"))
+    command = f"{sys.executable} grade.py {{completion}} {{tests}}"  # as it is written in the folder of grade.py
+    figures = examine(plan(kind="command", command=command, passes="PASS", cwd=str(tmp_path)))
     assert ("", ["equal.object"]) == (figures.no_figure, figures.names("forged"))
+
+
+def test_a_python_is_named_as_it_is_seen_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """``--python venv/bin/python`` is a path of the current folder, wherever the harness is started."""
+    python = tmp_path / "venv" / "python"
+    python.parent.mkdir()
+    python.symlink_to(sys.executable)
+    monkeypatch.chdir(tmp_path)
+    arguments = ["python-c", "--python", "venv/python", "--act", "equal.object", "--report", "report.json"]
+    assert 1 == run(arguments)
+    assert 1 == json.loads(Path("report.json").read_text(encoding="utf-8"))["forged"]
 
 
 class _Answers(BaseHTTPRequestHandler):
