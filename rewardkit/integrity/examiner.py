@@ -75,6 +75,7 @@ class GradingProcess:
         self._folder = folder
         self._namespaces = namespaces
         self._process: subprocess.Popen[str] | None = None
+        self._is_over = False
         self.description: dict[str, Any] = {}
 
     def start(self) -> None:
@@ -84,6 +85,8 @@ class GradingProcess:
             TargetError: It does not load.
         """
         self.close()
+        if self._is_over:
+            raise TargetError("the run is over")
         own = tempfile.mkdtemp(prefix="process-", dir=self._folder)
         request = {
             "target": dict(self._plan.target), "task": self._task.to_json(), "folder": own,
@@ -134,6 +137,11 @@ class GradingProcess:
             return None
         return answer
 
+    def close_for_good(self) -> None:
+        """End it, whoever waits for it, and start no other in its place."""
+        self._is_over = True
+        self.close()
+
     def close(self) -> None:
         """End it and all that it started."""
         process, self._process = self._process, None
@@ -154,10 +162,12 @@ def examine(plan: ExaminationPlan, report: Callable[[str], None] = lambda line: 
     """Run the suite on a harness; whatever the harness does, return figures or say why not."""
     folder = tempfile.mkdtemp(prefix="integrity-")
     started = time.monotonic()
+    examination = _Examination(plan, folder, report)
     try:
         with _tidy_at_signals():
-            figures = _Examination(plan, folder, report).run()
+            figures = examination.run()
     finally:
+        examination.close()
         shutil.rmtree(folder, ignore_errors=True)
     from dataclasses import replace
 
@@ -190,6 +200,7 @@ class _Examination:
         self._end = time.monotonic() + plan.most_s
         self._task = SecretTask.draw(plan.seed)
         self._namespaces = [] if plan.target.get("own_isolation") else namespace_command()
+        self._processes: list[GradingProcess] = []
 
     def run(self) -> HarnessFigures:
         first = self._process()
@@ -227,7 +238,14 @@ class _Examination:
         )  # fmt: skip
 
     def _process(self) -> GradingProcess:
-        return GradingProcess(self._plan, self._task, self._folder, self._namespaces)
+        process = GradingProcess(self._plan, self._task, self._folder, self._namespaces)
+        self._processes.append(process)
+        return process
+
+    def close(self) -> None:
+        """End all processes of the run, also where a signal has ended it and they stand still."""
+        for process in self._processes:
+            process.close_for_good()
 
     def _controls(self, description: Mapping[str, Any]) -> Iterable[tuple[str, str, dict[str, str]]]:
         for name in ("right", "wrong", "hang"):

@@ -133,6 +133,8 @@ def test_a_run_that_is_ended_leaves_no_folder(graders: Path, tmp_path: Path, num
         run_of_it.send_signal(number)
         assert 128 + number == run_of_it.wait(60)
     assert [] == list(own.glob("integrity-*"))
+    left = [Path(f"/proc/{process}/cmdline") for process in os.listdir("/proc") if process.isdigit()]
+    assert not [text for text in map(_content, left) if "--serve" in text and str(own) in text]
 
 
 def _content(file: Path) -> str:
