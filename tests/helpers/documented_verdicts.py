@@ -89,7 +89,7 @@ def fixed_repository(task: Any, completion: Any) -> float:
 
 def harbor_task(task: Any, completion: Any) -> float:
     """The guide's reward over a task in Harbor's form."""
-    solved = _names_of("how-to/harbor-tasks.md", "def solved(workspace: Workspace", _above(completion))["solved"]
+    solved = _names_of("how-to/grade-a-repository.md", "def solved(workspace: Workspace", _above(completion))["solved"]
     return _of_workspace(solved, completion, task=_written_task(task, completion))
 
 

@@ -32,7 +32,8 @@ from rewardkit import (
     group_reward,
     reward,
 )
-from trainer_adapter import RewardAdapter, grpo, ranks
+from sandbox import core_count
+from trainer_adapter import RewardAdapter, ranks
 from trainer_adapter.columns import FrozenBatch
 from trainer_adapter.ranks import RankCall, RankFault, Ranks, owners, score_together
 from trainer_adapter.splitting import check_groups
@@ -429,9 +430,9 @@ def test_another_version_of_trl_is_told_once(monkeypatch: pytest.MonkeyPatch, ca
 
 
 def test_workers_are_a_processs_share_of_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of those at hand, divided by the processes on this host, from 1 to 4; a number that is given stays."""
-    monkeypatch.setattr(grpo, "cores", lambda: 12)
-    for said, expected in (("", 4), ("4", 3), ("8", 1), ("64", 1), ("two", 4)):
+    """Of those at hand, divided by the processes on this host; a number that is given stays."""
+    monkeypatch.setattr(core_count, "cores", lambda: 12)
+    for said, expected in (("", 6), ("4", 3), ("8", 1), ("64", 1), ("two", 6)):
         monkeypatch.setenv("LOCAL_WORLD_SIZE", said)
         with RewardAdapter([by_length]) as adapter:
             assert expected == adapter.runtime.workers

@@ -367,7 +367,7 @@ FAILURES = [
     (_raises(SystemExit(3)), Cause.EXCEPTION, "SystemExit: 3 (in step/1, one of 3)"),
     (_raises(InfrastructureError("down")), Cause.INFRASTRUCTURE, "down (in step/1, one of 3)"),
     (_returns(float("nan")), Cause.BAD_RETURN, "returned nan; expected a finite number, a Score or None (in step/1,"),
-    (_returns("good"), Cause.BAD_RETURN, "returned str 'good'; expected a finite number, a Score or None (in step/1,"),
+    (_returns("good"), Cause.BAD_RETURN, "returned str 'good'; expected a finite number, a Score or None (text is no"),
     (
         _returns(Score(1, None, {"m": float("inf")})),
         Cause.BAD_RETURN,
