@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 import tiny_grpo
+from spread_rewards import messages_of, spread, standing
 from tiny_grpo import ROWS, G
 from trl_rows import read
 
 import rewardkit
-from rewardkit import ConfigError, MissingColumnError, group_reward, reward
+from rewardkit import ConfigError, MissingColumnError
 from trainer_adapter import RewardAdapter
 from trainer_adapter.early import EarlyScores
 from trainer_adapter.generation import watched
@@ -23,26 +24,6 @@ from trainer_adapter.overlapped_rollout import BEGUN_EARLY
 pytestmark = [tiny_grpo.third_party_warnings, pytest.mark.filterwarnings("ignore:You are using 'rollout_func'")]
 LONG = {"max_completion_length": 40, "generation_kwargs": {"suppress_tokens": [0, *range(42, 265)]}}
 """Completions of some forty kinds of tokens, of which one is the end: few are as long as the longest."""
-
-
-@reward
-def spread(completion: str, answer: str) -> float | None:
-    """A score, a skip or a failure, by the completion's length."""
-    if len(completion) % 5 == 0:
-        raise ValueError(f"no score for {answer}")
-    return None if len(completion) % 5 == 1 else float(len(completion))
-
-
-@group_reward
-def standing(completions: list[str]) -> list[float]:
-    """Each one's place in its group, and the group's size."""
-    return [sorted(completions).index(text) + 100.0 * len(completions) for text in completions]
-
-
-@reward
-def messages_of(messages: list[Any]) -> float:
-    """How many characters the last message has."""
-    return float(len(messages[-1]["content"]))
 
 
 def rows_of(chat: bool) -> list[dict[str, Any]]:

@@ -32,6 +32,8 @@ OWN_LANGUAGES = ["suite-javascript", "suite-go", "suite-java"] + [
 ]
 SHORT = ("equal.", "exit.os_exit", "inside.", "frames.", "late.", "lies.", "output.", "workspace.conftest")
 SHORT_LANGUAGES = ("exit.", "copies.", "inside.")
+COMPILED = ("cpp", "go", "java")
+"""Languages whose every act takes seconds to compile; without ``--full`` those of one family are tried."""
 
 
 @pytest.mark.slow
@@ -39,14 +41,15 @@ SHORT_LANGUAGES = ("exit.", "copies.", "inside.")
 @pytest.mark.parametrize("name", OWN + OWN_LANGUAGES)
 def test_no_act_forges_our_verdicts(name: str, request: pytest.FixtureRequest) -> None:
     """None of those that pass elsewhere most often; with ``--full`` none at all."""
-    chosen = () if request.config.getoption("--full") else SHORT if name in OWN else SHORT_LANGUAGES
+    short = SHORT if name in OWN else ("inside.",) if name.removesuffix("-stdin") in COMPILED else SHORT_LANGUAGES
+    chosen = () if request.config.getoption("--full") else short
     target = {"name": f"rewardkit-{name}", "own_isolation": "yes"}
     figures = examine(ExaminationPlan(target, chosen=chosen, tries=1, most_s=1200.0, load_s=400.0, deadline_s=60.0))
     if "LanguageUnavailable" in figures.no_figure:
         pytest.skip(figures.no_figure)
     assert ("", []) == (figures.no_figure, figures.names("forged") + figures.names("unstable"))
     assert {} == dict(figures.not_tried)
-    assert figures.tried > 3
+    assert figures.tried >= 3
 
 
 @pytest.mark.slow
