@@ -95,7 +95,8 @@ def harbor_task(task: Any, completion: Any) -> float:
 
 def seeded_bugs(task: Any, completion: Any) -> float:
     """The recipe's reward over the same."""
-    repaired = _names_of("recipes/seeded-bugs.md", "def repaired(workspace: Workspace", _above(completion))["repaired"]
+    names = _names_of("how-to/grade-a-repository.md", "def repaired(workspace: Workspace", _above(completion))
+    repaired = names["repaired"]
     return _of_workspace(repaired, completion, task=_written_task(task, completion))
 
 

@@ -41,7 +41,7 @@ COMPILED = ("cpp", "go", "java")
 @pytest.mark.parametrize("name", OWN + OWN_LANGUAGES)
 def test_no_act_forges_our_verdicts(name: str, request: pytest.FixtureRequest) -> None:
     """None of those that pass elsewhere most often; with ``--full`` none at all."""
-    short = SHORT if name in OWN else ("inside.",) if name.removesuffix("-stdin") in COMPILED else SHORT_LANGUAGES
+    short = SHORT if name in OWN else ("copies.",) if name.removesuffix("-stdin") in COMPILED else SHORT_LANGUAGES
     chosen = () if request.config.getoption("--full") else short
     target = {"name": f"rewardkit-{name}", "own_isolation": "yes"}
     figures = examine(ExaminationPlan(target, chosen=chosen, tries=1, most_s=1200.0, load_s=400.0, deadline_s=60.0))
