@@ -207,9 +207,10 @@ def test_a_reward_with_credit_trains_turn_by_turn(tiny: str, tmp_path: Path, cap
     from transformers import TrainerCallback
 
     class Choices(TrainerCallback):  # type: ignore[misc,unused-ignore]
-        def on_step_end(self, *rest: Any, **more: Any) -> None:
-            trainer = next(value for value in gc.get_objects() if type(value).__name__ == "TurnCreditTrainer")
-            self.choices = trainer._choices
+        def on_step_end(self, args: Any, *rest: Any, **more: Any) -> None:
+            trainers = [value for value in gc.get_objects() if type(value).__name__ == "TurnCreditTrainer"]
+            (own_trainer,) = [trainer for trainer in trainers if trainer.args is args]  # not one of a test before
+            self.choices = own_trainer._choices
 
     choices = Choices()
     own = config(tiny, reward_fns=[digits_of_turn], overlap=1, turn_normalize="group", turn_returns="to_go")
