@@ -22,7 +22,8 @@ from sandbox.workers.blame import End
 from sandbox.workers.desk import BROKEN, CHANNEL_LOST
 from sandbox.workers.ledger import Ledger
 from sandbox.workers.link import WardenLink
-from sandbox.workers.slot import AWAY_S, Slot, State, out_of_memory_kills
+from sandbox.workers.process_state import out_of_memory_kills
+from sandbox.workers.slot import AWAY_S, Slot, State
 
 MAX_FAILED_STARTS = 3  # workers in a row that may die before they are ready
 FORKED_START_S = 10.0  # seconds that a worker from a nursery has to become ready; it has loaded everything already

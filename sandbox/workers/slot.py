@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import repeat
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sandbox.workers.desk import cells_of, threads_of
-from sandbox.workers.page import Page, page_bytes
+from sandbox.workers.page import Page, Running, page_bytes
+from sandbox.workers.process_state import RunQueue, is_halted
 from sandbox.workers.wire import RECORDS_BYTES, Channel, RecordReader, anonymous_file, channel_pair, map_shared
 
 if TYPE_CHECKING:
@@ -62,6 +62,32 @@ class _Sending(NamedTuple):
 
 
 @dataclass(slots=True)
+class Lag:
+    """How long the running call of a serial worker has waited for a processor since it began, as far as seen."""
+
+    queue: RunQueue
+    looked_at: float = -math.inf
+    waited_s: float = 0.0  # the queue's seconds then
+    ticket: int = 0  # the call that ran then
+    lag_s: float = 0.0  # what it had lost until then
+
+    def look(self, now: float, running: Running | None = None) -> float:
+        """Return by how many seconds the running call's lag has grown since the last look.
+
+        Of a call that was not seen before, the wait counts that cannot have been before it began.
+        """
+        gap_s, waited_s = now - self.looked_at, self.queue.waited_s()
+        grown_s, self.looked_at, self.waited_s = waited_s - self.waited_s, now, waited_s
+        if running is None:
+            return 0.0
+        if running.ticket != self.ticket:
+            self.ticket, self.lag_s = running.ticket, 0.0
+            grown_s = max(0.0, grown_s - max(0.0, gap_s - (now - running.started)))
+        self.lag_s += grown_s
+        return grown_s
+
+
+@dataclass(slots=True)
 class Slot:
     """A slot for a worker; when its worker dies, the next one takes the slot."""
 
@@ -106,6 +132,7 @@ class Slot:
     channel: Channel | None = None
     page: Page | None = None
     reader: RecordReader | None = None
+    lag: Lag | None = None  # of a serial worker that was sent calls
     _descriptors: list[int] = field(default_factory=list)
     _next_ticket: int = 1
     _sendings: dict[int, _Sending] = field(default_factory=dict)  # by first ticket
@@ -140,6 +167,9 @@ class Slot:
             self.page.close()
         for descriptor in self._descriptors:
             os.close(descriptor)
+        if self.lag is not None:
+            self.lag.queue.close()
+        self.lag = None
         self.channel, self.page, self.reader, self._descriptors = None, None, None, []
         self.state, self.process, self.check_at = State.DOWN, 0, math.inf
 
@@ -152,6 +182,9 @@ class Slot:
             self.looked_at = now  # it was not looked at for a while, because there was nothing to see
         longest_s = max([call.timeout_s for call in calls]) if len(calls) > 1 else calls[0].timeout_s
         self._sendings[first] = _Sending(now, longest_s, self.excused_s)
+        if self.lane is Lane.SERIAL:
+            self.lag = self.lag or Lag(RunQueue(self.process))
+            self.lag.look(now)
         self.sent.update(zip(range(first, self._next_ticket), zip(repeat(job), calls, strict=False), strict=True))
         return first
 
@@ -241,7 +274,7 @@ class Slot:
         for running in runs:
             if running.ticket not in self.sent or running.stopped:
                 continue
-            due = running.started + self.sent_call(running.ticket).timeout_s
+            due = running.started + self.sent_call(running.ticket).timeout_s + self._lag_of(now, running)
             if now >= due:
                 overdue[running.ticket] = running.tainted or self.page.beset(running.ticket)
             else:
@@ -249,6 +282,13 @@ class Slot:
         waiting = min((call.timeout_s for _, call in self.sent.values()), default=math.inf)
         self.check_at = min(next_check, now + waiting, now + PEEK_S)
         return overdue
+
+    def _lag_of(self, now: float, running: Running) -> float:
+        """Return the seconds that a running call could not use, at most :data:`STOPPED_S`; 0 among other calls."""
+        if self.lag is None:
+            return 0.0
+        self.excused_s += self.lag.look(now, running)
+        return min(self.lag.lag_s, STOPPED_S)
 
     def _note_look(self, now: float, *, idle: bool, excused: bool) -> None:
         """Note since when the worker does nothing, as far as seen, and for how long no call could answer.
@@ -316,46 +356,3 @@ class Slot:
             text = os.pread(console_file, CONSOLE_CHARS, 0).decode("utf-8", "replace")
             return text.replace("\0", "").strip()
         return ""
-
-
-def sleeps(process: int) -> bool:
-    """Return whether a process waits for something; ``False`` if it was stopped or gets no processor, or if unknown."""
-    return _state_of(process) == "S"
-
-
-def is_halted(process: int) -> bool:
-    """Return whether a process was stopped, by a signal, a tracer or the freezer of its group; ``False`` if unknown."""
-    if _state_of(process) in ("T", "t"):
-        return True
-    with contextlib.suppress(OSError, ValueError):
-        return any(map(_is_frozen, Path(f"/proc/{process}/cgroup").read_text().splitlines()))
-    return False
-
-
-def _is_frozen(line: str) -> bool:
-    """Return whether the freezer has stopped the group in a line of a process's ``cgroup`` file."""
-    _, controllers, group = line.split(":", 2)
-    files = [f"freezer{group}/freezer.state"] if controllers == "freezer" else []
-    if not controllers:  # the second version of groups, alone or beside the first
-        files = [f"{group.lstrip('/')}/cgroup.events", f"unified{group}/cgroup.events"]
-    for file in files:
-        with contextlib.suppress(OSError):
-            state = Path("/sys/fs/cgroup", file).read_text()
-            return "frozen 1" in state or state.startswith("FR")  # freezing or frozen; of a group above it, too
-    return False
-
-
-def _state_of(process: int) -> str:
-    """Return the letter for what a process does; ``""`` if unknown."""
-    with contextlib.suppress(OSError, IndexError):
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    return ""
-
-
-def out_of_memory_kills() -> int:
-    """Return how many processes the kernel has killed for want of memory since it started; 0 if unknown."""
-    with contextlib.suppress(OSError), open("/proc/vmstat") as file:
-        for line in file:
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-    return 0

@@ -17,8 +17,9 @@ from sandbox.workers.dispatch import Dispatch
 from sandbox.workers.job import CallStatus
 from sandbox.workers.ledger import Ledger
 from sandbox.workers.link import WardenLink
+from sandbox.workers.process_state import sleeps
 from sandbox.workers.replacement import Replacement
-from sandbox.workers.slot import CUT_OFF_S, GRACE_S, Lane, Slot, State, sleeps
+from sandbox.workers.slot import CUT_OFF_S, GRACE_S, Lane, Slot, State
 from sandbox.workers.wire import MalformedError, parse_json
 
 RETIRE_SHARE = 0.5  # a worker that holds more than this share of its memory limit between calls is replaced: it leaks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,19 @@ def scored(completion: str) -> float:
     while time.thread_time() < until:
         pass
     return float(len(completion))
+"""
+
+BUSY = """
+import time
+from rewardkit import reward
+
+@reward(timeout_s=0.5)
+def busy(completion: str) -> float:
+    began, until = time.monotonic(), time.thread_time() + 0.15
+    while completion == "endless" or time.thread_time() < until:
+        pass
+    print(time.monotonic() - began)
+    return 1.0
 """
 
 
@@ -85,6 +99,28 @@ def test_many_workers_whose_loading_cannot_be_shared_load_by_themselves(tmp_path
         runtime.wait_loaded()
         assert [3.0] * 64 == runtime.score([Rollout("p", "xxx")] * 64).scores["scored"]
         assert 1 + MANY_WORKERS + 1 <= _loads(tmp_path)
+
+
+@pytest.fixture
+def single_processor() -> Iterator[None]:
+    """All that the test starts shares one processor."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    yield
+    os.sched_setaffinity(0, allowed)
+
+
+@pytest.mark.usefixtures("single_processor")
+@pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="this kernel does not say who waits")
+def test_waiting_for_a_processor_is_not_charged(tmp_path: Path) -> None:
+    """Twelve calls of 0.15 s on one processor take longer than each one's 0.5 s; one that never ends is ended."""
+    (tmp_path / "busy.py").write_text(BUSY)
+    with Runtime([f"{tmp_path / 'busy.py'}:busy"], workers=12) as runtime:
+        runtime.wait_loaded()
+        outcomes = runtime.score([Rollout("p", "endless" if n == 7 else "x") for n in range(24)])["busy"]
+        clock = "".join(outcome.logs for outcome in outcomes).split()
+    assert [Cause.TIMEOUT if n == 7 else None for n in range(24)] == [outcome.cause for outcome in outcomes]
+    assert max(map(float, clock)) > 0.5  # so that the test says something
 
 
 def test_faults_among_many_workers_are_their_own(tmp_path: Path) -> None:

@@ -8,13 +8,14 @@ import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from patience import LONG_S
 
 from sandbox.workers.job import Call, Terms
-from sandbox.workers.slot import GRACE_S, STOPPED_S, Lane, Slot
+from sandbox.workers.process_state import RunQueue
+from sandbox.workers.slot import GRACE_S, STOPPED_S, Lag, Lane, Slot
 
 CALL: Any = (None, SimpleNamespace(timeout_s=60.0))
 CALLS: Any = (None, [SimpleNamespace(timeout_s=60.0)])
@@ -189,3 +190,62 @@ def test_a_call_to_run_alone_needs_a_worker_in_which_nothing_is_left() -> None:
         assert not slot.is_clean_for(alone)
     slot.threads, slot.given_up = 10**6, 1
     assert not slot.is_clean_for(alone)
+
+
+class _Waits:
+    """A run queue that says what it is told."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def waited_s(self) -> float:
+        return self.seconds
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("looks", "due"),
+    [
+        ([(0.5, 0.0), (0.9, 0.0)], 1.1),
+        ([(0.5, 0.2), (0.9, 0.2)], 1.3 - 0.1),
+        ([(0.5, 0.0), (0.9, 0.3)], 1.4),
+        ([(0.5, 0.3), (0.9, 0.6)], 1.1 + 0.2 + 0.3),
+        ([(0.5, 9.0), (0.9, 9e3)], 1.1 + STOPPED_S),
+    ],
+    ids=["none", "partly before it began", "seen while it ran", "both", "at most so long"],
+)
+def test_a_serial_call_has_the_time_that_it_waited_for_a_processor(
+    looks: list[tuple[float, float]], due: float
+) -> None:
+    """It began 0.1 s after it was sent and has 1 s; of the wait before the first look that much may be before it."""
+    slot = Slot(0, Lane.SERIAL, 1, frozenset({0}))
+    queue = _Waits()
+    try:
+        os.close(slot.open()[0])
+        assert slot.page is not None
+        slot.lag = Lag(cast("RunQueue", queue))
+        slot.lag.look(0.0)
+        slot.sent[1] = (None, SimpleNamespace(timeout_s=1.0))  # type: ignore[assignment]
+        slot.page.begin(0, 1, 0.1, tainted=False)
+        for now, queue.seconds in looks:
+            assert {} == slot.overdue(now)
+        assert {} == slot.overdue(due - 1e-6)
+        assert {1: False} == slot.overdue(due + 1e-6)
+        slot.sent[2] = slot.sent.pop(1)
+        slot.page.begin(0, 2, due, tainted=False)
+        assert {} == slot.overdue(due + 1 - 1e-6)  # the next call's own lag counts from nothing
+        assert {2: False} == slot.overdue(due + 1 + 1e-6)
+    finally:
+        slot.close()
+
+
+def test_the_kernel_says_how_long_a_process_waited() -> None:
+    """A process that is gone, or a kernel that does not say, has not waited any longer."""
+    queue = RunQueue(os.getpid())
+    before = queue.waited_s()
+    assert 0 <= before <= queue.waited_s()
+    queue.close()
+    assert before <= queue.waited_s()
+    assert 0 == RunQueue(0).waited_s()
