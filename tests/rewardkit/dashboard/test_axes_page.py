@@ -69,6 +69,7 @@ def test_axes_are_kept_in_the_address(page: Any, window: Any) -> None:
     assert [] == browsing.faults(page)
 
 
+@pytest.mark.full
 def test_outliers_beyond_the_frame_are_told(page: Any) -> None:
     """How many, which way, the furthest and its step."""
     page.keyboard.press("o")
@@ -76,6 +77,7 @@ def test_outliers_beyond_the_frame_are_told(page: Any) -> None:
     expect(words).to_have_text("Beyond the frame: 3 of 120 values above (highest 1,000,000 at step 20)")
 
 
+@pytest.mark.full
 def test_a_logarithm_is_taken_of_what_has_one(page: Any) -> None:
     """Zero stands on a straight part, and the graph says from where on the scale is logarithmic."""
     page.keyboard.press("l")
@@ -83,6 +85,7 @@ def test_a_logarithm_is_taken_of_what_has_one(page: Any) -> None:
     expect(chart(page, "kl").locator(".chart-beyond")).to_have_text("Logarithmic beyond ±1, straight between")
 
 
+@pytest.mark.full
 def test_along_the_clock_a_step_says_when_it_was(page: Any, window: Any) -> None:
     """Time passes where the run stood still, and another run is drawn by its own clock."""
     page.keyboard.press("w")
@@ -106,6 +109,7 @@ def test_along_the_clock_a_step_says_when_it_was(page: Any, window: Any) -> None
     expect(chart(page, "wild").locator("[data-at='step']")).to_contain_text("after 3 h 18 min")
 
 
+@pytest.mark.full
 def test_no_graph_stands_empty(page: Any) -> None:
     """What the run does not have is a line, not a frame without anything in it."""
     expect(page.locator(".graphs-quiet", has_text="Not recorded")).to_contain_text("completion length, truncated")

@@ -81,6 +81,7 @@ def test_a_column_with_a_hostile_name_and_values_is_text(page: Any) -> None:
     expect(table).to_contain_text("\u27e6U+202E RLO\u27e7b")
 
 
+@pytest.mark.full
 def test_a_histogram_says_what_moved(page: Any, window: Any) -> None:
     """Between the first and the last steps, or two that are chosen."""
     page.get_by_label("Spread of").select_option("good")
@@ -97,6 +98,7 @@ def test_a_histogram_says_what_moved(page: Any, window: Any) -> None:
     expect(section).to_have_count(0)
 
 
+@pytest.mark.full
 def test_pass_rates_are_filtered_sorted_and_taken_along(page: Any, window: Any) -> None:
     """By kind and by range; the command that writes the list follows the choice, and a row opens its prompt."""
     page = window.visit("/runs/one/completions")
@@ -135,6 +137,7 @@ def test_pass_rates_are_filtered_sorted_and_taken_along(page: Any, window: Any) 
     page.wait_for_url("**/completions?*prompt=2*")
 
 
+@pytest.mark.full
 def test_a_wrong_range_is_said(page: Any, window: Any) -> None:
     """In words, with what to write."""
     window.may_fail = True
@@ -142,6 +145,7 @@ def test_a_wrong_range_is_said(page: Any, window: Any) -> None:
     expect(page.get_by_role("alert")).to_contain_text("the first rate is above the second; write 0.1..0.9")
 
 
+@pytest.mark.full
 def test_a_scored_file_has_groups_and_a_histogram_without_steps(window: Any) -> None:
     """There is no curve, and nothing that could have moved."""
     page = window.visit("/runs/scored/graphs")
@@ -151,6 +155,7 @@ def test_a_scored_file_has_groups_and_a_histogram_without_steps(window: Any) -> 
     expect(page.get_by_role("region", name="Spread of good").get_by_role("status")).to_contain_text("the same steps")
 
 
+@pytest.mark.full
 def test_what_is_not_there_is_said(window: Any) -> None:
     """No columns, no values, no completions."""
     page = window.visit("/runs/bare/graphs?spread=total")
@@ -162,6 +167,7 @@ def test_what_is_not_there_is_said(window: Any) -> None:
     expect(page.get_by_text("No completions yet")).to_be_visible()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("size", "theme"), [(browsing.WIDE, "light"), (browsing.WIDE, "dark"), (browsing.NARROW, "light")]
 )

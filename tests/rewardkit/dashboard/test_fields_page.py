@@ -72,6 +72,7 @@ def asked(page: Any) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlparse(page.url).query).items()}
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("delay_ms", [SLOW_MS, QUICK_MS], ids=["slow", "quick"])
 @pytest.mark.parametrize("place", NUMBERS)
 def test_numbers_stay_while_they_are_typed(window: Any, place: str, delay_ms: int) -> None:
@@ -98,6 +99,7 @@ def test_numbers_stay_while_they_are_typed(window: Any, place: str, delay_ms: in
     expect(second).to_have_value(typed[1])
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("delay_ms", [SLOW_MS, QUICK_MS], ids=["slow", "quick"])
 @pytest.mark.parametrize("place", TEXTS)
 def test_texts_stay_while_they_are_typed(window: Any, place: str, delay_ms: int) -> None:
@@ -132,6 +134,7 @@ def test_what_is_no_value_is_told_to_nobody(window: Any) -> None:
     expect(page.get_by_label("to", exact=True)).to_have_value("")
 
 
+@pytest.mark.full
 def test_another_column_takes_the_words_along(window: Any) -> None:
     """Words that were typed a moment ago are looked for in the column that is chosen next."""
     page = window.visit(browsing.path_of("live", "completions"))

@@ -73,6 +73,7 @@ def test_the_text_that_was_searched_for_is_in_sight(window: Any) -> None:
     assert box["x"] + box["width"] <= cell["x"] + cell["width"]
 
 
+@pytest.mark.full
 def test_which_prompt_got_worse_is_in_sight(window: Any) -> None:
     """The rewards stand before the columns of the data, of which there may be many."""
     page = window.visit(browsing.path_of("one", "completions"))
@@ -82,6 +83,7 @@ def test_which_prompt_got_worse_is_in_sight(window: Any) -> None:
     assert change["x"] + change["width"] <= browsing.WIDE[0]
 
 
+@pytest.mark.full
 def test_a_picture_of_a_data_set_is_called_a_picture(window: Any) -> None:
     """And the reason why it is not there is in sight, whatever other columns there are."""
     page = window.visit(browsing.path_of("one", "completions"))
@@ -93,12 +95,14 @@ def test_a_picture_of_a_data_set_is_called_a_picture(window: Any) -> None:
     assert box["y"] + box["height"] <= columns["y"] + columns["height"]
 
 
+@pytest.mark.full
 def test_a_scored_file_has_no_epochs(window: Any) -> None:
     page = window.visit(browsing.path_of("file", "completions", "prompt=0"))
     expect(page.locator(".pane .chip.is-good")).to_have_text(["best"])
     expect(page.get_by_role("button", name="Best", exact=True)).to_have_count(1)
 
 
+@pytest.mark.full
 def test_large_numbers_have_room_beside_a_chart(window: Any) -> None:
     page = window.visit(browsing.path_of("one"))
     chart = page.locator("figure.chart").filter(has=page.get_by_role("heading", name="wordy", exact=True))
@@ -113,6 +117,7 @@ def test_large_numbers_have_room_beside_a_chart(window: Any) -> None:
     assert width < room
 
 
+@pytest.mark.full
 def test_outliers_flatten_no_graph_of_the_list(window: Any) -> None:
     """Where the visitor says so; the address keeps it."""
     page = window.visit("/?pick=one")
@@ -121,6 +126,7 @@ def test_outliers_flatten_no_graph_of_the_list(window: Any) -> None:
     assert "outliers=beyond" in window.query()
 
 
+@pytest.mark.full
 def test_a_large_screen_is_used(browser: Any, served: Any) -> None:
     """The curves of the list take its whole width."""
     with browsing.window(browser, served, (3840, 2160)) as opened:
@@ -139,6 +145,7 @@ def test_totals_that_are_still_read_are_no_last_word(window: Any) -> None:
     expect(page.get_by_text("Reading totals: 1,500 batches to go")).to_have_count(1)
 
 
+@pytest.mark.full
 def test_any_step_is_a_number_away(window: Any) -> None:
     """Of a step that is not there the page says so, and the way on stays."""
     page = window.visit(browsing.path_of("one", "completions", "list=steps"))
@@ -151,6 +158,7 @@ def test_any_step_is_a_number_away(window: Any) -> None:
         expect(page.locator("main")).to_contain_text(told)
 
 
+@pytest.mark.full
 def test_a_step_that_a_file_lacks_is_no_dead_end(browser: Any, runs: Path, tmp_path: Path) -> None:
     """The field leads to one that it has."""
     with Run.open(runs / "one") as run, (tmp_path / "saved.html").open("w", encoding="utf-8") as file:
@@ -164,6 +172,7 @@ def test_a_step_that_a_file_lacks_is_no_dead_end(browser: Any, runs: Path, tmp_p
     page.close()
 
 
+@pytest.mark.full
 def test_a_phone_shows_the_prompt_of_a_step(browser: Any, served: Any) -> None:
     """Its text has room beside how its completions did."""
     with browsing.window(browser, served, browsing.NARROW) as opened:
@@ -172,6 +181,7 @@ def test_a_phone_shows_the_prompt_of_a_step(browser: Any, served: Any) -> None:
         assert text.bounding_box()["width"] > line.bounding_box()["width"] / 2
 
 
+@pytest.mark.full
 def test_no_serious_fault_of_accessibility(window: Any) -> None:
     page = window.visit(browsing.path_of("one", "completions", "list=profile"))
     expect(page.get_by_text("In between")).to_be_visible()

@@ -82,6 +82,7 @@ def test_a_picture_of_a_column_and_of_a_message_is_drawn(window: Any) -> None:
     expect(page.locator(".pane-left .text")).to_contain_text(f"[picture, {SIZE}]")
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("number", "line"),
     [
@@ -109,6 +110,7 @@ def test_an_address_of_no_picture_is_an_error_in_words(window: Any) -> None:
         assert "json" in answer.headers["content-type"]
 
 
+@pytest.mark.full
 def test_a_saved_page_has_the_pictures_inside(browser: Any, runs: Path, tmp_path: Path) -> None:
     """Opened from its file it asks nobody for them."""
     with Run.open(runs / "pictures") as run, (tmp_path / "saved.html").open("w", encoding="utf-8") as file:

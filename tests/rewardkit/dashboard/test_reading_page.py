@@ -109,6 +109,7 @@ def test_markdown_is_drawn_where_it_is_asked_for(window: Any) -> None:
     expect(page.locator(".prompt-text")).to_contain_text("$")
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("number", range(3, 3 + len(HOSTILE)))
 def test_no_markup_of_a_text_reaches_the_page(number: int, window: Any) -> None:
     """Links lead nowhere and show their address, pictures are not loaded, and nothing runs."""
@@ -126,6 +127,7 @@ def test_no_markup_of_a_text_reaches_the_page(number: int, window: Any) -> None:
         expect(page.locator(".pane-left .markdown")).to_contain_text("https://example.com/y.png")
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("size", [(1440, 900), (390, 844), (3840, 2160)], ids=["wide", "phone", "4K"])
 def test_the_scores_stay_in_view_beside_a_long_text(size: tuple[int, int], browser: Any, served: Any) -> None:
     """The text scrolls below them."""
@@ -143,6 +145,7 @@ def test_the_scores_stay_in_view_beside_a_long_text(size: tuple[int, int], brows
             expect(scores.locator("li")).to_have_count(9)
 
 
+@pytest.mark.full
 def test_a_wide_screen_is_used(browser: Any, served: Any) -> None:
     """At 4K the page takes nine tenths of it, and the table of scores stands beside the texts."""
     with browsing.window(browser, served, (3840, 2160)) as opened:

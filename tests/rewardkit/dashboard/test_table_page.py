@@ -101,6 +101,7 @@ def test_a_link_brings_the_same_view(window: Any) -> None:
     expect(page.locator(".pager")).to_contain_text(SECOND_PAGE)
 
 
+@pytest.mark.full
 def test_every_column_sorts_the_whole_run(window: Any) -> None:
     """Also texts, epoch and split: a click on the head sorts from the first letter on, and a second one turns it."""
     columns = "id,epoch,split,prompt_text,completion,good.reason,judge.error,column.level"
@@ -120,6 +121,7 @@ def test_every_column_sorts_the_whole_run(window: Any) -> None:
     expect(page.locator(".pager")).to_contain_text("51\N{EN DASH}100 of 160")
 
 
+@pytest.mark.full
 def test_a_filter_is_written_by_its_fields(window: Any) -> None:
     """Column, sign and value become a condition, in quotes where it needs them; a second one is joined."""
     page = window.visit(table())
@@ -153,6 +155,7 @@ def test_a_wrong_filter_is_told_in_a_line_and_stays_in_its_field(window: Any) ->
     expect(page.get_by_role("alert")).to_contain_text("not a regular expression")
 
 
+@pytest.mark.full
 def test_a_search_shows_where_the_text_stands(window: Any) -> None:
     """In any text, as a text or as an expression; a hostile one does nothing."""
     page = window.visit(table())
@@ -170,6 +173,7 @@ def test_a_search_shows_where_the_text_stands(window: Any) -> None:
     expect(page.get_by_text("No text has a match")).to_be_visible()
 
 
+@pytest.mark.full
 def test_a_search_is_stopped_and_goes_on(window: Any) -> None:
     """A page of finds ends it; one that takes long says how far it is until it is stopped."""
     page = window.visit(table("one", "find=number"))
@@ -228,6 +232,7 @@ def test_rows_stay_while_a_run_grows(window: Any, runs: Path) -> None:
         thread.join()
 
 
+@pytest.mark.full
 def test_a_text_is_copied_whole(window: Any) -> None:
     """The completion, a reason, and the command for the terminal; by mouse and by keyboard."""
     page = window.page
@@ -254,6 +259,7 @@ def test_a_text_is_copied_whole(window: Any) -> None:
     page.wait_for_function(f"async () => (await navigator.clipboard.readText()).length === {size}")
 
 
+@pytest.mark.full
 def test_each_text_of_the_comparison_is_copied(window: Any) -> None:
     """The prompt, either completion as it was recorded, and what a reward said."""
     page = window.page
@@ -269,6 +275,7 @@ def test_each_text_of_the_comparison_is_copied(window: Any) -> None:
         page.wait_for_function("async (text) => (await navigator.clipboard.readText()) === text", arg=text)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_what_is_shown_is_a_file(window: Any, kind: str) -> None:
     """All rows that are chosen, not those of the page, with the columns that are shown and whole texts."""
@@ -284,6 +291,7 @@ def test_what_is_shown_is_a_file(window: Any, kind: str) -> None:
     assert ["120", f"{LONG}number 39 of step 2", "2.39", "c"] == [str(value) for value in rows[0].values()]
 
 
+@pytest.mark.full
 def test_the_keyboard_alone_does(window: Any) -> None:
     """Fields, order, rows and columns are reached, and a row opens."""
     page = window.visit(table())
@@ -305,6 +313,7 @@ def test_the_keyboard_alone_does(window: Any) -> None:
     expect(page).to_have_url(re.compile("prompt="))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("query", ["", "find=reason&cols=completion,good,good.reason", "where=x%3D1"])
 def test_no_serious_fault_of_accessibility(browser: Any, served: Any, query: str, full: bool) -> None:
     """With rows, with finds, with a wrong filter; in the full form dark and narrow too."""

@@ -246,6 +246,7 @@ def _recorded(run: Path, name: str, steps: int) -> None:
             recorder.record(ScoreBatch(rollouts, {name: outcomes}, {name: 1.0}), step=step)
 
 
+@pytest.mark.full
 def test_a_run_that_is_replaced_is_shown_anew_in_two_browsers(browser: Any, tmp_path: Path) -> None:
     """Another run under the same name takes the place of the first, in every window and without a reload."""
     expect.set_options(timeout=20_000)

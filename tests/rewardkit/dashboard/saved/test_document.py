@@ -130,6 +130,7 @@ def test_each_tab_opens_from_the_file_without_a_request(saved: File) -> None:
     expect(page.get_by_role("link", name=PANELS[-2].title)).to_have_attribute("aria-current", "page")
 
 
+@pytest.mark.full
 def test_a_prompt_is_read_sorted_and_searched_without_a_server(saved: File) -> None:
     """Rows are put in order, filtered and opened by the page itself."""
     page = saved.open()
@@ -198,6 +199,7 @@ def test_all_completions_are_filtered_and_sorted_without_a_server(saved: File, r
         assert wait_for(lambda chosen=chosen: chosen == _numbers(page)), (sort, chosen, _numbers(page))
 
 
+@pytest.mark.full
 def test_a_wrong_condition_is_told_as_the_server_tells_it(saved: File, run: Path) -> None:
     """In a line at the filter."""
     page = saved.open(LIST)
@@ -209,6 +211,7 @@ def test_a_wrong_condition_is_told_as_the_server_tells_it(saved: File, run: Path
         assert (where, str(refusal.value).split(";")[0]) == (where, said.split(";")[0])
 
 
+@pytest.mark.full
 def test_all_completions_are_searched_without_a_server(saved: File) -> None:
     """In what belongs to them, as a text or as an expression."""
     rows = saved.page.locator("main tbody tr")
@@ -217,6 +220,7 @@ def test_all_completions_are_searched_without_a_server(saved: File) -> None:
         expect(rows, query).to_have_count(count)
 
 
+@pytest.mark.full
 def test_the_logs_are_filtered_and_searched_without_a_server(saved: File) -> None:
     """A failure by its cause, its entry whole, and a text of what was printed, which the row does not show."""
     page = saved.open()
@@ -263,6 +267,7 @@ def test_a_saved_page_is_read_by_all(browser: Any, saved_file: Path, size: tuple
         context.close()
 
 
+@pytest.mark.full
 def test_a_part_of_a_run_opens_with_it(browser: Any, run: Path) -> None:
     """What it does not have, it says so, with a way back."""
     with Run.open(run) as opened:
