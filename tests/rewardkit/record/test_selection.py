@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from databases import STORES, place_on
 from recorded import batch
 
 from rewardkit.errors import RecordError
@@ -30,9 +31,9 @@ CALLS = (
 )
 
 
-@pytest.fixture
-def run(place: Any) -> Iterator[RunReader]:
-    """Give a run of two steps with four completions each; ids count from 1."""
+@contextlib.contextmanager
+def two_steps(place: Any) -> Iterator[RunReader]:
+    """Record a run of two steps with four completions each, and open it; ids count from 1."""
     with Recorder(place / "one") as recorder:
         for step, level in enumerate(("easy", "hard")):
             rollouts = [
@@ -45,6 +46,13 @@ def run(place: Any) -> Iterator[RunReader]:
             }
             recorder.record(ScoreBatch(rollouts, outcomes, {"correct": 1.0, "judge": -10.0}), step=step, epoch=step / 2)
     with RunReader(place / "one") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module", params=STORES)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunReader]:
+    """Give a run on each store, which no test changes."""
+    with two_steps(place_on(request.param, request, tmp_path_factory.mktemp("selection"))) as opened:
         yield opened
 
 
@@ -221,19 +229,20 @@ def test_what_is_not_there_is_named(run: RunReader, condition: str, sort: str | 
     assert "\n" not in str(refusal.value)
 
 
-def test_a_selection_stays_while_the_run_grows(run: RunReader, place: Any) -> None:
+def test_a_selection_stays_while_the_run_grows(place: Any) -> None:
     """Up to the completion that was the last one; without that bound it has what is new."""
-    table = RunTable()
-    table.update(run)
-    last = table.numbers.last_id
-    with contextlib.closing(Recorder(place / "one", append=True)) as recorder:
-        recorder.record(batch(4), step=2)
-        recorder.record(batch(4), step=2, split="eval")
-    table.update(run)
-    assert list(range(1, 9)) == Selection(run, "train", [], table=table, until=last).ids.tolist()
-    assert list(range(1, 13)) == Selection(run, "train", [], table=table).ids.tolist()
-    assert list(range(13, 17)) == Selection(run, "eval", [], table=table).ids.tolist()
-    assert list(range(1, 17)) == Selection(run, None, [], table=table).ids.tolist()
+    with two_steps(place) as run:
+        table = RunTable()
+        table.update(run)
+        last = table.numbers.last_id
+        with contextlib.closing(Recorder(place / "one", append=True)) as recorder:
+            recorder.record(batch(4), step=2)
+            recorder.record(batch(4), step=2, split="eval")
+        table.update(run)
+        assert list(range(1, 9)) == Selection(run, "train", [], table=table, until=last).ids.tolist()
+        assert list(range(1, 13)) == Selection(run, "train", [], table=table).ids.tolist()
+        assert list(range(13, 17)) == Selection(run, "eval", [], table=table).ids.tolist()
+        assert list(range(1, 17)) == Selection(run, None, [], table=table).ids.tolist()
 
 
 def test_selections_are_those_of_the_completions_one_by_one(place: Any) -> None:
