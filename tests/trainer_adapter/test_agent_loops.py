@@ -148,6 +148,7 @@ def _trained(folder: Path, adapter: RewardAdapter, steps: int, seed: int, *, res
     return trainer
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("lane", ["inline", "worker"])
 def test_each_call_has_its_own_answer_and_each_environment_its_own_reward(lane: str, tmp_path: Path) -> None:
     """In training and in evaluation; two kinds of environments, one of them async, with tools side by side."""
@@ -158,6 +159,7 @@ def test_each_call_has_its_own_answer_and_each_environment_its_own_reward(lane: 
     assert 20 <= len(completions)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("lane", ["inline", "worker"])
 def test_a_training_that_goes_on_from_a_checkpoint_has_no_answer_of_an_earlier_one(lane: str, tmp_path: Path) -> None:
     """In another process's place: new environments, a new adapter, the same record, and no step twice."""

@@ -152,6 +152,7 @@ def _advantages(tiny: Path, folder: Path, processes: int) -> list[list[Any]]:
     return [[row for file in files for row in file[part]] for part in (0, 1)]
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_two_processes_give_the_advantages_of_one(tiny: Path, tmp_path: Path) -> None:
     """Groups of four on six rows a process would be split; here each has eight, and a mean is over the whole batch."""
@@ -164,6 +165,7 @@ def test_two_processes_give_the_advantages_of_one(tiny: Path, tmp_path: Path) ->
     assert len({round(value, 4) for row in alone for value in row}) > 12
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_a_model_learns_sooner_what_each_turn_earned(tiny: Path, tmp_path: Path) -> None:
     """In at most 0.6 of the steps that it needs from whether both of its answers were right."""

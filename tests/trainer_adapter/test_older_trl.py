@@ -30,6 +30,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return seen_by("any_trl", OLDER, folder=str(tmp_path_factory.mktemp("older")))
 
 
+@pytest.mark.full
 @pytest.mark.trainers
 def test_the_oldest_trl_trains_with_every_reward(seen: dict[str, Any]) -> None:
     """Each step is scored once, and a completion that failed is in the record as such."""
@@ -38,6 +39,7 @@ def test_the_oldest_trl_trains_with_every_reward(seen: dict[str, Any]) -> None:
     assert (seen["recorded"], seen["failed"]) == (16, 4)
 
 
+@pytest.mark.full
 @pytest.mark.trainers
 def test_metrics_reach_a_trainer_that_gives_functions_no_way_to_log(seen: dict[str, Any]) -> None:
     """They are in its logs, from where reporters take them, and in the record."""
@@ -46,6 +48,7 @@ def test_metrics_reach_a_trainer_that_gives_functions_no_way_to_log(seen: dict[s
     assert own <= set(seen["metrics"])
 
 
+@pytest.mark.full
 @pytest.mark.trainers
 def test_recorded_advantages_are_those_of_the_oldest_trl(seen: dict[str, Any]) -> None:
     """It takes 0 for a completion without a score, and the record has what the trainer made of that."""

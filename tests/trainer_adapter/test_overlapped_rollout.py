@@ -43,6 +43,7 @@ def trained(tiny: Path, folder: Path, *, chat: bool = False, **options: Any) -> 
     return run, [row for split in ("train", "eval") for row in read(folder, split)]
 
 
+@pytest.mark.cases(1)
 @pytest.mark.trainers
 @pytest.mark.parametrize("chat", [False, True], ids=["texts", "messages"])
 def test_a_training_is_the_same_with_and_without(tiny: Path, tmp_path: Path, chat: bool) -> None:

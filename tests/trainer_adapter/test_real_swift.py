@@ -8,7 +8,7 @@ import pytest
 from fault_mix import FATES, SKIPPED, UNKNOWN
 from trainer_environment import HERE, seen_by
 
-pytestmark = pytest.mark.trainers
+pytestmark = [pytest.mark.trainers, pytest.mark.full]
 
 
 @pytest.fixture(scope="module")

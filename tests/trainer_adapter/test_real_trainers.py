@@ -205,6 +205,7 @@ def test_openrlhfs_completions_are_without_its_end_token_and_the_cut_prompt(open
     assert [2.0, 1.0] == [row[1] for row in openrlhf["cut"]["rows"]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("how", ["function", "http"])
 def test_skyrls_environments_end_their_turn_with_a_number(
     how: str, skyrl: dict[str, Any], size: dict[str, int]

@@ -16,7 +16,7 @@ PARTS = {"4": [1.0, 1.0], "5": [0.0, 1.0], "fail": [0.0, -1.0]}
 """The parts of ``right`` and ``brave`` in the total."""
 
 
-@pytest.fixture(scope="module", params=["0_4", "0_3"])
+@pytest.fixture(scope="module", params=["0_4", pytest.param("0_3", marks=pytest.mark.full)])
 def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What one version's own code made of our functions."""
     pins = HERE / f"verifiers_{request.param}.txt"

@@ -200,6 +200,7 @@ def digits_of_turn(part: Step) -> float:
     return digits.function(part.text)
 
 
+@pytest.mark.full
 @pytest.mark.trainers
 @pytest.mark.filterwarnings("ignore:You are using 'rollout_func'")
 def test_a_reward_with_credit_trains_turn_by_turn(tiny: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -222,6 +223,7 @@ def test_a_reward_with_credit_trains_turn_by_turn(tiny: str, tmp_path: Path, cap
     assert [] == [record.getMessage() for record in caplog.records]
 
 
+@pytest.mark.full
 def test_trains_all_weights_from_a_file(tiny: str, tmp_path: Path) -> None:
     """Without an adapter the whole model is trained and saved, here on a JSONL file, with an evaluation set.
 
@@ -313,6 +315,7 @@ def test_a_run_goes_on_with_its_own_rewards_alone(
     assert (4, [], True) == (again.steps, again.timings, again.already_finished)
 
 
+@pytest.mark.full
 @pytest.mark.trainers
 def test_a_run_started_anew_passes_over_what_was_there(tiny: str, finished: TrainResult, tmp_path: Path) -> None:
     """``resume=False`` starts at the beginning, and checkpoints of the run before are never gone on from.

@@ -93,6 +93,7 @@ def train(folder: Path, adapter: RewardAdapter, asking: Asking, *, steps: int, *
     return tiny_grpo.train(folder, adapter, ROWS, steps=steps, callbacks=[asking.callback()], **arguments)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.trainers
 @pytest.mark.parametrize("method", ["GRPO", "RLOO"])
 def test_a_change_takes_effect_at_the_next_step_of_a_training(tiny: Path, tmp_path: Path, method: str) -> None:
@@ -346,6 +347,7 @@ def test_a_record_that_cannot_be_written_ends_no_training(tmp_path: Path, caplog
     assert said.endswith("this training takes no changes of its rewards")
 
 
+@pytest.mark.full
 @pytest.mark.trainers
 def test_two_processes_change_at_the_same_step(tiny: Path, tmp_path: Path) -> None:
     """Neither process scores the step, or one after it, with the old version; what one refuses, both do."""

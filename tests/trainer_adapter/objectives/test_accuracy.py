@@ -110,6 +110,7 @@ def test_shards_that_have_no_mean_are_refused(make: Make) -> None:
         weighted_mean_over_shards(make([1.0, 0.0]), make([2]))
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_two_processes_on_uneven_shards_are_as_one(tmp_path: Path) -> None:
     """Loss and gradient of DistributedDataParallel over gloo are those of one process that has all pairs."""
