@@ -621,6 +621,7 @@ NOTHING = {
 }
 
 
+@pytest.mark.cases(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("form", [*FORMS, *(f"nothing: {name}" for name in NOTHING)])
 def test_human_eval_as_a_data_set(sandbox: Sandbox, data: Path, full: bool, form: str) -> None:

@@ -392,6 +392,7 @@ def azure_key(canary: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return canary
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("lane", ["inline", "pool"])
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_client_is_made_anew_in_each_process(

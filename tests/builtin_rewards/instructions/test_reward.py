@@ -355,6 +355,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.cases(10)
 @pytest.mark.parametrize("completion", HOSTILE.values(), ids=HOSTILE.keys())
 @pytest.mark.parametrize("loose", [False, True])
 def test_hostile_completions_are_scored(completion: str, loose: bool) -> None:
@@ -383,6 +384,7 @@ MEGABYTE = {
 }
 
 
+@pytest.mark.cases(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", MEGABYTE.values(), ids=MEGABYTE.keys())
 def test_a_megabyte_is_scored(unit: str, full: bool) -> None:

@@ -222,6 +222,7 @@ def saved(first: Any, grades_of_all: Any, margin: float) -> tuple[float, float]:
     return spared, float(np.mean(signs(found) == signs(grades_of_all)))
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("kind", "size"),
     [("right or wrong", 4), ("right or wrong", 8), ("right or wrong", 16), ("graded", 4), ("graded", 8)],

@@ -315,6 +315,7 @@ def payees(completion: str) -> str:
     return "".join(letter for letter in LETTERS if any(paid(completion, letter, given) for given in (None, CITIES)))
 
 
+@pytest.mark.cases(150)
 @pytest.mark.parametrize("frame", STATEMENTS)
 @pytest.mark.parametrize("before", ["", "Paris lies on the Seine, and Rome on the Tiber.\n\n"], ids=["alone", "behind"])
 def test_a_letter_is_paid_in_every_frame(frame: str, before: str) -> None:
@@ -386,6 +387,7 @@ def test_a_statement_behind_all_options_is_paid_for_each_letter(heading: str, fu
     assert dict.fromkeys(LETTERS, len(frames)) == counts
 
 
+@pytest.mark.cases(24)
 @pytest.mark.slow
 @pytest.mark.parametrize("lines", EVALUATIONS, ids=lambda lines: lines[0])
 @pytest.mark.parametrize("heading", HEADINGS[:-1], ids=lambda heading: heading.strip())

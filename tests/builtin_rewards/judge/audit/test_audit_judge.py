@@ -155,6 +155,7 @@ def audited(
     return rounds.run(words.append)
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("family", INJECTIONS)
 def test_a_judge_that_falls_for_one_family_is_found_out(family: str, golds: Path) -> None:
     """Each family finds a judge that obeys it and nothing else; each of its attacks is among what is accepted."""
@@ -204,6 +205,7 @@ SYSTEM_TURNS = {
 }
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", SYSTEM_TURNS)
 def test_a_judge_that_follows_special_tokens_is_found_out(name: str, golds: Path) -> None:
     """Broken up they open no turn: with that option none of them reaches the judge."""
