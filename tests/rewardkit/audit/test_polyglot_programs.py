@@ -170,6 +170,7 @@ def test_rewards_of_code_are_not_accused(name: str, full: bool) -> None:
     assert AuditVerdict.PASSED is result.verdict({**LIMITS, "false_reject": 0.0})
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_a_reward_that_trusts_the_exit_code_is_accused() -> None:
     """It pays a program that does nothing as well as a right one."""

@@ -100,6 +100,7 @@ def _steady(value: Any) -> Any:
     return [_steady(inner) for inner in value] if isinstance(value, list) else value
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -125,6 +126,7 @@ def test_a_command_gives_the_same_of_a_server_as_here(arguments: tuple[str, ...]
     assert code in (0, 1)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("command", ["score", "check"])
 def test_the_text_is_the_same(command: str, url: str) -> None:
     """What a person reads has the same lines, times aside."""

@@ -146,6 +146,7 @@ def test_a_group_that_waits_is_answered_at_the_end(rewards: Path) -> None:
             assert (200, [1.0], [1.0]) == (status, told["extra_logs"]["reward/right"], told["extra_logs"]["unknown"])
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_it_at_once(rewards: Path, second: signal.Signals) -> None:
     """Rows that are being scored are given up."""
@@ -162,6 +163,7 @@ def test_a_second_signal_ends_it_at_once(rewards: Path, second: signal.Signals) 
         assert isinstance(hanging.exception(WAIT_S), OSError | json.JSONDecodeError) or hanging.result().status >= 500
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_before_it_is_ready_ends_it(rewards: Path, tmp_path: Path, number: signal.Signals) -> None:
     """It does not finish loading first, and leaves no worker."""

@@ -110,6 +110,7 @@ def test_they_answer_as_one_and_a_dead_one_is_replaced(rewards: Path) -> None:
         assert wait_for(lambda: not any(map(psutil.pid_exists, replaced)))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGHUP, 0)])
 def test_a_signal_drains_all(rewards: Path, number: signal.Signals, code: int) -> None:
