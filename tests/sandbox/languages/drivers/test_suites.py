@@ -16,7 +16,7 @@ def _needs(language: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.cases(6)
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("judged", SUITES, ids=lambda judged: f"{judged.language}: {judged.id}")
 def test_a_suite_accepts_the_right_completion_and_no_other(judged: JudgedSuite):
     """The right one passes; a wrong one, one that ends at once and one that does not compile fail."""
@@ -57,6 +57,7 @@ _SUITES = {
 }
 
 
+@pytest.mark.cases(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("language", sorted(_ENDS))
 def test_a_completion_that_ends_itself_fails(language: str):
@@ -69,6 +70,7 @@ def test_a_completion_that_ends_itself_fails(language: str):
 _LINES = ["", "{", "null", "[]", '{"v"', '{"w":3}', '{"v":[3]}', '{"v":{"$m":3}}', '{"v":2}', "[" * 5000]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("language", sorted(_LIARS))
 def test_lines_that_are_no_answers_fail(language: str, monkeypatch: pytest.MonkeyPatch):
@@ -82,6 +84,7 @@ def test_lines_that_are_no_answers_fail(language: str, monkeypatch: pytest.Monke
     assert {**dict.fromkeys(_LINES, False), '{"v":3}': True} == judgments
 
 
+@pytest.mark.cases(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("language", sorted(_SUITES))
 def test_tests_without_a_call_are_at_fault(language: str):
