@@ -28,6 +28,7 @@ def example(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         sys.modules.pop(name, None)
 
 
+@pytest.mark.full
 @pytest.mark.trainers
 @pytest.mark.filterwarnings("ignore")  # those of torch and trl: nothing of ours
 def test_the_example_goes_from_pairs_to_the_plot(
