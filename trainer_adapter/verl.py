@@ -162,7 +162,7 @@ async def compute_score(
     on_unknown: OnUnknown = "raise",
     prompt: str = "prompt",
     group_size: int | None = None,
-    workers: int = 1,
+    workers: int | None = None,
     **keywords: object,
 ) -> dict[str, float]:
     """Score as :func:`verl_score` does, with rewards that ``reward_kwargs`` or ``REWARDKIT_REWARDS`` names.

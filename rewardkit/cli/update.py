@@ -17,6 +17,7 @@ from rewardkit.record.changes import Action, ChangeState
 from rewardkit.record.places import run_path
 from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.update import WAIT_S, Update, Wish, update
+from rewardkit.serving.choice import is_address
 
 
 def update_command(
@@ -48,6 +49,8 @@ def update_command(
     rewardkit update runs/one format new.py:format
     rewardkit update runs/one format --weight 0.5[/]
     """
+    if is_address(run):
+        raise ConfigError("a server has the code with which it was started; change the file and start the server again")
     wish = _wish(name, function, weight, shadow=shadow, add=add, remove=remove)
     with contextlib.closing(Run.open(run_path(run))) as opened:
         (answer,) = update(opened, [wish], wait_s=wait, workers=workers)

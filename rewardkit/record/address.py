@@ -61,7 +61,10 @@ def is_address(run: object) -> bool:
         raise RecordError("an address of a database is given as text, and not as a path, which drops a slash of it")
     scheme = _SCHEME.match(run) if isinstance(run, str) else None
     if scheme is not None and scheme[1] not in SCHEMES:
-        raise RecordError(f"{scheme[0]}: a record lies in a folder, or at postgresql://USER@HOST/DATABASE?run=NAME")
+        what = "the address of a server is not a run; " if scheme[1] in ("http", "https") else ""
+        raise RecordError(
+            f"{scheme[0]}: {what}a record lies in a folder, or at postgresql://USER@HOST/DATABASE?run=NAME"
+        )
     return scheme is not None
 
 

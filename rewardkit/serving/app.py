@@ -218,6 +218,10 @@ class RewardApp:
         rows = a_list(body, "examples", self._max_rows)
         examples = [an_object(row, f"examples[{number}]") for number, row in enumerate(rows)]
         columns = [await asyncio.to_thread(leaf.misfits, examples) for leaf in reward.leaves]  # authors' validators
+        required = {name for leaf in reward.leaves for name in leaf.spec.required_columns}
+        for row, example in enumerate(examples):
+            lacking = sorted(required - example.keys())
+            columns.append([ColumnMisfit(row, name, f"column {name!r} is missing") for name in lacking])
         return sorted(dict.fromkeys(chain(*columns)), key=lambda misfit: misfit.row)
 
     async def _score(self, route: str, request: _Request, body: dict[str, Any]) -> _Answer:
@@ -230,6 +234,8 @@ class RewardApp:
             raise RefusedError(
                 422, f"reward {self._groups[0]!r} scores the completions of a prompt together; start with --group-size"
             )
+        if wish.doubt and self._claim_log_line((route, 1)):
+            _log.warning("%s: %s", route, wish.doubt)
         rows = told_rows(await self._batch(wish, request))
         self.metrics.count_rows(rows)
         lost = [row for row in rows if row.fate is RowFate.UNKNOWN]

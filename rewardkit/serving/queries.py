@@ -30,6 +30,15 @@ def completion_in(query: str, prompt: str) -> str:
     return text[: len(text) - len(tail) + match.start()] if match else text
 
 
+def follows_prompt(query: str, prompt: str) -> bool:
+    """Return whether :func:`completion_in` sees where the completion of a query begins.
+
+    >>> follows_prompt("2+2=4", "2+2="), follows_prompt("3+3=4", "2+2=")
+    (True, False)
+    """
+    return query.startswith(prompt) or len(_text_behind(query, prompt)) < len(query)
+
+
 def _text_behind(query: str, prompt: str) -> str:
     """Return the text behind the prompt, which may stand behind a special token or be cut at its beginning."""
     if query.startswith(prompt):

@@ -324,7 +324,10 @@ class RemoteRuntime:
             raise AgainError(f"answered {len(outcomes)} rows where {rows} were asked")
         for name, reward in self._rewards.items():
             if versions[name] != reward.version:
-                raise AgainError(f"serves {name} {versions[name]} now, and {reward.version} when this client was made")
+                raise AgainError(
+                    f"serves {name} {versions[name]} now, and {reward.version} when this client was made; start the "
+                    "server with that version again, or stop what asks it"
+                )
         return outcomes
 
     def _misfits(self, name: str, examples: Sequence[Mapping[str, Any]]) -> list[ColumnMisfit]:
@@ -339,7 +342,8 @@ class RemoteRuntime:
                 last += 1
             body = b'{"reward": %b, "examples": [%b]}' % (json.dumps(name).encode(), b", ".join(encoded[first:last]))
             rows = self._ask(self._links, 0, "POST", "/v1/check", body, _misfits_in, self._retry_s)
-            misfits += [misfit._replace(row=misfit.row + first) for misfit in rows]
+            numbered = [misfit._replace(row=misfit.row + first) for misfit in rows]
+            misfits += [misfit for misfit in numbered if misfit.column in examples[misfit.row]]  # not those missing
             first = last
         for link in self._links:
             link.drop()  # this thread may ask nothing more

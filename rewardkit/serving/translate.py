@@ -28,7 +28,7 @@ from rewardkit.serving.bodies import (
     samples_of,
 )
 from rewardkit.serving.contract import RowFate, ToldRow
-from rewardkit.serving.queries import completion_in
+from rewardkit.serving.queries import completion_in, follows_prompt
 from rewardkit.types import Rollout
 
 Query: TypeAlias = Mapping[str, str]
@@ -44,6 +44,7 @@ class ScoreRequest:
     samples: Sequence[str | None] | None = None
     step: int | None = None  # Optimizer steps done
     epoch: float | None = None  # Passes over the data done
+    doubt: str = ""  # What may be wrong with it, for the server's log
 
 
 ReadBody: TypeAlias = Callable[[dict[str, Any], Query, int], ScoreRequest]
@@ -84,13 +85,15 @@ def read_openrlhf(body: dict[str, Any], query: Query, max_rows: int) -> ScoreReq
     queries, prompts, labels = (a_list(body, name, max_rows) for name in ("query", "prompts", "labels"))
     if not len(queries) == len(prompts) == len(labels):
         raise RefusedError(422, f"{len(queries)} query, {len(prompts)} prompts, {len(labels)} labels: expected as many")
-    rollouts = []
+    rollouts, doubt = [], ""
     for number, (query_text, prompt, label) in enumerate(zip(queries, prompts, labels, strict=True)):
         for name, text in (("query", query_text), ("prompts", prompt)):
             if type(text) is not str:
                 raise RefusedError(422, f"{name}[{number}]: expected a string, got {preview(text)}")
+        if not doubt and not follows_prompt(query_text, prompt):
+            doubt = f"query[{number}] does not begin with prompts[{number}], so all of it is scored as the completion"
         rollouts.append(Rollout(prompt, completion_in(query_text, prompt), {"answer": label, "label": label}))
-    return ScoreRequest(rollouts)
+    return ScoreRequest(rollouts, doubt=doubt)
 
 
 def reply_openrlhf(body: dict[str, Any], query: Query, rows: Sequence[ToldRow]) -> dict[str, Any]:

@@ -8,9 +8,10 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fated_rewards import FATES, KEYS, brave, rank, right
@@ -26,9 +27,9 @@ from rewardkit import (
     Runtime,
 )
 from rewardkit.serving import RemoteRuntime, RowFate, ToldRow
-from trainer_adapter import TrainerAsks, TrainerRewards
+from trainer_adapter import TrainerAsks, TrainerRewards, openrlhf, slime, swift, verl
 from trainer_adapter.trainer_rewards import close_all
-from trainer_adapter.verl import verl_score
+from trainer_adapter.verl import ComputeScore, verl_score
 
 BOTH = "fated_rewards:right, fated_rewards:brave"
 FIXED = TrainerAsks("a trainer", "--reward", frozenset({"label"}), None, "--samples")
@@ -53,6 +54,35 @@ def test_a_row_is_told_as_the_table_says(completion: str) -> None:
     assert FATES[completion] == (core.number(row), row.flags)
     assert known.keys() == KEYS
     assert {float} == {type(value) for value in [*known.values(), core.number(row)]}
+
+
+@pytest.mark.parametrize("trainer", ["verl", "verl's file", "OpenRLHF", "slime", "ms-swift"])
+def test_the_environment_may_name_a_server(trainer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a trainer calls without a file of the user's takes an address as it takes references."""
+    pytest.importorskip("uvicorn", reason="a reward server needs the extra 'server'")
+    from reward_servers import reward_server
+
+    async def asked(score: ComputeScore) -> float:
+        return (await score("", "4", "4", {"index": 0}))["score"]
+
+    async def sample() -> float:
+        return await slime.custom_rm(None, SimpleNamespace(prompt="2+2=", response="4", label="4", metadata={}))
+
+    calls: dict[str, Callable[[], float]] = {
+        "verl": lambda: asyncio.run(asked(verl.compute_score)),
+        "verl's file": lambda: asyncio.run(asked(verl_score())),
+        "OpenRLHF": lambda: float(openrlhf.openrlhf_reward()(["2+2=4"], ["2+2="], ["4"])["rewards"]),
+        "slime": lambda: asyncio.run(sample()),
+        "ms-swift": lambda: swift.swift_orm()()(["4"], answer=["4"])[0],
+    }
+    with Runtime([right], workers=1) as runtime, reward_server(runtime) as served:
+        monkeypatch.setenv("REWARDKIT_REWARDS", served.url)
+        try:
+            assert 1.0 == calls[trainer]()
+        finally:
+            close_all()
+            for module in (verl, slime):
+                getattr(module, "_from_settings", getattr(module, "_default", None)).cache_clear()
 
 
 def test_a_servers_group_reward_has_its_groups_whole() -> None:

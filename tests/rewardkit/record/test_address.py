@@ -83,6 +83,12 @@ def test_an_address_of_something_else_is_refused(scheme: str) -> None:
             take(f"{scheme}://me:hunter22@host/db?run=one")
 
 
+def test_a_servers_address_is_no_run() -> None:
+    """Whoever gives one learns what a run is."""
+    with pytest.raises(RecordError, match=r"^http://: the address of a server is not a run; a record lies in a folder"):
+        run_path("http://127.0.0.1:8000")
+
+
 def test_what_is_no_address_is_a_path() -> None:
     """A path that was made of an address has lost a slash, and is refused."""
     assert not is_address("runs/one")

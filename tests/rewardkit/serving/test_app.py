@@ -16,6 +16,7 @@ import pytest
 from reward_servers import Served, reward_server
 
 from rewardkit import InfrastructureError, Runtime, group_reward, reward
+from rewardkit.serving import RemoteRuntime
 from rewardkit.serving import app as module
 from rewardkit.serving.contract import TABLE, RowFate
 
@@ -301,6 +302,29 @@ def test_all_bodies_together_have_a_limit(served: Served, monkeypatch: pytest.Mo
     reply = served.post("/v1/score", b" " * 2_000)
     assert (503, "1") == (reply.status, reply.headers["retry-after"])
     assert 1.0 == served.post(*_asked("/slime", "right")).json
+
+
+def test_a_query_that_is_not_behind_its_prompt_is_logged(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    """The whole of it is scored, because templates differ; the log says which one."""
+    body = {"query": ["2+2=right", "3+3=right"], "prompts": ["2+2=", "2+2="], "labels": ["4", "4"]}
+    assert [1.0, 1.0] == served.post("/get_reward", body).json["rewards"]
+    assert any("query[1] does not begin with prompts[1]" in message for message in caplog.messages)
+
+
+def test_a_check_names_columns_that_are_missing() -> None:
+    """A reward that needs a column says so of each row without it, and a client's own check says it once."""
+
+    @reward
+    def typed(completion: str, answer: int, note: str = "") -> float:
+        return 1.0
+
+    with Runtime([typed], workers=1) as runtime, reward_server(runtime) as server:
+        rows = [{"answer": "4"}, {"answer": "four"}, {}]
+        misfits = server.post("/v1/check", {"reward": "typed", "examples": rows}).json["misfits"]
+        assert [[1, "answer"], [2, "answer"]] == [misfit[:2] for misfit in misfits]
+        assert "column 'answer' is missing" == misfits[1][2]
+        with RemoteRuntime(server.url) as remote:
+            assert [1] == [misfit.row for misfit in remote.rewards["typed"].misfits(rows)]
 
 
 def test_a_token_is_needed_in_the_header_or_the_address(runtime: Runtime, caplog: pytest.LogCaptureFixture) -> None:
