@@ -33,6 +33,8 @@ CASES: Mapping[str, dict[str, Any]] = {
         "per_device_train_batch_size": 6, "per_device_eval_batch_size": 6, "waves": 1, "attach": True,
     },
 }  # fmt: skip
+SHORT = ("groups of 4 on 6 rows a process", "groups of 8 on 4 rows a process")
+"""The cases without ``--full``: split groups of both methods."""
 CAP = 10
 """Requests that the judge of the last training may send, over both processes."""
 PLAIN = 0.125
@@ -87,15 +89,15 @@ def rewards(url: str, budget: Budget | None = None) -> list[Any]:
     return [hashed, unsure, standing, judge.fallback(by_rule)]
 
 
-def main(model: Path, folder: Path, url: str) -> None:
-    """Train once for each case, once to the cap, once to an error, and once until the other process is gone."""
+def main(model: Path, folder: Path, url: str, *cases: str) -> None:
+    """Train once for each of the cases, once to the cap, once to an error, and once until the other process is gone."""
     rank, left = int(os.environ["RANK"]), dict[str, Any]()
-    for number, (name, options) in enumerate(CASES.items()):
+    for number, name in enumerate(cases):
         folder_of = folder / str(number)
         with RewardAdapter(rewards(url, Budget(requests=1000)), lane="inline", record=folder_of) as adapter:
             watch = Watch(adapter)
             left[name] = watch.seen
-            _train(model, folder, adapter, eval_rows=PROMPTS[:3], callbacks=[watch], **options)
+            _train(model, folder, adapter, eval_rows=PROMPTS[:3], callbacks=[watch], **CASES[name])
     with RewardAdapter(rewards(url, Budget(requests=CAP))[2:]) as adapter:  # none that leaves out what was judged
         watch = Watch(adapter)
         left["cap"], workers = watch.seen, adapter.runtime.workers
@@ -121,4 +123,4 @@ def _train(model: Path, folder: Path, adapter: RewardAdapter, **options: Any) ->
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])

@@ -291,7 +291,7 @@ def test_processes_that_are_not_torchs_exchange_nothing() -> None:
 
 
 @pytest.fixture(scope="module")
-def trained(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def trained(tiny: Path, tmp_path_factory: pytest.TempPathFactory, full: bool) -> Any:
     """Two processes that trained, with what each left behind, their exit codes, output and the judge's requests."""
     import reward_ranks
 
@@ -307,8 +307,9 @@ def trained(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     }  # fmt: skip
     processes: list[subprocess.Popen[bytes]] = []
     logs = [folder / f"{rank}.txt" for rank in (0, 1)]
+    cases = tuple(reward_ranks.CASES) if full else reward_ranks.SHORT
     with fault_server.FaultServer(reward_ranks.script) as server:
-        command = [sys.executable, str(helpers / "reward_ranks.py"), str(tiny), str(folder), server.url]
+        command = [sys.executable, str(helpers / "reward_ranks.py"), str(tiny), str(folder), server.url, *cases]
         try:
             for rank, log in enumerate(logs):
                 env = {**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}
@@ -322,14 +323,17 @@ def trained(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
         said = [log.read_text() for log in logs]
         left = [folder / f"left-{rank}.json" for rank in (0, 1)]
         assert all(one.is_file() for one in left), "\n".join(text[-3000:] for text in said)
-        yield Trained(folder, codes, said, [json.loads(one.read_text()) for one in left], server)
+        yield Trained(folder, cases, codes, said, [json.loads(one.read_text()) for one in left], server)
 
 
 class Trained:
     """What two processes left."""
 
-    def __init__(self, folder: Path, codes: list[int], said: list[str], left: list[Any], server: Any) -> None:
-        self.folder, self.codes, self.said, self.left, self.server = folder, codes, said, left, server
+    def __init__(
+        self, folder: Path, cases: Sequence[str], codes: list[int], said: list[str], left: list[Any], server: Any
+    ) -> None:
+        self.folder, self.cases, self.codes = folder, cases, codes
+        self.said, self.left, self.server = said, left, server
         self.asked = len(server.seen)
 
 
@@ -342,7 +346,8 @@ def test_two_processes_give_the_scores_and_advantages_of_one(trained: Trained) -
 
     from trainer_adapter.capture import AdvantageRule
 
-    for number, (name, options) in enumerate(reward_ranks.CASES.items()):
+    for number, name in enumerate(trained.cases):
+        options = reward_ranks.CASES[name]
         batches = trained.left[0]["batches"][name]
         assert json.dumps(batches) == json.dumps(trained.left[1]["batches"][name])
         assert {"train", "eval"} == {one["split"] for one in batches}
