@@ -97,6 +97,7 @@ def test_it_is_loaded_once_in_one_worker_process(tmp_path: Path) -> None:
         assert len(runtime.processes) == 1
 
 
+@pytest.mark.full
 def test_a_killed_models_process_costs_no_score(tmp_path: Path) -> None:
     """Its calls under way are nobody's fault and run again in a new process, with the same scores."""
     reward = RewardModelReward(saved_model(tmp_path / "m"), device="cpu")

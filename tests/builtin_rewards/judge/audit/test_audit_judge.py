@@ -743,6 +743,7 @@ def test_the_command_runs_the_judge_in_workers(command: Callable[..., Result], g
     assert (1, ["authority 50% accepted (at most 5%)"]) == (done.exit_code, said["breaches"])
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     ("options", "code"),
     [
