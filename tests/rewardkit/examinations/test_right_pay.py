@@ -100,6 +100,7 @@ def _run(*arguments: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("data", ["references", "golds"])
 def test_a_reward_that_pays_few_right_answers_is_found(work: Path, data: str) -> None:
     """Of a table of rewards exactly those are found that pay less than half of what the data calls right."""
@@ -132,6 +133,7 @@ def test_what_cannot_be_known_is_named(work: Path) -> None:
     assert (0, True) == (code, "it reads no gold, so they may lack a form" in " ".join(out.split()))
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.references == 0])
 def test_an_audit_does_not_pass_what_refuses_every_reference(work: Path, name: str) -> None:
     code, out = _run("audit", f"mine.py:{name}", "references.jsonl")

@@ -204,6 +204,7 @@ def test_flags_of_one_kind_are_one_in_words(tmp_path: Path) -> None:
     assert words.endswith(".")
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("name", [*PLANTED, "healthy"])
 def test_the_page_and_the_command_say_the_same(name: str, tmp_path: Path) -> None:
     """Over runs with each planted problem: the same rows, flags, sentence and blind spots, from one function."""
