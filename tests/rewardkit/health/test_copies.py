@@ -32,6 +32,7 @@ def _echo(*forms: str, since: int = 0) -> Plant:
     return plant
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(
     "forms",
