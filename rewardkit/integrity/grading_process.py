@@ -7,7 +7,6 @@ drawn for it, so that what an act writes to every descriptor is no verdict.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import os
@@ -65,8 +64,11 @@ def _describe(harness: Harness) -> dict[str, Any]:
 
     versions = {}
     for package in harness.packages:
-        with contextlib.suppress(metadata.PackageNotFoundError):
+        try:
             versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:  # rewardkit's distribution has another name than the package
+            if version := getattr(sys.modules.get(package), "__version__", ""):
+                versions[package] = version
     return {
         "name": harness.name,
         "shape": harness.shape,

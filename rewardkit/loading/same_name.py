@@ -1,6 +1,7 @@
-"""Another package with our import name and command, ``harbor-rewardkit``: one line says so where it is installed too.
+"""Our names: that of the distribution, the version, and another package with our import name, ``harbor-rewardkit``.
 
-It is looked for by the folder that pip leaves, because a look at all distributions takes long.
+Where that one is installed too, one line says so. It is looked for by the folder that pip leaves, because a look at
+all distributions takes long.
 """
 
 from __future__ import annotations
@@ -8,8 +9,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+DISTRIBUTION = "rewardkit-rl"
+"""What pip calls this project; ``pyproject.toml`` has the same name."""
+PACKAGES = ("rewardkit", "sandbox", "builtin_rewards", "trainer_adapter")
+"""The import names that this project installs."""
 WAY_OUT = (
     "give each an environment of its own; until then `python -m rewardkit` is this one's command wherever "
     "`import rewardkit` finds it; in one environment they share files, so uninstall the other, then install this again"
@@ -18,6 +24,21 @@ WAY_OUT = (
 _OF_POOL = "REWARDKIT_POOL"  # what a pool of workers sets in its processes
 _FOLDERS = ("site-packages", "dist-packages")
 _log = logging.getLogger("rewardkit")
+
+
+def own_version() -> str:
+    """Return the version of the code that runs, which needs no installed distribution."""
+    version: str = sys.modules["rewardkit"].__version__  # imported by name it would be a circle
+    return version
+
+
+def own_distributions(holders: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the installed distributions that have all of our import names: this project, by any name that it had.
+
+    Args:
+        holders: The distributions of each import name, as :func:`importlib.metadata.packages_distributions` has them.
+    """
+    return sorted(set.intersection(*({*holders.get(name, ())} for name in PACKAGES)))
 
 
 def warn_of_harbor() -> None:

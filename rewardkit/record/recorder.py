@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import RecordError
+from rewardkit.loading.same_name import own_version
 from rewardkit.record.batch_rows import DETAILS, BatchRows, CallDetails, rows_of, storable
 from rewardkit.record.batch_tables import change_advantages, prompt_ids, prompt_texts, rewind
 from rewardkit.record.description import Description, describe, plain
@@ -39,8 +40,8 @@ from rewardkit.record.texts import Packed, Texts, alone, pack_all
 from rewardkit.record.writer import SIGN_S, Job, Writer
 from rewardkit.score_batch import ScoreBatch
 
-PACKAGES = ("rewardkit", "numpy", "torch", "transformers", "trl", "datasets", "accelerate", "peft")
-"""Packages whose versions a record notes, where they are installed."""
+PACKAGES = ("numpy", "torch", "transformers", "trl", "datasets", "accelerate", "peft")
+"""Packages whose versions a record notes beside rewardkit's, where they are installed."""
 RANK_S = 30.0
 """Seconds that a rank other than 0 leaves the making of the file to rank 0; its rows wait meanwhile, in memory."""
 _log = logging.getLogger("rewardkit")
@@ -411,7 +412,7 @@ class Recorder:
 
 def machine() -> dict[str, Any]:
     """Return the machine's data and the packages' versions that a record notes."""
-    versions = {}
+    versions = {"rewardkit": own_version()}
     for name in PACKAGES:
         try:
             versions[name] = metadata.version(name)

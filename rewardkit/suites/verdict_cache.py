@@ -29,6 +29,7 @@ from pathlib import Path
 
 from rewardkit.errors import InfrastructureError
 from rewardkit.jailed.jail import LEVEL_VARIABLE
+from rewardkit.loading.same_name import own_version
 from rewardkit.suites.suite_verdict import SuiteResult, SuiteStatus, SuiteVerdict
 from sandbox import folders
 from sandbox.workers import INSIDE, stopped
@@ -74,7 +75,7 @@ def _key(parts: tuple[object, ...]) -> str:
 
 def machine_parts() -> tuple[str, ...]:
     """Return what of the machine decides a verdict: the versions of Python, pytest and rewardkit, the jail's level."""
-    return sys.version, _version("pytest"), _version("rewardkit"), os.environ.get(LEVEL_VARIABLE, "")
+    return sys.version, _version("pytest"), own_version(), os.environ.get(LEVEL_VARIABLE, "")
 
 
 @functools.cache

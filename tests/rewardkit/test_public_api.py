@@ -18,14 +18,17 @@ import pytest
 import rewardkit
 import rewardkit.errors
 import sandbox.errors
+from rewardkit.loading.same_name import DISTRIBUTION, own_distributions
 
 HEAVY = ("torch", "trl", "transformers", "openai", "httpx2", "ray", "starlette", "uvicorn", "datasets", "peft")
 
 
 def test_the_version_is_that_of_the_package(root: Path) -> None:
-    """``rewardkit.__version__`` is the version in pyproject.toml, and what pip and ``rewardkit --version`` say."""
+    """``rewardkit.__version__`` is the version in pyproject.toml, and what pip says of each installation of ours."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert [rewardkit.__version__] * 2 == [project["version"], importlib.metadata.version("rewardkit")]
+    assert (rewardkit.__version__, DISTRIBUTION) == (project["version"], project["name"])
+    installed = own_distributions(importlib.metadata.packages_distributions())
+    assert {rewardkit.__version__} >= {importlib.metadata.version(name) for name in installed}
 
 
 @pytest.mark.parametrize("package", ["rewardkit", "rewardkit.cli", "sandbox", "builtin_rewards", "trainer_adapter"])

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from rewardkit.declare.decorator import Reward
 from rewardkit.errors import InfrastructureError
+from rewardkit.loading.same_name import own_version
 from rewardkit.run_code import Package
 from sandbox import cores
 from sandbox.workers import Answer, CallStatus
@@ -97,8 +98,7 @@ class NodeExpectation(NamedTuple):
 def facts() -> NodeFacts:
     """Return this machine's facts."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    version = sys.modules["rewardkit"].__version__  # imported by name it would be a circle
-    return NodeFacts(platform.node(), python, version, cores())
+    return NodeFacts(platform.node(), python, own_version(), cores())
 
 
 def why_no_part(ours: NodeFacts, theirs: NodeFacts) -> str | None:

@@ -1,4 +1,4 @@
-"""What doctor shows of languages: versions, what is missing and how it is had, in 80 columns."""
+"""What doctor shows of languages and of our own installation, in 80 columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from rich.console import Console
 
 import rewardkit
-from rewardkit.cli.doctor import languages_table
+from rewardkit.cli.doctor import distribution_advice, languages_table
+from rewardkit.loading.same_name import DISTRIBUTION, own_distributions
 
 ROWS = [
     {"name": "c", "version": "x86-gcc-12 (Debian 12.2.0-14) 12.2.0", "level": "strict", "why_not": "", "install": ""},
@@ -38,16 +39,47 @@ def test_languages_fit_eighty_columns() -> None:
 
 @pytest.mark.parametrize("module", ["rewardkit", "builtin_rewards.command"])
 def test_a_checkout_that_is_not_installed_has_the_command(module: str) -> None:
-    """As ``python -m``, with its version, though no distribution of ours is there."""
+    """As ``python -m``, with its version, though no distribution of ours is there, whatever its name."""
     lacking = (
         "import importlib.metadata as metadata, runpy, sys\n"
-        "def absent(name, *rest):\n"
-        "    if name == 'rewardkit':\n        raise metadata.PackageNotFoundError(name)\n"
-        "    return found(name, *rest)\n"
-        "found = metadata.distribution\nmetadata.distribution = absent\n"
+        "every = metadata.distributions\n"
+        "def absent(**search):\n"
+        "    return (d for d in every(**search) if not d.name.startswith('rewardkit'))\n"
+        "def by_name(name):\n"
+        "    for d in absent(name=name):\n        return d\n"
+        "    raise metadata.PackageNotFoundError(name)\n"
+        "metadata.distributions, metadata.distribution = absent, by_name\n"
         f"sys.argv = ['rewardkit', *sys.argv[1:]]\nrunpy.run_module({module!r}, run_name='__main__')\n"
     )
     for command in ("--version", "doctor"):
         done = subprocess.run([sys.executable, "-c", lacking, command], capture_output=True, text=True, timeout=120)
         assert (0, "") == (done.returncode, done.stderr), done.stderr
-        assert command == "doctor" or done.stdout.strip() == f"rewardkit {rewardkit.__version__}"
+        expected = "not installed by pip" if command == "doctor" else f"rewardkit {rewardkit.__version__}"
+        assert expected in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("distributions", "command"),
+    [
+        ({}, None),
+        ({DISTRIBUTION: "0.2"}, None),
+        ({"rewardkit": "0.1"}, "pip uninstall rewardkit`"),
+        ({"rewardkit": "0.1", DISTRIBUTION: "0.2"}, f"pip uninstall rewardkit {DISTRIBUTION}`"),
+    ],
+    ids=["none", "today's name", "the older name", "both"],
+)
+def test_an_installation_under_the_older_name_is_named_with_the_way_out(
+    distributions: dict[str, str], command: str | None
+) -> None:
+    """Where both are installed they share files, so both are uninstalled first."""
+    lines = distribution_advice(distributions)
+    assert (command is not None) == any(f"is called {DISTRIBUTION}: run `{command}, then" in line for line in lines)
+    assert len(lines) == (command is not None)
+
+
+def test_a_distribution_that_has_all_our_names_is_ours() -> None:
+    """Whatever its name is; one that has some of them is a stranger's."""
+    ours, every = ["rewardkit", DISTRIBUTION], {"rewardkit", "sandbox", "builtin_rewards", "trainer_adapter"}
+    holders = {name: [*ours, *(["other"] if name == "rewardkit" else [])] for name in every}
+    assert [*sorted(ours)] == own_distributions(holders)
+    assert [] == own_distributions({"rewardkit": ["other"]})
