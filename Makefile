@@ -5,9 +5,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MINUTES ?= 6
+# What test-changed compares with.
+BASE ?= main
 # What test-core is given besides: CORE=--brief runs one case of each test.
 CORE ?=
 CORE_TESTS ?= tests/sandbox tests/rewardkit tests/builtin_rewards
+# The rooms that need no jail: what is declared, scored in workers, recorded and read again.
+NO_JAIL_TESTS ?= $(addprefix tests/rewardkit/,coercion credit declare loading record rows runtime) tests/sandbox/workers
 CORE_EXTRAS := judge parquet pictures postgres rewards server testing ui
 comma := ,
 EMPTY :=
@@ -30,7 +34,7 @@ export TOKENIZERS_PARALLELISM ?= false
 # Containers often forbid bytecode: each of the many processes of the tests would then compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test test-all test-core test-floors test-newest lint format bench docs site llms wheel clean
+.PHONY: help setup demo test test-all test-changed test-core test-no-jail test-floors test-newest lint format bench docs site llms wheel clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -55,6 +59,9 @@ test: $(READY) ## run the tests, the slow ones in a short form: make test JOBS=8
 test-all: $(READY) ## run the tests in full: real training, soaks, fuzzing
 	$(BIN)/python -m pytest --full $(SIDE_BY_SIDE)
 
+test-changed: $(READY) ## run the tests of what changed since BASE, one case of each: make test-changed BASE=main
+	$(BIN)/python -m pytest $$($(BIN)/python tests/helpers/changed_rooms.py $(BASE)) -m "not ($(FAMILIES))" $(SIDE_BY_SIDE) --brief
+
 test-core: $(VENV)-core/.ready ## run the core's tests without torch: make test-core PYTHON=python3.13
 	$(VENV)-core/bin/python -m pytest $(CORE_TESTS) -m "not ($(FAMILIES))" $(SIDE_BY_SIDE) $(CORE)
 
@@ -63,6 +70,10 @@ $(VENV)-core/.ready: constraints.txt pyproject.toml
 	@$(VENV)-core/bin/python $(OLD_NAME)
 	$(VENV)-core/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt $(CORE_PACKAGES)
 	@touch $@
+
+# On Linux the jail is switched off, so that what macOS lacks is lacking here too.
+test-no-jail: $(VENV)-core/.ready ## run what works without a jail, as on macOS: make test-no-jail PYTHON=python3.12
+	PYTHONPATH=tests/helpers/no_jail $(VENV)-core/bin/python -m pytest $(NO_JAIL_TESTS) -m "not ($(FAMILIES))" $(SIDE_BY_SIDE) --brief
 
 # Libraries of that age warn of what newer ones will remove, which is no fault of ours. What tests run by is not old.
 test-floors: $(VENV)-floors/.ready ## run the core's tests with the lowest versions that pyproject.toml accepts

@@ -371,7 +371,9 @@ class Sandbox:
         """Start a zygote at the first wanted level that holds under attack, and set ``_level``; raise if none does."""
         if not kernel.supported():
             raise SandboxUnavailableError(
-                f"untrusted code can be run on Linux on x86_64 and aarch64 only, not on {sys.platform} {kernel.MACHINE}"
+                "untrusted code can be run on Linux on x86_64 and aarch64 only, not on "
+                f"{sys.platform} {kernel.MACHINE}: use a container or a virtual machine with Linux, or score "
+                "on a Linux machine with `rewardkit serve`"
             )
         remove_stale_folders()
         levels = [Level.STRICT, Level.STANDARD] if self._wanted_level == "auto" else [Level(self._wanted_level)]

@@ -92,6 +92,8 @@ def language_trials() -> list[LanguageTrial]:
 def _language_trial(language: Language) -> LanguageTrial:
     stages = [stage for stage in (language.compile, language.run) if stage is not None]
     level = Level.STRICT if any(stage.walls.forks for stage in stages) else Level.STANDARD
+    if not kernel.supported():
+        return LanguageTrial(language.name, "", level, "no jail here", "a machine with Linux")
     toolchain = find_toolchain(language)
     if isinstance(toolchain, MissingToolchain):
         return LanguageTrial(language.name, "", level, toolchain.reason, toolchain.install)
