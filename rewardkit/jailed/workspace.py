@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import mmap
 import os
 import re
 import tempfile
@@ -27,7 +28,7 @@ ROOTS_VARIABLE = "REWARDKIT_WORKSPACES"
 and that of temporary files."""
 MOST_BYTES = 1 << 20  # Bytes of a file that is read, unless told otherwise
 MOST_COPIED_BYTES = 32 << 20  # Bytes of all files together that a command gets
-_PAGE_BYTES = 4096  # A file in the jail takes whole pages
+_PAGE_BYTES = mmap.PAGESIZE  # A file in the jail takes whole pages, of 4, 16 or 64 KiB
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*+(?>\.[A-Za-z_][A-Za-z_0-9]*+)*+")
 _PROGRAM = "import runpy, sys\nsys.path.insert(0, {folder!r})\nsys.argv = {arguments!r}\n{act}\n"
 

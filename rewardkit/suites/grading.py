@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fnmatch
 import math
+import mmap
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -344,7 +345,7 @@ def _refused(groups: Mapping[str, Sequence[str]], sealed: SealedWorkspace, error
 def _limits(timeout_s: float, *files: Mapping[str, bytes]) -> Limits:
     from sandbox import Limits
 
-    size = sum(len(content) + 4096 for contents in files for content in contents.values())
+    size = sum(len(content) + mmap.PAGESIZE for contents in files for content in contents.values())
     return Limits(
         timeout_s=timeout_s,
         memory_bytes=_MEMORY_BYTES,

@@ -6,9 +6,10 @@ from sandbox.languages.drivers.perl import PerlDriver
 from sandbox.languages.language import Language, Stage, Tool, Walls
 from sandbox.languages.notation import Notation
 
+_OF_DEBIAN = tuple(f"/usr/lib/{machine}-linux-gnu/perl-base" for machine in ("x86_64", "aarch64"))
 _WALLS = Walls(
     executable=("{perl}",),
-    readable=("/usr/share/perl", "/usr/share/perl5", "/usr/lib/x86_64-linux-gnu/perl-base", "/etc/perl"),
+    readable=("/usr/share/perl", "/usr/share/perl5", *_OF_DEBIAN, "/etc/perl"),
 )
 
 LANGUAGE = Language(

@@ -8,7 +8,9 @@ on Linux and macOS is one clock for all processes.
 from __future__ import annotations
 
 import mmap
+import os
 import struct
+import threading
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -22,6 +24,9 @@ _WAKE_AT = 48
 _CELLS_AT = 64
 _WORD = 8
 _NUMBER = struct.Struct("@ddQ")  # duration, value, ticket, which is written last
+_VALUES = struct.Struct("@dd")  # duration and value alone
+IN_ORDER = os.uname().machine in ("x86_64", "amd64", "i686", "i386")
+"""Whether all processors see one's writes in the order in which it made them; others, as arm64, need a fence."""
 
 MAX_CHUNK = 1024  # calls sent to a serial worker at once
 
@@ -44,6 +49,22 @@ class LoopStep(NamedTuple):
     stopped: bool = False  # whether its clock stands still
 
 
+class Fence:
+    """Calling it keeps all reads and writes before it before those after it; one thread calls it.
+
+    Giving a lock back lets no earlier access pass, and taking it no later one.
+    """
+
+    def __init__(self) -> None:
+        lock = threading.Lock()
+        lock.acquire()
+        self._take, self._give_back = lock.acquire, lock.release
+
+    def __call__(self) -> None:
+        self._give_back()
+        self._take()
+
+
 class Page:
     """One worker's shared page: a heartbeat, an event loop's step, answers, and a cell and prints for each call.
 
@@ -54,6 +75,7 @@ class Page:
         self.cells = cells  # how many calls may be in flight
         self._map = memory
         self._numbers_at = _CELLS_AT + cells * _CELL.size
+        self._fence = None if IN_ORDER else Fence()
         # These write a word at once; struct clears the word first, and a reader may see that.
         self._floats, self._integers = memoryview(self._map).cast("d"), memoryview(self._map).cast("Q")
         self.prints = Prints(self._map, self._integers, _prints_at(cells), cells)
@@ -61,12 +83,23 @@ class Page:
     def answer(self, half: int, index: int, duration_s: float, value: float, ticket: int) -> None:
         """Write an answer that is a number, by its index in one half."""
         at = self._numbers_at + (half * MAX_CHUNK + index) * _NUMBER.size
-        _NUMBER.pack_into(self._map, at, duration_s, value, ticket)
+        if self._fence is None:
+            _NUMBER.pack_into(self._map, at, duration_s, value, ticket)
+            return
+        _VALUES.pack_into(self._map, at, duration_s, value)
+        self._fence()
+        self._integers[(at + _VALUES.size) // _WORD] = ticket
 
     def answers(self, half: int, first: int, count: int) -> Iterator[tuple[float, float, int]]:
         """Return durations, numbers and tickets; a ticket of another chunk marks the end of what was written."""
         at = self._numbers_at + (half * MAX_CHUNK + first) * _NUMBER.size
-        return _NUMBER.iter_unpack(self._map[at : at + count * _NUMBER.size])
+        data = self._map[at : at + count * _NUMBER.size]
+        if self._fence is None:
+            return _NUMBER.iter_unpack(data)
+        tickets = [ticket for _, _, ticket in _NUMBER.iter_unpack(data)]
+        self._fence()  # what is read of a ticket's values from here on is not older than the ticket
+        values = _NUMBER.iter_unpack(self._map[at : at + count * _NUMBER.size])
+        return ((duration_s, value, ticket) for (duration_s, value, _), ticket in zip(values, tickets, strict=True))
 
     def beat(self, now: float) -> None:
         """Say that the worker's main thread is running Python code."""

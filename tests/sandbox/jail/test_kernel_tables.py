@@ -16,7 +16,10 @@ ALLOW, EPERM, ENOSYS, KILL = "allow", "EPERM", "ENOSYS", "kill"
 DONE = "done"  # answered without the kernel, as if the call had succeeded
 HEADERS = {
     "x86_64": [Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"), Path("/usr/include/asm/unistd_64.h")],
-    "aarch64": [Path("/usr/include/asm-generic/unistd.h")],
+    "aarch64": [
+        Path("/usr/aarch64-linux-gnu/include/asm-generic/unistd.h"),  # Debian's linux-libc-dev-arm64-cross
+        Path("/usr/include/asm-generic/unistd.h"),
+    ],
 }
 OTHER_ARCHITECTURES = (0x40000003, 0x40000028, 0xC0000015, 0xC00000F3, 0, 0x8000003E)
 """i386, arm, ppc64le, riscv64, none, and one that exists nowhere."""
@@ -140,6 +143,26 @@ def test_numbers_are_the_known_ones(machine: str) -> None:
 def test_architectures_are_the_kernels() -> None:
     """What seccomp is told to expect: the ELF machine, 64 bits, little-endian."""
     assert {"x86_64": 62 | 0xC0000000, "aarch64": 183 | 0xC0000000} == kernel.AUDIT_ARCH
+
+
+@pytest.mark.parametrize("include", ["/usr/include", "/usr/aarch64-linux-gnu/include"])
+def test_flags_in_the_filters_are_those_of_both_machines(include: str) -> None:
+    """Some flags of arm64 have other bits than those of x86_64: none that a filter looks at is among them."""
+    folder = Path(include)
+    own = folder / "x86_64-linux-gnu/asm" if (folder / "x86_64-linux-gnu").exists() else folder / "asm"
+    files = [folder / "asm-generic" / name for name in ("fcntl.h", "mman-common.h", "ioctls.h")]
+    if not all(file.exists() for file in files):
+        pytest.skip(f"no C headers in {include}")
+    values = {}
+    for file in (*files, *filter(Path.exists, (own / "fcntl.h", own / "mman.h"))):  # a machine's own come last
+        lines = re.findall(r"^#define\s+(\w+)\s+(0x[0-9a-fA-F]+|\d+)\s*(?:/\*.*)?$", file.read_text(), re.MULTILINE)
+        values.update({name: int(text, 8 if text[:2].isdigit() and text[0] == "0" else 0) for name, text in lines})
+    looked_at = {
+        "__O_TMPFILE": seccomp._O_TMPFILE, "O_TRUNC": 0o1000, "O_WRONLY": 1, "O_RDWR": 2, "O_NONBLOCK": 0o4000,
+        "O_CLOEXEC": 0o2000000, "MAP_ANONYMOUS": 0x20, "MAP_HUGETLB": seccomp._MAP_HUGETLB, "TCGETS": 0x5401,
+        "TIOCGWINSZ": 0x5413, "FIONREAD": 0x541B, "FIONBIO": 0x5421, "FIONCLEX": 0x5450, "FIOCLEX": 0x5451,
+    }  # fmt: skip
+    assert looked_at == {name: values[name] for name in looked_at}
 
 
 def test_calls_of_other_architectures_end_the_process(machine: str) -> None:
