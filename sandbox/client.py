@@ -370,11 +370,7 @@ class Sandbox:
     def _prove(self) -> ZygoteProcess:
         """Start a zygote at the first wanted level that holds under attack, and set ``_level``; raise if none does."""
         if not kernel.supported():
-            raise SandboxUnavailableError(
-                "untrusted code can be run on Linux on x86_64 and aarch64 only, not on "
-                f"{sys.platform} {kernel.MACHINE}: use a container or a virtual machine with Linux, or score "
-                "on a Linux machine with `rewardkit serve`"
-            )
+            raise SandboxUnavailableError(kernel.why_unsupported())
         remove_stale_folders()
         levels = [Level.STRICT, Level.STANDARD] if self._wanted_level == "auto" else [Level(self._wanted_level)]
         failures: dict[str, str] = {}

@@ -92,6 +92,14 @@ def supported() -> bool:
     return sys.platform == "linux" and bool(NUMBERS)
 
 
+def why_unsupported() -> str:
+    """Return why no jail can be made on a system whose calls are not known, and what to do."""
+    return (
+        f"untrusted code can be run on Linux on x86_64 and aarch64 only, not on {sys.platform} {MACHINE}: use a "
+        "container or a virtual machine with Linux, or score on a Linux machine with `rewardkit serve`"
+    )
+
+
 class Prepared:
     """A system call made ready, so that a child touches few pages; its arguments are numbers or bytes."""
 
