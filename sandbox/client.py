@@ -8,7 +8,6 @@ import dataclasses
 import functools
 import marshal
 import os
-import sys
 import threading
 import time
 import warnings
