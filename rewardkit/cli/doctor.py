@@ -14,8 +14,9 @@ from rich.text import Text
 from rewardkit.cli.arguments import AsJson, option
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.render import NONE, screen, table
-from rewardkit.loading.same_name import DISTRIBUTION, PACKAGES, WAY_OUT, own_distributions, own_version
+from rewardkit.loading.same_name import DISTRIBUTION, PACKAGES, WAY_OUT, own_distributions
 from rewardkit.shown.text import counted
+from rewardkit.versions.own_version import own_version
 from sandbox import cores, language_trials, machine, trials
 
 _VERSION = re.compile(r"\d+(?:\.\d+)+")  # in what a tool prints, which may be a whole sentence

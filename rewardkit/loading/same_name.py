@@ -1,4 +1,4 @@
-"""Our names: that of the distribution, the version, and another package with our import name, ``harbor-rewardkit``.
+"""Our names, of the distribution and of the packages, and another package with our import name, ``harbor-rewardkit``.
 
 Where that one is installed too, one line says so. It is looked for by the folder that pip leaves, because a look at
 all distributions takes long.
@@ -24,12 +24,6 @@ WAY_OUT = (
 _OF_POOL = "REWARDKIT_POOL"  # what a pool of workers sets in its processes
 _FOLDERS = ("site-packages", "dist-packages")
 _log = logging.getLogger("rewardkit")
-
-
-def own_version() -> str:
-    """Return the version of the code that runs, which needs no installed distribution."""
-    version: str = sys.modules["rewardkit"].__version__  # imported by name it would be a circle
-    return version
 
 
 def own_distributions(holders: Mapping[str, Sequence[str]]) -> list[str]:

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import RecordError
-from rewardkit.loading.same_name import own_version
 from rewardkit.record.batch_rows import DETAILS, BatchRows, CallDetails, rows_of, storable
 from rewardkit.record.batch_tables import change_advantages, prompt_ids, prompt_texts, rewind
 from rewardkit.record.description import Description, describe, plain
@@ -39,6 +38,7 @@ from rewardkit.record.store import RecordConnection
 from rewardkit.record.texts import Packed, Texts, alone, pack_all
 from rewardkit.record.writer import SIGN_S, Job, Writer
 from rewardkit.score_batch import ScoreBatch
+from rewardkit.versions.own_version import own_version
 
 PACKAGES = ("numpy", "torch", "transformers", "trl", "datasets", "accelerate", "peft")
 """Packages whose versions a record notes beside rewardkit's, where they are installed."""

@@ -29,8 +29,8 @@ from pathlib import Path
 
 from rewardkit.errors import InfrastructureError
 from rewardkit.jailed.jail import LEVEL_VARIABLE
-from rewardkit.loading.same_name import own_version
 from rewardkit.suites.suite_verdict import SuiteResult, SuiteStatus, SuiteVerdict
+from rewardkit.versions.own_version import own_version
 from sandbox import folders
 from sandbox.workers import INSIDE, stopped
 

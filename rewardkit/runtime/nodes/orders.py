@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from rewardkit.declare.decorator import Reward
 from rewardkit.errors import InfrastructureError
-from rewardkit.loading.same_name import own_version
 from rewardkit.run_code import Package
+from rewardkit.versions.own_version import own_version
 from sandbox import cores
 from sandbox.workers import Answer, CallStatus
 
