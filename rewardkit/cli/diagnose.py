@@ -29,10 +29,11 @@ from rewardkit.rows.reader import read_rollouts
 from rewardkit.rows.tables import is_saved
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.choice import scorer_of
-from rewardkit.shown.text import counted, plain
+from rewardkit.shown.text import counted, plain, shortened
 from sandbox import LOAD_TIMEOUT_S
 
 _NAME_CHARS = 20
+_QUOTE_CHARS = 200
 _ROWS = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".arrow", ".gz")
 
 
@@ -128,14 +129,17 @@ def _span(text: str | None, run: RunReader) -> tuple[int, int] | None:
 def print_diagnosis(diagnosis: Diagnosis, target: str, console: Screen) -> None:
     """Print a diagnosis: its extent, the flags or what was looked at in vain, the noise, and what cannot be seen."""
     console.say((plain(target), "bold"), f"  {_looked_at(diagnosis)}")
-    console.say(diagnosis.gradient)
+    for name, counts in diagnosis.coverage.calls.items():
+        console.say(f"calls of {plain(name)}: {counts}", fit="wrap")
+    console.say(diagnosis.gradient, fit="wrap")
     if diagnosis.flags:
         console.print()
         console.print(_flags(diagnosis.flags))
         for flag in diagnosis.flags:
             _print_flag(flag, console, rows="rows" if diagnosis.steps is None else "completions")
     else:
-        console.say((plain(diagnosis.summary), "green"))
+        style = "yellow" if diagnosis.coverage.failures else "green"
+        console.say((plain(diagnosis.summary), style), fit="wrap")
     if diagnosis.noise:
         console.print()
         console.print(_noise(diagnosis.noise))
@@ -143,7 +147,7 @@ def print_diagnosis(diagnosis: Diagnosis, target: str, console: Screen) -> None:
         console.print()
         console.say(("cannot be seen", "dim"))
     for line in diagnosis.blind_spots:
-        console.say((f"  {plain(line)}", "dim"))
+        console.indented(plain(line), "dim")
 
 
 def _looked_at(diagnosis: Diagnosis) -> str:
@@ -173,10 +177,14 @@ def _flags(flags: Sequence[Flag]) -> Table:
 def _print_flag(flag: Flag, console: Screen, rows: str) -> None:
     steps = f"steps {flag.steps}" if flag.steps else ""
     console.heading(plain(", ".join(filter(None, (flag.detector, flag.reward, steps)))))
-    console.say(f"  {plain(flag.words)}{f': {plain(flag.quote)}' if flag.quote else ''}")
+    console.indented(f"{plain(flag.words)}{f': {_quoted(flag.quote)}' if flag.quote else ''}")
     if flag.rows:
-        console.say(f"  {rows}: {', '.join(map(str, flag.rows))}")
-    console.say(f"  next: {plain(flag.action)}")
+        console.indented(f"{rows}: {', '.join(map(str, flag.rows))}")
+    console.indented(f"next: {plain(flag.action)}")
+
+
+def _quoted(text: str) -> str:
+    return f'"{shortened(text, _QUOTE_CHARS)}"'
 
 
 def _noise(noise: Mapping[str, Noise]) -> Table:

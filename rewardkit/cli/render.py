@@ -17,6 +17,7 @@ from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
+from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -56,6 +57,10 @@ class Screen(Console):
             self.print(text, no_wrap=True, overflow="ellipsis")
         else:
             self.print(text, soft_wrap=fit == "whole")
+
+    def indented(self, text: str, style: str = "") -> None:
+        """Print a text two columns in, broken between words."""
+        self.print(Padding(Text(text, style=style), (0, 0, 0, 2), expand=False))
 
     def heading(self, text: str) -> None:
         """Print a heading behind a blank line."""

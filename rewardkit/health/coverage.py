@@ -3,16 +3,51 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rewardkit.health.detectors import DETECTORS, NEEDS
 from rewardkit.health.flag import Flag
+from rewardkit.record.table import CompletionTable
 from rewardkit.shown.text import counted
 
 _GRAVEST = ("hacking", "faults", "signal", "noise")
 _NAMED_FLAGS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class CallCounts:
+    """What became of a reward's calls."""
+
+    scored: int = 0
+    skipped: int = 0
+    failed: Mapping[str, int] = field(default_factory=dict)  # By cause, the most frequent first
+
+    def __add__(self, other: CallCounts) -> CallCounts:
+        failed = Counter(self.failed) + Counter(other.failed)
+        return CallCounts(self.scored + other.scored, self.skipped + other.skipped, dict(failed.most_common()))
+
+    @property
+    def calls(self) -> int:
+        """All calls."""
+        return self.scored + self.skipped + sum(self.failed.values())
+
+    def __str__(self) -> str:
+        """Return the counts as a line: ``334 scored, 0 skipped, 66 failed (16.5%: 66 exception)``."""
+        text = f"{self.scored:,} scored, {self.skipped:,} skipped, {sum(self.failed.values()):,} failed"
+        causes = ", ".join(f"{count:,} {cause}" for cause, count in self.failed.items())
+        return f"{text} ({sum(self.failed.values()) / self.calls:.1%}: {causes})" if causes else text
+
+
+def calls_of(table: CompletionTable) -> dict[str, CallCounts]:
+    """Return by reward how many calls were scored and skipped, and how many failed by each cause."""
+    counts = {}
+    for name, status in table.status.items():
+        causes = Counter(table.causes[name][status == "f"].tolist())
+        counts[name] = CallCounts(int((status == "s").sum()), int((status == "k").sum()), dict(causes.most_common()))
+    return counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +65,7 @@ class Coverage:
         duration_s: Seconds from the scoring of the first to that of the last of these steps; ``None`` where not known.
         baseline: The first and last of the earlier steps that they were compared with, where steps were left out.
         left_out: The first and last of each stretch of the run's steps that was not looked at, because the run is long.
+        calls: By reward, what became of its calls.
     """
 
     completions: int = 0
@@ -42,6 +78,7 @@ class Coverage:
     duration_s: float | None = None
     baseline: tuple[int, int] | None = None
     left_out: tuple[tuple[int, int], ...] = ()
+    calls: Mapping[str, CallCounts] = field(default_factory=dict)
 
     @property
     def extent(self) -> str:
@@ -54,10 +91,18 @@ class Coverage:
 
     @property
     def depth(self) -> str:
-        """How closely it was looked at: ``in 6 windows, and the texts of 1,536``."""
+        """How closely it was looked at: ``in 6 windows and read the texts of a sample of 1,536``."""
         windows = f" in {counted(self.windows, 'window')}" if self.windows else ""
-        texts = f" and read the texts of {self.texts:,}" if self.texts else " and read no texts"
+        sample = "all texts" if self.texts == self.completions else f"the texts of a sample of {self.texts:,}"
+        texts = f" and read {sample}" if self.texts else " and read no texts"
         return f"{windows}{texts}"
+
+    @property
+    def failures(self) -> str:
+        """How many calls failed: ``66 of 400 calls failed``; empty where none did."""
+        failed = sum(sum(counts.failed.values()) for counts in self.calls.values())
+        calls = sum(counts.calls for counts in self.calls.values())
+        return f"{failed:,} of {counted(calls, 'call')} failed" if failed else ""
 
     def as_row(self) -> dict[str, Any]:
         """Return it as a dictionary ready for JSON."""
@@ -82,7 +127,8 @@ def summary_of(flags: Sequence[Flag], looked: Sequence[str], coverage: Coverage)
     """Return in a sentence what the detectors found, and over what; without a flag also how closely they looked."""
     detectors = counted(len(looked), "detector")
     if not flags:
-        return f"No flag in {coverage.extent}: {detectors} looked{coverage.depth}, and found nothing."
+        outcome = f"; {coverage.failures}" if coverage.failures else ", and found nothing"
+        return f"No flag in {coverage.extent}: {detectors} looked{coverage.depth}{outcome}."
     gravest = sorted(flags, key=lambda flag: _GRAVEST.index(DETECTORS[flag.detector].family))
     names = [_flag_name(flag) for flag in gravest]
     more = f"; and {len(names) - _NAMED_FLAGS} more" if len(names) > _NAMED_FLAGS else ""

@@ -41,9 +41,17 @@ TextsOf: TypeAlias = Callable[[Sequence[int]], Sequence[str | None]]
 PromptsOf: TypeAlias = Callable[[Sequence[int]], Sequence[PromptRow | None]]
 """Prompts and columns of completions, by their ids; ``None`` where they are not known."""
 
+ErrorsOf: TypeAlias = Callable[[Sequence[int], str], Sequence[str | None]]
+"""The error messages of a reward's calls on completions, by their ids; ``None`` where a call has none."""
+
 
 def nothing(ids: Sequence[int]) -> list[None]:
     """Return that nothing is known of these completions."""
+    return [None] * len(ids)
+
+
+def no_errors(ids: Sequence[int], reward: str) -> list[None]:
+    """Return that no error message is known."""
     return [None] * len(ids)
 
 
@@ -76,6 +84,7 @@ class Evidence:
     again: Mapping[str, Floats] = field(default_factory=dict)
     audits: Mapping[str, AuditNote] = field(default_factory=dict)
     before: Evidence | None = None  # The window before, for what changes between the two; `None` without one
+    errors: ErrorsOf = no_errors  # Where the messages of failed calls come from
     recorded: bool = True  # Whether a run's record has the completions, so that commands can look into it
     _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from rewardkit.errors import RecordError
 from rewardkit.groups import group_numbers
-from rewardkit.health.coverage import Coverage, blind_spots_of, summary_of, with_run
+from rewardkit.health.coverage import Coverage, blind_spots_of, calls_of, summary_of, with_run
 from rewardkit.health.detectors import DETECTORS, flags_of, missing_need
-from rewardkit.health.evidence import CLIPPED, Evidence, PromptRow, join_tables
+from rewardkit.health.evidence import CLIPPED, ErrorsOf, Evidence, PromptRow, join_tables
 from rewardkit.health.flag import Flag
 from rewardkit.health.flat_groups import FlatShare, FlatShares, alone_words, flat_shares
 from rewardkit.health.measures import by_group
@@ -141,10 +141,16 @@ def diagnose_run(
     if not run_steps:
         table = run.table()
         second = again(table) if again else {}
-        evidence = Evidence(table, run.texts, prompts, again=second, audits=audit_notes(run))
+        evidence = Evidence(table, run.texts, prompts, again=second, audits=audit_notes(run), errors=errors_of(run))
         return _for_commands(_diagnose_evidence(evidence), run)
     watch = Watch(
-        texts=run.texts, prompts=prompts, every=every, metrics=metrics_of(run), again=again, audits=audit_notes(run)
+        texts=run.texts,
+        prompts=prompts,
+        every=every,
+        metrics=metrics_of(run),
+        again=again,
+        audits=audit_notes(run),
+        errors=errors_of(run),
     )
     early, newest = _parts(run, run_steps, every, most if steps is None else None)
     for table in _tables(run, early):
@@ -232,7 +238,10 @@ def diagnose_rows(batch: ScoreBatch) -> Diagnosis:
     def prompts(ids: Sequence[int]) -> list[PromptRow | None]:
         return [_prompt_row(rollouts[row]) for row in ids]
 
-    return _diagnose_evidence(Evidence(table_of(batch), texts, prompts, recorded=False))
+    def errors(ids: Sequence[int], reward: str) -> list[str | None]:
+        return [batch.outcomes[reward][row].error for row in ids]
+
+    return _diagnose_evidence(Evidence(table_of(batch), texts, prompts, errors=errors, recorded=False))
 
 
 def _diagnose_evidence(evidence: Evidence) -> Diagnosis:
@@ -253,7 +262,12 @@ def _diagnose_evidence(evidence: Evidence) -> Diagnosis:
         not_looked={name: reason for name, reason in reasons.items() if reason is not None},
         noise=_noise([(table, evidence.again)] if evidence.again else []),
         alone=flat_shares(table),
-        coverage=Coverage(len(table), texts=len(sample.texts), texts_missing=len(sample.drawn) - len(sample.texts)),
+        coverage=Coverage(
+            len(table),
+            texts=len(sample.texts),
+            texts_missing=len(sample.drawn) - len(sample.texts),
+            calls=calls_of(table),
+        ),
     )
 
 
@@ -332,6 +346,16 @@ def metrics_of(run: RunReader) -> Callable[[int, int], dict[str, list[float]]]:
         return {CLIPPED: values} if values else {}
 
     return metrics
+
+
+def errors_of(run: RunReader) -> ErrorsOf:
+    """Return a function of ids and a reward that reads the messages of the reward's failed calls in a run."""
+
+    def errors(ids: Sequence[int], reward: str) -> list[str | None]:
+        outcomes = {row.id: row.outcomes.get(reward) for row in run.by_id(ids, [reward])}
+        return [None if (outcome := outcomes.get(row_id)) is None else outcome.error for row_id in ids]
+
+    return errors
 
 
 def prompts_of(run: RunReader) -> Callable[[Sequence[int]], list[PromptRow | None]]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardkit.health.evidence import Evidence
-from rewardkit.health.flag import Detection
+from rewardkit.health.flag import SHOWN_ROWS, Detection
 from rewardkit.health.measures import BaselineShare, by_group, highest, mean_bounds, without_nan
 from rewardkit.record.table import Floats, Whole
 from rewardkit.types import Cause
@@ -25,21 +25,32 @@ def failures(window: Evidence, baseline: Evidence | None, reward: str) -> Detect
     Formula: failed calls, without timeouts, over calls that were scored or failed. Flagged at once above 0.05 by its
     lower bound: what fails is missing from the advantages, however long it has failed. Flagged also where all calls of
     one step fail, 8 or more, most of them so: chance does not do that, and the step taught nothing of the reward.
+    Flagged also where every call of a prompt fails, 2 or more, and chance would not do that: with the share of failed
+    calls of the other prompts, fewer than 0.001 such prompts are expected. Timeouts, ended processes and lost calls do
+    not count as such, since they depend on the machine.
 
     Source: own; the causes are those of ``rewardkit.Cause``.
-    Limits: a reward that raises on malformed completions on purpose is flagged early in a run; score these 0.
+    Limits: a reward that raises on malformed completions on purpose is flagged early in a run; score these 0. A row
+    with a single completion cannot be told from chance.
     """
     causes = window.table.causes[reward]
     failed = (window.table.status[reward] == "f") & (causes != "timeout")
-    excess = _excess_of(window, reward, failed, 0.05)
-    if excess is None:
+    excess, prompts = _excess_of(window, reward, failed, 0.05), _failing_prompts(window, reward)
+    if excess is None and prompts is None:
         return None
+    if excess is None:
+        rows = np.flatnonzero(failed)
+        excess = _Excess(float(failed[window.table.status[reward] != "k"].mean()), 1.0, "", rows)
     by_cause = Counter(causes[failed].tolist()).most_common()
     message = f"{excess.of_all:.0%} of the calls fail: {', '.join(f'{count:,} {cause}' for cause, count in by_cause)}"
     action = f"See the errors: {window.errors_of(reward)}."
     if Cause(by_cause[0][0]).is_loss:
         action = f"Mend the server, then ask again what failed: rewardkit rescore RUN --only-failed {reward}."
-    return Detection(excess.value, 0.05, message + excess.where, action, rows=excess.rows)
+    if prompts is None:
+        return Detection(excess.value, 0.05, message + excess.where, action, rows=excess.rows)
+    message += f"{excess.where}; {prompts}"
+    action = f"Mend these rows, or let {reward} read them: chance does not fail a prompt every time. {action}"
+    return Detection(excess.value, 0.05, message, action, rows=prompts.rows, quote=prompts.error)
 
 
 def timeouts(window: Evidence, baseline: Evidence | None, reward: str) -> Detection | None:
@@ -60,6 +71,50 @@ def timeouts(window: Evidence, baseline: Evidence | None, reward: str) -> Detect
     message = f"{excess.of_all:.0%} of the calls time out{excess.where}"
     action = f"Raise timeout_s of {reward} if it needs the time; else see on which completions it hangs."
     return Detection(excess.value, 0.02, message, action, rows=excess.rows)
+
+
+class _FailingPrompts(NamedTuple):
+    """Prompts of which every call of a reward fails, more than chance explains."""
+
+    count: int  # How many they are
+    prompts: int  # How many prompts the reward was asked about
+    numbers: tuple[int, ...]  # Their numbers in the record; empty without a record
+    rows: Whole  # The place of a completion of each
+    error: str  # Their most frequent error
+
+    def __str__(self) -> str:
+        numbers = ", ".join(map(str, self.numbers[:SHOWN_ROWS])) + (", …" if len(self.numbers) > SHOWN_ROWS else "")
+        names = f" (prompt {numbers})" if numbers else ""
+        return f"every call of {self.count:,} of {self.prompts:,} prompts{names} fails"
+
+
+_LEAST_CHANCE = 0.001  # Prompts that may fail wholly by chance, in all
+
+
+def _failing_prompts(window: Evidence, reward: str) -> _FailingPrompts | None:
+    """Return the prompts whose every call fails by no fault of the machine; ``None`` where chance explains them."""
+    table = window.table
+    status, causes = table.status[reward], table.causes[reward]
+    by_chance = [cause.value for cause in Cause if cause.is_by_chance]
+    failed = (status == "f") & ~np.isin(causes, by_chance)
+    places = np.flatnonzero((status == "f") | (status == "s"))
+    if not failed.any():
+        return None
+    _, firsts, prompts, calls = np.unique(
+        table.prompts[places], return_index=True, return_inverse=True, return_counts=True
+    )
+    failures_P = np.bincount(prompts, weights=failed[places], minlength=len(calls))
+    is_lost = (failures_P == calls) & (calls > 1)
+    if not is_lost.any():
+        return None
+    # one call more of each kind, so that a share is known of few calls too
+    share = (failures_P[~is_lost].sum() + 1) / (calls[~is_lost].sum() + 2)
+    if (share ** calls[calls > 1]).sum() >= _LEAST_CHANCE:
+        return None
+    rows = places[firsts[is_lost]]
+    numbers = tuple(table.prompts[rows].tolist()) if window.recorded else ()
+    errors = Counter(filter(None, window.errors(table.ids[rows].tolist(), reward)))
+    return _FailingPrompts(len(rows), len(calls), numbers, rows, errors.most_common(1)[0][0] if errors else "")
 
 
 class _Excess(NamedTuple):

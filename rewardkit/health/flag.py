@@ -26,7 +26,8 @@ class Flag:
         action: The next thing to do, in a sentence.
         rows: Ids of completions that show it, at most 8.
         spans: The first and last step of each time that it held, oldest first; of a flag that comes and goes several.
-        quote: What completions say, where the finding is about such a text; ``words`` and ``action`` have none of it.
+        quote: What completions say, or the error of failed calls, where the finding is about it; ``words`` and
+            ``action`` have none of it.
     """
 
     detector: str

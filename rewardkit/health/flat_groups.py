@@ -103,5 +103,5 @@ def alone_words(shares: Mapping[str, FlatShare]) -> str:
     ``""`` where there are no shares.
     """
     first, *others = [f"{reward}{{}} in {share.text}" for reward, share in shares.items()] or [""]
-    parts = [first.format(" alone gives no gradient"), *(other.format("") for other in others)]
+    parts = [first.format(" alone gives no gradient"), *(other.format(" alone") for other in others)]
     return f"{', '.join(parts)}; together, " if shares else ""

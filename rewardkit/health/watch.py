@@ -12,9 +12,19 @@ from dataclasses import replace
 import numpy as np
 
 from rewardkit.errors import RewardDefinitionError
-from rewardkit.health.coverage import Coverage
+from rewardkit.health.coverage import CallCounts, Coverage, calls_of
 from rewardkit.health.detectors import DETECTORS, flags_of, missing_need
-from rewardkit.health.evidence import Evidence, PromptsOf, Sampled, TextsOf, by_step, join_tables, nothing
+from rewardkit.health.evidence import (
+    ErrorsOf,
+    Evidence,
+    PromptsOf,
+    Sampled,
+    TextsOf,
+    by_step,
+    join_tables,
+    no_errors,
+    nothing,
+)
 from rewardkit.health.evidence import lengths as lengths_of
 from rewardkit.health.flag import Flag, OnFlag
 from rewardkit.record.audit_notes import AuditNote
@@ -37,6 +47,7 @@ class Watch:
         metrics: Returns the trainer's metrics between two steps, by the trainer's names.
         again: Returns, by reward, the scores of a second scoring of a table's completions.
         audits: By reward, what an audit of the run's completions found.
+        errors: Where the messages of failed calls come from.
 
     Raises:
         RewardDefinitionError: ``every`` is below 1.
@@ -52,10 +63,11 @@ class Watch:
         metrics: Callable[[int, int], Mapping[str, list[float]]] | None = None,
         again: Callable[[CompletionTable], Mapping[str, Floats]] | None = None,
         audits: Mapping[str, AuditNote] | None = None,
+        errors: ErrorsOf = no_errors,
     ) -> None:
         if every < 1:
             raise RewardDefinitionError(f"Watch: every={every!r}: expected a number of steps, 1 or more")
-        self._empty = Evidence(_no_completions(), texts, prompts, audits=audits or {})
+        self._empty = Evidence(_no_completions(), texts, prompts, audits=audits or {}, errors=errors)
         self._on_flag, self._every, self._metrics_of, self._again = on_flag, every, metrics, again
         self._recent: dict[int, list[CompletionTable]] = {}
         self._previous: dict[int, list[CompletionTable]] = {}  # steps of the last look, to fill up a short window
@@ -238,6 +250,8 @@ class _Seen:
             texts=before.texts + texts,
             texts_missing=before.texts_missing + drawn - texts,
             repeats=repeats,
+            calls=before.calls
+            | {name: before.calls.get(name, CallCounts()) + counts for name, counts in calls_of(table).items()},
         )
 
 

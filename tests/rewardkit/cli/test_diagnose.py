@@ -18,7 +18,7 @@ from rewardkit.cli.render import screen
 from rewardkit.health import diagnose_rows, noise_of
 from rewardkit.record.recorder import Recorder
 from rewardkit.score_batch import ScoreBatch
-from rewardkit.types import Outcome, Rollout, Status
+from rewardkit.types import Cause, Outcome, Rollout, Status
 
 REWARDS = '''\
 from rewardkit import reward
@@ -48,6 +48,47 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     _record(Path("runs/same"), 0.5, score=0.5)
     Recorder("runs/empty").close()
     return tmp_path
+
+
+FAILING = '''\
+from rewardkit import reward
+
+
+@reward(score_range=(0, 1))
+def correct(completion: str, answer: str) -> float | None:
+    """1 if the completion is the number; not applicable to an empty one."""
+    return float(float(completion) == float(answer)) if completion else None
+'''
+
+
+def test_the_head_counts_the_calls_that_fail_and_rows_that_always_fail_are_named(work: Path) -> None:
+    """By reward and cause; two rows whose golds are no numbers are flagged with their error, in quotes."""
+    Path("failing.py").write_text(FAILING)
+    rows = [
+        {"prompt": f"{p}+1=", "completion": "" if k == 3 else str(p + k), "answer": "" if p in (4, 9) else str(p)}
+        for p in range(50)
+        for k in range(8)
+    ]
+    Path("calls.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = CliRunner().invoke(app, ["diagnose", "calls.jsonl", "--rewards", "failing.py"])
+    assert 0 == result.exit_code
+    assert "calls of correct: 336 scored, 50 skipped, 14 failed (3.5%: 14 exception)" in result.stdout
+    words = " ".join(result.stdout.split())
+    assert "every call of 2 of 50 prompts fails: \"ValueError: could not convert string to float: ''\"" in words
+    assert "rows: 32, 72" in words
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_a_summary_without_a_flag_says_how_many_calls_failed() -> None:
+    """Two that fail here and there are no flag, and nothing is said to be fine."""
+    outcomes = [Outcome(Status.SCORED, score=float(n % 2)) for n in range(64)]
+    for row in (5, 40):
+        outcomes[row] = Outcome(Status.FAILED, None, cause=Cause.EXCEPTION, error="ValueError: x")
+    rollouts = [Rollout(f"{n // 8}", f"answer {n}", {}) for n in range(64)]
+    diagnosis = diagnose_rows(ScoreBatch(rollouts, {"correct": outcomes}, {"correct": 1.0}))
+    assert diagnosis.summary.endswith("looked and read all texts; 2 of 64 calls failed.")
+    counts = {"scored": 62, "skipped": 0, "failed": {"exception": 2}}
+    assert {"correct": counts} == diagnosis.as_row()["coverage"]["calls"]
 
 
 def _record(run: Path, share: float, score: float | None = None) -> None:
@@ -104,9 +145,12 @@ def test_a_run_without_flags_says_so(work: Path) -> None:
     """And says what it looked at, and what it could not look at."""
     code, out, _ = _run("runs/half")
     assert 0 == code
+    out = " ".join(out.split())
     assert re.search(r"steps 0 to 11 \(12 steps in [^()]+\), 384 completions; rewards: correct", out)
     assert re.search(r"No flag in steps 0 to 11 \(12 steps in [^()]+\), 384 completions: ", out)
-    assert re.search(r"\d+ detectors looked in 2 windows and read the texts of 3\d\d, and found nothing\.", out)
+    assert re.search(
+        r"\d+ detectors looked in 2 windows and read the texts of a sample of 3\d\d, and found nothing\.", out
+    )
     assert "cannot be seen" in out
     assert "whether completions were truncated is not recorded: clipped" in out
 
@@ -128,11 +172,11 @@ def test_the_next_action_names_the_run_and_for_rows_no_run(work: Path) -> None:
         "from rewardkit import reward\n\n@reward\ndef failing(completion: str) -> float:\n    raise ValueError\n"
     )
     Path("words.tsv").write_text("prompt\tcompletion\n" + "".join(f"{n // 2}=\tfour\n" for n in range(80)))
-    out = _run("words.tsv", "--rewards", "failing.py", "--workers", "1")[1]
+    out = " ".join(_run("words.tsv", "--rewards", "failing.py", "--workers", "1")[1].split())
     assert "next: See the errors: rewardkit score shows them." in out
     scored = ["score", "failing.py", "words.tsv", "--inline", "--record", "runs/failing"]
     assert 0 == CliRunner().invoke(app, scored).exit_code
-    assert "rewardkit logs runs/failing --reward failing --status failed" in _run("runs/failing")[1]
+    assert "rewardkit logs runs/failing --reward failing --status failed" in " ".join(_run("runs/failing")[1].split())
 
 
 def test_json_has_flags_as_data(work: Path) -> None:

@@ -78,6 +78,42 @@ def test_a_few_failures_are_not_flagged(lost: list[int], size: int) -> None:
     assert [] == [one.detector for one in flags_of(Evidence(table)) if one.detector in ("timeouts", "failures")]
 
 
+@pytest.mark.parametrize("lost", [1, 5, 12])
+@pytest.mark.parametrize(("cause", "flagged"), [("exception", True), ("coercion", True), ("timeout", False)])
+def test_prompts_of_which_every_call_fails_are_flagged(lost: int, cause: str, flagged: bool) -> None:
+    """However few they are; the words count them, and the quote is their error. A timeout may be the machine's."""
+    failed = np.arange(400) < 8 * lost
+    failed[-1] = True
+    table = _rows([0.0, 1.0] * 200, np.arange(400) // 8)
+    table = replace(
+        table,
+        status={"correct": np.where(failed, "f", "s")},
+        causes={"correct": np.where(failed, cause, "").astype("<U16")},
+    )
+    window = Evidence(table, errors=lambda ids, reward: [f"ValueError: {reward}"] * len(ids), recorded=False)
+    flags = flags_of(window, detectors=[DETECTORS["failures"]])
+    assert flagged == bool(flags)
+    for flag in flags:
+        assert f"every call of {lost} of 50 prompts fails" in flag.words
+        assert "ValueError: correct" == flag.quote
+        assert tuple(range(0, 8 * lost, 8))[:8] == flag.rows
+
+
+def test_a_prompt_that_fails_by_chance_is_not_flagged() -> None:
+    """Where every third call fails, all four calls of some of 50 prompts do; few calls tell nothing."""
+    failed = np.arange(200) % 3 == 0
+    failed[:4] = True
+    for count in (200, 4):
+        table = _rows([0.0, 1.0] * (count // 2), np.arange(count) // 4)
+        table = replace(
+            table,
+            status={"correct": np.where(failed[:count], "f", "s")},
+            causes={"correct": np.where(failed[:count], "exception", "").astype("<U16")},
+        )
+        flags = flags_of(Evidence(table), detectors=[DETECTORS["failures"]])
+        assert not any("every call" in flag.words for flag in flags)
+
+
 def _with_failures(cause: str, *, lost: list[int], elsewhere: int, size: int = 16) -> CompletionTable:
     """Return 10 steps, from 10 on, of two halves each: those named in ``lost`` fail, and some calls of other steps."""
     count = 10 * size

@@ -90,7 +90,7 @@ def test_a_run_without_flags_says_what_was_and_was_not_looked_at(tmp_path: Path)
     assert re.match(r"No flag in steps 0 to 29 \(30 steps in [^()]+\), 960 completions: ", found["summary"])
     assert {*found["not_looked"], *found["looked"]} == set(DETECTORS)
     assert all(found["not_looked"].values())
-    assert "looked in 3 windows and read the texts of 768, and found nothing." in found["summary"]
+    assert "looked in 3 windows and read the texts of a sample of 768, and found nothing." in found["summary"]
     assert "no second scoring of these completions (rewardkit rescore): noise" in found["blind_spots"]
 
 
