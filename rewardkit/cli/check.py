@@ -7,8 +7,8 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
-from itertools import chain, count, cycle, islice
+from dataclasses import dataclass, field, fields
+from itertools import cycle
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -16,10 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from rewardkit.audit.engine import BASE, form_probe, rollout_of
-from rewardkit.audit.honest import Honest
 from rewardkit.audit.rows import REFERENCE_COLUMNS, AuditRow, gold_column, row_of
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
-from rewardkit.cli.examination_report import print_examination, write_flaws
+from rewardkit.cli.examination_report import FlawLine, print_examination, print_unpaid, write_flaws
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.progress import collect
 from rewardkit.cli.render import NONE, count_or_none, duration, fold, group_by_key, number, screen, table
@@ -29,7 +28,19 @@ from rewardkit.declare.spec import Kind
 from rewardkit.examinations.catalogue import EXAMINATIONS
 from rewardkit.examinations.data_flaws import data_flaws
 from rewardkit.examinations.examination import ID_COLUMNS, ExaminationResult, examine, rows_to_examine
-from rewardkit.examinations.right_pay import RightPay, expected_forms, floor_of, is_paid, reads_answers
+from rewardkit.examinations.right_pay import (
+    SILENT_ROWS,
+    RightAnswer,
+    RightPay,
+    UnpaidAnswer,
+    expected_forms,
+    floor_of,
+    group_of,
+    is_paid,
+    reads_answers,
+    silent_rollouts,
+    wrong_rollouts,
+)
 from rewardkit.rows import read_rows, trainer_warnings
 from rewardkit.rows.files import unit_of
 from rewardkit.rows.reader import Row
@@ -43,9 +54,11 @@ from sandbox import LOAD_TIMEOUT_S
 
 _NO_REFERENCES = "the data has no right completions in a column 'reference'"
 _NO_ANSWERS = f"{_NO_REFERENCES}, and no golds; --gold names their column"
-_SILENT_ROWS = 2  # rows on which it is seen what a completion that answers nothing earns
 _SHOWN = 10
 _SHOWN_LINES = 8
+_ROWS = 16  # Rows whose right answers are scored, unless asked for more
+_MORE_S = 5.0  # Seconds of calls that the references of further rows may take
+_LEAST_CALL_S = 1e-3
 _NUMBERS_WIDTH = 69
 _NUMBER_WIDTH = 9
 _ScoreAll = Callable[[str, Sequence[Rollout]], list[Outcome]]
@@ -103,7 +116,12 @@ def check_command(
     rewards: Rewards,
     data: Data = None,
     data_option: DataOption = None,
-    rows: Annotated[int, option("Score the right answers of the first N rows.", "N", min=0)] = 16,
+    rows: Annotated[
+        int | None,
+        option(
+            "Score the right answers of the first N rows; by default of 16, and of all where that is quick.", "N", min=0
+        ),
+    ] = None,
     num_generations: Annotated[
         int | None,
         option("Completions of a group; by default as many as the first row's completions, else 8.", "N", min=2),
@@ -113,7 +131,7 @@ def check_command(
         int,
         option("Examine the first N rows by completions that must pass or fail.", "N", "--examine", min=0),
     ] = 16,
-    out: Annotated[Path | None, option("Write the rows with flaws to FILE, as JSON Lines.", "FILE")] = None,
+    out: Annotated[Path | None, option("Write each flaw of each row to FILE, as JSON Lines.", "FILE")] = None,
     workers: Workers = None,
     load_timeout: LoadTimeout = LOAD_TIMEOUT_S,
     as_json: AsJson = False,
@@ -160,13 +178,13 @@ def check_command(
         check.group = _group_size(leaf, lines, num_generations)
         _score(Leaves(reward_set, leaf), leaf, lines, check, scoring)
         checks.append(check)
-    if out is not None:
-        write_flaws(out, {check.reward: check.examinations for check in checks})
     code = 0 if all(check.is_ok for check in checks) else FAILED
     trainers = trainer_warnings(lines[0].values)
     unread = _unread_columns(leaves, lines[0].values)
     named = [name for leaf in leaves for name in leaf.spec.named_columns]
     flaws = data_flaws(lines, gold_column(lines[0].values, gold, named, str(path)))
+    if out is not None:
+        write_flaws(out, [flaw for check in checks for flaw in _flaws_of(check)], flaws, lines)
     result = {
         "rewards": [check.as_json() for check in checks],
         "warnings": trainers,
@@ -175,6 +193,19 @@ def check_command(
     }
     notes = [*trainers, *(flaw.describe(unit_of(path)) for flaw in flaws)]
     finish(result, lambda: _print(checks, notes, [*unread.values()], unit_of(path)), as_json=as_json, code=code)
+
+
+def _flaws_of(check: RewardCheck) -> Iterator[FlawLine]:
+    """Yield what is wrong with each row under a reward: columns, right answers that are not paid, examinations."""
+    for misfit in check.misfits:
+        name = "right answers" if misfit.column is None else "columns"
+        yield FlawLine(check.reward, name, misfit.line, "fails", misfit.error)
+    for answer in check.right_answers.answers if check.right_answers else ():
+        yield FlawLine(check.reward, "right answers", answer.line, "unpaid", answer.describe(check.unit))
+    for result in check.examinations:
+        yield from (
+            FlawLine(check.reward, result.name, row.line, row.flaw.kind, row.flaw.detail) for row in result.flaws
+        )
 
 
 def _task_folders(rewards: str) -> list[Path]:
@@ -203,7 +234,7 @@ class _Scoring:
     """What of the data is scored, and how."""
 
     path: Path
-    rows: int  # Rows whose right answers are scored
+    rows: int | None  # Rows whose right answers are scored; `None` for 16, and more where that is quick
     examined: int  # Rows that are examined
     gold: str | None
     workers: int | None
@@ -213,8 +244,10 @@ class _Scoring:
 def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: RewardCheck, scoring: _Scoring) -> None:
     """Score the right answers of the first rows and examine rows; add what comes of it to ``check``."""
     gold = gold_column(lines[0].values, scoring.gold, leaf.spec.named_columns, str(scoring.path)) if lines else None
-    answers = _right_answers(leaf, lines[: scoring.rows], gold, check)
-    if scoring.rows and not answers:
+    rows = _ROWS if scoring.rows is None else scoring.rows
+    answers = _right_answers(leaf, lines[:rows], gold, check)
+    others = _other_references(leaf, lines[rows:], gold, check) if scoring.rows is None else []
+    if rows and not answers:
         check.not_looked_at.append(f"whether it pays right answers: {_NO_ANSWERS}")
     examined = {
         item: rows_to_examine(item, leaf, _good_rows(lines, gold, check), scoring.examined, gold)
@@ -231,7 +264,7 @@ def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: R
             return collect(f"{title} of {leaf.name}", scorer.stream(tries), [leaf.name], len(tries))[leaf.name]
 
         if answers:
-            _score_right_answers(leaf, answers, check, gold, outcomes_of)
+            _score_right_answers(leaf, answers, others, check, gold, outcomes_of)
         for examination, chosen in examined.items():
             if chosen:
                 score = functools.partial(outcomes_of, examination.name)
@@ -266,17 +299,9 @@ def check_columns(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck
     return check
 
 
-class _RightAnswer(NamedTuple):
-    """A row with the right answer that is scored first, and the completions to score: more than one for a group."""
-
-    row: AuditRow
-    form: Honest
-    rollouts: list[Rollout]
-
-
 def _right_answers(
     leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, check: RewardCheck
-) -> list[_RightAnswer]:
+) -> list[RightAnswer]:
     """Return right answers to score; add a warning to ``check`` if an async reward has none.
 
     Groups are made of fewer rows, for the same cost.
@@ -288,20 +313,47 @@ def _right_answers(
     size = check.group or 1
     texts = [*dict.fromkeys(form.text for _, form in rows)]
     return [
-        _RightAnswer(row, form, _group(leaf, row, form, texts, size)) for row, form in rows[: -(-len(rows) // size)]
+        RightAnswer(row, form, group_of(leaf, row, form, texts, size)) for row, form in rows[: -(-len(rows) // size)]
+    ]
+
+
+def _other_references(
+    leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, check: RewardCheck
+) -> list[RightAnswer]:
+    """Return the references of further rows; ``[]`` where a call costs requests, and for groups."""
+    if leaf.spec.kind is Kind.GROUP or leaf.spec.is_async:
+        return []
+    rows = (row for row in _good_rows(lines, gold, check) if row.reference_completions)
+    return [
+        RightAnswer(row, form, [rollout_of([leaf], row, form_probe(form))])
+        for row in rows
+        for form in expected_forms(row)[:1]
     ]
 
 
 def _score_right_answers(
-    leaf: Reward[..., Any], answers: Sequence[_RightAnswer], check: RewardCheck, gold: str | None, score: _ScoreAll
+    leaf: Reward[..., Any],
+    answers: Sequence[RightAnswer],
+    further: Sequence[RightAnswer],
+    check: RewardCheck,
+    gold: str | None,
+    score: _ScoreAll,
 ) -> None:
-    """Score right answers, and beside them answers that are empty or wrong; add what comes of it to ``check``."""
+    """Score right answers, and beside them answers that are empty or wrong; add what comes of it to ``check``.
+
+    Of ``further`` answers so many are scored as take a few seconds.
+    """
     rollouts = [rollout for answer in answers for rollout in answer.rollouts]
-    silent, wrong = _silent_rollouts(leaf, rollouts), _wrong_rollouts(leaf, answers)
+    silent, wrong = silent_rollouts(leaf, rollouts), wrong_rollouts(leaf, answers)
     outcomes = score("check", [*rollouts, *silent, *wrong])
     right, others = outcomes[: len(rollouts)], outcomes[len(rollouts) :]
     _add_scores(check, [answer.row.line for answer in answers], right)
     _warn_of_silence(check, right, others[: len(silent)])
+    quick = further[: int(_MORE_S / max(check.p50_s or 0.0, _LEAST_CALL_S))]
+    if quick:
+        right += score("check", [rollout for answer in quick for rollout in answer.rollouts])
+        answers = [*answers, *quick]
+        _add_scores(check, [answer.row.line for answer in quick], right[-len(quick) :])
     scores = {line: value for line, value in check.scores.items() if value is not None}
     if not scores:
         return
@@ -318,9 +370,16 @@ def _score_right_answers(
         check.scores |= scores
     lines = tuple(line for line, value in scores.items() if not is_paid(leaf, value, floor))
     noun = "reference" if any(answer.row.references for answer in answers) else "gold"
-    pay = RightPay(noun, len(scores), lines, forms, floor, check.unit)
+    said = zip(answers, right[:: check.group or 1], strict=True)
+    unpaid_answers = tuple(
+        UnpaidAnswer(row.line, scores[row.line], form.text, row.gold.text if row.gold else None, outcome.reason)
+        for (row, form, _), outcome in said
+        if row.line in lines
+    )
+    pay = RightPay(noun, len(scores), lines, forms, floor, check.unit, unpaid_answers)
     if reads_answers(leaf, gold):
         check.right_answers = pay
+        check.warnings += [pay.warning] if pay.warning else []
     elif noun == "gold":
         reads = "it names no gold" if leaf.spec.wanted_columns is None else "it reads no gold"
         check.not_looked_at.append(f"whether it pays right answers: {reads}, and {_NO_REFERENCES}")
@@ -342,15 +401,6 @@ def _group_size(leaf: Reward[..., Any], lines: Sequence[Row], size: int | None) 
     return size or (len(own) if isinstance(own, list | tuple) and len(own) > 1 else _GROUP)
 
 
-def _group(leaf: Reward[..., Any], row: AuditRow, form: Honest, texts: Sequence[str], size: int) -> list[Rollout]:
-    """Return a row's reference, and for a group those of other rows, numbered copies where they are too few."""
-    probe = form_probe(form)
-    first = rollout_of([leaf], row, probe)
-    numbered = (f"{form.text} ({number})" for number in count(2))
-    others = islice(chain((text for text in texts if text != form.text), numbered), size - 1)
-    return [first, *(rollout_of([leaf], row, replace(probe, text=text, messages=None)) for text in others)]
-
-
 def _add_scores(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome]) -> None:
     """Add the outcomes of right answers to ``check``: scores by line, misfits, warnings and times."""
     for line, outcome in zip(lines, outcomes[:: check.group or 1], strict=True):
@@ -366,29 +416,9 @@ def _add_scores(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Out
     check.max_s = max(outcome.duration_s for outcome in outcomes)
 
 
-def _silent_rollouts(leaf: Reward[..., Any], rollouts: Sequence[Rollout]) -> list[Rollout]:
-    """Return completions that answer nothing for the first rollouts; ``[]`` for a reward of groups."""
-    if leaf.spec.kind is Kind.GROUP:
-        return []
-    return [
-        replace(row, completion=text if isinstance(row.completion, str) else [{"role": "assistant", "content": text}])
-        for row in rollouts[:_SILENT_ROWS]
-        for text in BASE
-    ]
-
-
-def _wrong_rollouts(leaf: Reward[..., Any], answers: Sequence[_RightAnswer]) -> list[Rollout]:
-    """Return other rows' right answers for the first rows; ``[]`` where a call costs requests, and for groups."""
-    if leaf.spec.kind is Kind.GROUP or leaf.spec.is_async:
-        return []
-    first = answers[:_SILENT_ROWS]
-    pairs = [(answer.row, next((o.form for o in answers if o.form.text != answer.form.text), None)) for answer in first]
-    return [rollout_of([leaf], row, form_probe(form)) for row, form in pairs if form is not None]
-
-
 def _warn_of_silence(check: RewardCheck, right: Sequence[Outcome], silent: Sequence[Outcome]) -> None:
     """Add a warning to ``check`` where the reward skips an empty answer on a row whose right answer it scores."""
-    right_answers = [outcome for outcome in right[:_SILENT_ROWS] for _ in BASE]
+    right_answers = [outcome for outcome in right[:SILENT_ROWS] for _ in BASE]
     skipped = [
         text
         for text, answer, silence in zip(cycle(BASE), right_answers, silent)
@@ -425,6 +455,8 @@ def _print(checks: Sequence[RewardCheck], warnings: Sequence[str], unread: Seque
         name = (f"{check.reward}: ", "bold")
         for warning in check.warnings:
             console.say(name, ("warning: ", "yellow"), plain(warning), fit="wrap")
+        if check.right_answers is not None:
+            print_unpaid(console, check.right_answers)
         for reason in check.not_looked_at:
             console.say(name, "not looked at: ", plain(reason), fit="wrap")
         if check.per_1000:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from rewardkit.cli.output import json_line
 from rewardkit.cli.render import Screen
 from rewardkit.errors import ConfigError
-from rewardkit.examinations.examination import ExaminationResult
+from rewardkit.examinations.data_flaws import DataFlaw
+from rewardkit.examinations.examination import ExaminationResult, row_id
+from rewardkit.examinations.right_pay import RightPay
+from rewardkit.rows.reader import Row
 from rewardkit.shown.text import counted, plain, shortened
 
 _DETAIL_CHARS = 300
+_SHOWN_ANSWERS = 12
 
 
 def print_examination(console: Screen, reward: str, result: ExaminationResult, unit: str) -> None:
@@ -19,9 +24,17 @@ def print_examination(console: Screen, reward: str, result: ExaminationResult, u
     name = (f"{reward}: ", "bold")
     by_kind = result.by_kind()
     scope = f"{result.name} of {result.rows:,} of {counted(result.total_rows, 'row')}, {result.trials:,} completions"
-    verdict = "flaws in" if by_kind else "no flaw" if result.untold < result.rows else "not looked at"
-    reason = f" ({counted(result.untold, 'row')} without a right form that is paid more than a wrong one)"
-    console.say(name, f"{scope}{reason if result.untold else ''}: {verdict}", fit="wrap")
+    verdict = (
+        f"flaws in {counted(len({row.line for row in result.flaws}), 'row')}"
+        if by_kind
+        else "no flaw"
+        if result.untold < result.rows
+        else "not looked at"
+    )
+    console.say(name, f"{scope}: {verdict}", fit="wrap")
+    if result.untold:
+        pays = "the reward pays no right answer more than a wrong one"
+        console.indented(f"{counted(result.untold, 'row')} show nothing: {pays}", "dim")
     for kind, flaws in by_kind.items():
         first, style = flaws[0], "red" if result.kinds[kind].is_failure else "yellow"
         row = f"{unit} {first.line}" + (f" ({first.row_id})" if first.row_id != str(first.line) else "")
@@ -30,20 +43,35 @@ def print_examination(console: Screen, reward: str, result: ExaminationResult, u
         console.say(f"    {row}: ", plain(shortened(first.flaw.detail, _DETAIL_CHARS)), fit="wrap")
 
 
-def write_flaws(path: Path, results: Mapping[str, Sequence[ExaminationResult]]) -> None:
-    """Write a JSON line for each flaw of each row, with reward and examination.
+def print_unpaid(console: Screen, pay: RightPay) -> None:
+    """Print the right answers that are not paid, with what the reward said of them."""
+    for answer in pay.answers[:_SHOWN_ANSWERS]:
+        console.indented(plain(answer.describe(pay.unit)))
+    if len(pay.answers) > _SHOWN_ANSWERS:
+        console.indented(f"and {len(pay.answers) - _SHOWN_ANSWERS:,} more, which --json and --out list", "dim")
+
+
+class FlawLine(NamedTuple):
+    """A flaw of a row as ``--out`` writes it."""
+
+    reward: str | None  # `None` for a flaw of the data, whatever reward reads it
+    examination: str
+    line: int
+    kind: str
+    detail: str
+
+
+def write_flaws(path: Path, flaws: Sequence[FlawLine], of_data: Sequence[DataFlaw], rows: Sequence[Row]) -> None:
+    """Write a JSON line for each flaw of each row, in the order of the rows.
 
     Raises:
         ConfigError: The file cannot be written.
     """
-    text = "".join(json_line(line) for line in _flaw_lines(results))
+    data = [FlawLine(None, "data", line, flaw.kind, flaw.meaning) for flaw in of_data for line in flaw.lines]
+    ids = {row.line: row_id(row.values, row.line) for row in rows}
+    ordered = sorted([*flaws, *data], key=lambda flaw: flaw.line)
+    text = "".join(json_line({**flaw._asdict(), "id": ids.get(flaw.line, str(flaw.line))}) for flaw in ordered)
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"--out {str(path)!r}: {error.strerror or error}") from error
-
-
-def _flaw_lines(results: Mapping[str, Sequence[ExaminationResult]]) -> Iterable[dict[str, object]]:
-    for reward, examinations in results.items():
-        for result in examinations:
-            yield from ({"reward": reward, "examination": result.name, **flaw.as_json()} for flaw in result.flaws)

@@ -74,22 +74,36 @@ def _contradictions(rows: Sequence[Row], prompt: str, gold_column: str) -> _Foun
 
 def _odd_golds(rows: Sequence[Row], gold_column: str) -> _Found:
     """Yield the rows without a gold, and those whose gold is of another kind than nearly all."""
-    kinds = [(row.line, _kind_of(row.values[gold_column])) for row in rows]
-    yield "no_gold", f"nothing in {gold_column!r}", [line for line, kind in kinds if kind is None]
+    values = [(row.line, row.values[gold_column]) for row in rows]
+    yield "no_gold", f"nothing in {gold_column!r}", [line for line, value in values if gold_of(value) is None]
+    usual, odd = _odd_lines([(line, _shape_of(value)) for line, value in values])
+    yield "odd_gold", f"a gold in {gold_column!r} that is not {usual}, as the others are", odd
+    usual, odd = _odd_lines([(line, _type_of(value)) for line, value in values])
+    types = " or ".join(sorted({str(_type_of(value)) for line, value in values if line in odd}))
+    yield "odd_type", f"a gold in {gold_column!r} that is {types} in the file, where the others are {usual}", odd
+
+
+def _odd_lines(kinds: Sequence[tuple[int, str | None]]) -> tuple[str, list[int]]:
+    """Return the kind that nearly all rows with a gold have, and the lines of the others; none where it is not so."""
     counts = Counter(kind for _, kind in kinds if kind is not None)
     usual, count = counts.most_common(1)[0] if counts else ("", 0)
-    total = counts.total()
-    if total >= _LEAST_ROWS and _USUAL_SHARE * total <= count < total:
-        odd = [line for line, kind in kinds if kind not in (None, usual)]
-        yield "odd_gold", f"a gold in {gold_column!r} that is not {usual}, as the others are", odd
+    if counts.total() < _LEAST_ROWS or count < _USUAL_SHARE * counts.total():
+        return usual, []
+    return usual, [line for line, kind in kinds if kind not in (None, usual)]
 
 
-def _kind_of(value: object) -> str | None:
-    """Return what a gold is, in words; ``None`` without one."""
+def _shape_of(value: object) -> str | None:
+    """Return what a gold says, in words, be it a text or a number in the file; ``None`` without one."""
     gold = gold_of(value)
-    if gold is None:
+    return None if gold is None else _SHAPES[gold.shape]
+
+
+def _type_of(value: object) -> str | None:
+    """Return as what a gold stands in the file, in words; ``None`` without one."""
+    if gold_of(value) is None:
         return None
-    return _SHAPES[gold.shape] if isinstance(value, str) else f"{type(value).__name__} in the data"
+    names = {str: "text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return names.get(type(value), type(value).__name__)
 
 
 _SHAPES = {

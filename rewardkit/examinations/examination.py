@@ -156,11 +156,14 @@ def examine(
     for (row, trial), outcome in zip(trials, outcomes, strict=True):
         results[row.line].append(RowTrialResult(trial, outcome))
     flaws = {row.line: examination.flaws(reward, row, results[row.line]) for row in rows}
-    row_flaws = [RowFlaw(row.line, _row_id(row), flaw) for row in rows for flaw in flaws[row.line] or ()]
+    row_flaws = [
+        RowFlaw(row.line, row_id(row.columns, row.line), flaw) for row in rows for flaw in flaws[row.line] or ()
+    ]
     untold = sum(flaws[row.line] is None for row in rows)
     return ExaminationResult(examination.name, examination.kinds, len(rows), total_rows, len(trials), row_flaws, untold)
 
 
-def _row_id(row: AuditRow) -> str:
-    values = (row.columns.get(name) for name in ID_COLUMNS)
-    return next((str(value) for value in values if isinstance(value, str | int) and str(value).strip()), str(row.line))
+def row_id(columns: Mapping[str, Any], line: int) -> str:
+    """Return what names a row: its id, or its line where it has none."""
+    values = (columns.get(name) for name in ID_COLUMNS)
+    return next((str(value) for value in values if isinstance(value, str | int) and str(value).strip()), str(line))

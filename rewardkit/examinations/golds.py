@@ -25,8 +25,8 @@ _FRAMES = {"\\boxed": "\\boxed{%}", "<answer>": "<answer>%</answer>", "sentence"
 _GOLD, _SILENCE, _RENDERING, _PERTURBATION = "gold", "silence", "rendering", "perturbation"
 
 _KINDS = {
-    "paid_like_gold": FlawKind("an answer that is not the gold is paid like it", False),
-    "not_recognised": FlawKind("the gold is not paid in full in another form", False),
+    "paid_like_gold": FlawKind("the reward pays a wrong answer like the gold", False),
+    "not_recognised": FlawKind("the reward does not pay the gold in full in another form", False),
 }
 
 
@@ -84,8 +84,13 @@ class GoldExamination:
             return None
         missed = [trial for trial in framed if trial.role == _RENDERING and scores[trial] < full]
         gold = row.gold.text
-        flaws = [Flaw("paid_like_gold", f"gold {gold} is paid for {_listing(paid)}")] if paid else []
-        return [*flaws, *([Flaw("not_recognised", f"gold {gold} is not seen in {_listing(missed)}")] if missed else [])]
+        flaws = []
+        if paid:
+            flaws.append(Flaw("paid_like_gold", f"the reward pays {_listing(paid)} like the gold {gold}"))
+        if missed:
+            detail = f"the reward does not pay {_listing(missed)} in full, which is the gold {gold}"
+            flaws.append(Flaw("not_recognised", detail))
+        return flaws
 
 
 def _sample(writings: Sequence[Writing], random: Random) -> list[Writing]:

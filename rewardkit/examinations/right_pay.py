@@ -6,18 +6,48 @@ A reward that pays few of the data's own right answers trains nothing, whatever 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, count, islice
+from typing import Any, NamedTuple
 
+from rewardkit.audit.engine import BASE, form_probe, rollout_of
 from rewardkit.audit.honest import Honest, right_answers
 from rewardkit.audit.rows import GOLD_COLUMNS, REFERENCE_COLUMNS, TEST_COLUMNS, AuditRow
 from rewardkit.declare.decorator import Reward
-from rewardkit.shown.text import counted
-from rewardkit.types import Outcome, Status
+from rewardkit.declare.spec import Kind
+from rewardkit.shown.text import counted, shortened
+from rewardkit.types import Outcome, Rollout, Status
 
 _ROUNDING = 1e-9
 _LISTED = 8
+SILENT_ROWS = 2  # rows on which it is seen what a completion that answers nothing earns
+_REASON_CHARS = 160
+_END_CHARS = 60
+
+
+class UnpaidAnswer(NamedTuple):
+    """A right answer that a reward does not pay: its row's line, what it earns, and why as far as that is known."""
+
+    line: int
+    score: float
+    completion: str
+    gold: str | None  # `None` for a row without one
+    reason: str | None  # What the reward said; `None` where it said nothing
+
+    def describe(self, unit: str) -> str:
+        """Return it as a line; ``unit`` names what the number of its row counts."""
+        reason = shortened(self.reason, _REASON_CHARS) if self.reason else ""
+        if not reason and self.gold is not None:
+            reason = f"the gold is {shortened(self.gold, _REASON_CHARS)!r}"
+        end = _last_words(self.completion)
+        return f"{unit} {self.line} earns {self.score:g}: “{end}”{f': {reason}' if reason else ''}"
+
+
+def _last_words(text: str) -> str:
+    """Return the last words of a text, where answers stand, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= _END_CHARS else f"…{line[-_END_CHARS:]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +61,7 @@ class RightPay:
         forms: How many forms were tried on the row with the most.
         floor: The least that an empty or a wrong answer earns.
         unit: What the lines count, as :func:`~rewardkit.rows.files.unit_of` has it.
+        answers: The right answers that are not paid, with what the reward said.
     """
 
     noun: str
@@ -39,6 +70,17 @@ class RightPay:
     forms: int
     floor: float
     unit: str = "line"
+    answers: tuple[UnpaidAnswer, ...] = ()
+
+    @property
+    def warning(self) -> str | None:
+        """What is wrong where it pays most of the right answers, and not all; else ``None``."""
+        if not self.unpaid or self.finding is not None:
+            return None
+        return (
+            f"{len(self.unpaid):,} of {counted(self.rows, self.noun)} earn no more than a wrong answer: the gold, the "
+            f"{'reference' if self.noun == 'reference' else 'column'} or the reward is wrong there"
+        )
 
     @property
     def finding(self) -> str | None:
@@ -64,6 +106,8 @@ class RightPay:
             "forms": self.forms,
             "floor": self.floor,
             "finding": self.finding,
+            "warning": self.warning,
+            "unpaid": [answer._asdict() for answer in self.answers],
         }
 
 
@@ -100,3 +144,40 @@ def is_paid(reward: Reward[..., Any], score: float, floor: float) -> bool:
     """Return whether a score is more than a wrong answer earns, or all that there is."""
     high = reward.options.score_range[1] if reward.options.score_range else None
     return score > floor + _ROUNDING or (high is not None and score >= high)
+
+
+class RightAnswer(NamedTuple):
+    """A row with the right answer that is scored first, and the completions to score: more than one for a group."""
+
+    row: AuditRow
+    form: Honest
+    rollouts: list[Rollout]
+
+
+def group_of(leaf: Reward[..., Any], row: AuditRow, form: Honest, texts: Sequence[str], size: int) -> list[Rollout]:
+    """Return a row's reference, and for a group those of other rows, numbered copies where they are too few."""
+    probe = form_probe(form)
+    first = rollout_of([leaf], row, probe)
+    numbered = (f"{form.text} ({number})" for number in count(2))
+    others = islice(chain((text for text in texts if text != form.text), numbered), size - 1)
+    return [first, *(rollout_of([leaf], row, replace(probe, text=text, messages=None)) for text in others)]
+
+
+def silent_rollouts(leaf: Reward[..., Any], rollouts: Sequence[Rollout]) -> list[Rollout]:
+    """Return completions that answer nothing for the first rollouts; ``[]`` for a reward of groups."""
+    if leaf.spec.kind is Kind.GROUP:
+        return []
+    return [
+        replace(row, completion=text if isinstance(row.completion, str) else [{"role": "assistant", "content": text}])
+        for row in rollouts[:SILENT_ROWS]
+        for text in BASE
+    ]
+
+
+def wrong_rollouts(leaf: Reward[..., Any], answers: Sequence[RightAnswer]) -> list[Rollout]:
+    """Return other rows' right answers for the first rows; ``[]`` where a call costs requests, and for groups."""
+    if leaf.spec.kind is Kind.GROUP or leaf.spec.is_async:
+        return []
+    first = answers[:SILENT_ROWS]
+    pairs = [(answer.row, next((o.form for o in answers if o.form.text != answer.form.text), None)) for answer in first]
+    return [rollout_of([leaf], row, form_probe(form)) for row, form in pairs if form is not None]

@@ -21,7 +21,8 @@ PLANTED: dict[str, tuple[dict[int, dict[str, Any]], dict[str, tuple[int, ...]]]]
     "messages": ({2: {"prompt": [{"role": "user", "content": " "}]}}, {"empty_prompt": (3,)}),
     "no gold": ({2: {"answer": None}, 3: {"answer": " "}}, {"no_gold": (3, 4)}),
     "a word": ({2: {"answer": "many"}}, {"odd_gold": (3,)}),
-    "a number of JSON": ({2: {"answer": 3}}, {"odd_gold": (3,)}),
+    "a number of JSON": ({2: {"answer": 3}}, {"odd_type": (3,)}),
+    "a list of JSON": ({2: {"answer": [3]}}, {"odd_gold": (3,), "odd_type": (3,)}),
     "many words": ({line: {"answer": "many"} for line in range(3)}, {}),
 }
 
@@ -31,6 +32,13 @@ def test_planted_flaws_are_named(planted: str) -> None:
     changes, expected = PLANTED[planted]
     rows = [Row(number + 1, {**row, **changes.get(number, {})}) for number, row in enumerate(SOUND)]
     assert expected == {flaw.kind: flaw.lines for flaw in data_flaws(rows, "answer")}
+
+
+def test_a_number_among_texts_is_not_called_something_else() -> None:
+    """The words say as what it stands in the file; as a gold it is a number, as the others are."""
+    rows = [Row(n + 1, {**row, "answer": 3} if n == 2 else row) for n, row in enumerate(SOUND)]
+    (flaw,) = data_flaws(rows, "answer")
+    assert "a gold in 'answer' that is a number in the file, where the others are text" == flaw.meaning
 
 
 def test_data_without_golds_or_prompts_is_looked_at_as_far_as_it_goes() -> None:

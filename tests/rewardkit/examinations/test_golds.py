@@ -76,7 +76,8 @@ def test_what_a_reward_pays_besides_the_gold_is_named() -> None:
     """A gold that is paid for another answer is a flaw of its row, with the answer and what makes it another."""
     result = _examined(first_number, ["5-x"])
     assert ["paid_like_gold"] == [flaw.flaw.kind for flaw in result.flaws if flaw.flaw.kind == "paid_like_gold"]
-    assert result.flaws[0].flaw.detail.startswith("gold 5-x is paid for ")
+    assert result.flaws[0].flaw.detail.startswith("the reward pays ")
+    assert result.flaws[0].flaw.detail.endswith(" like the gold 5-x")
     assert not result.has_failures
 
 

@@ -86,6 +86,18 @@ CASES = {
 }
 
 
+SOME = '''\
+from rewardkit import Score, reward
+
+
+@reward
+def some(completion: str, answer: str) -> Score:
+    """1 for the answer."""
+    right = bool(answer) and completion == f"It is {answer}."
+    return Score(float(right), reason="right" if right else f"not the gold {answer!r}")
+'''
+
+
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -119,7 +131,36 @@ def test_a_reward_that_pays_few_right_answers_is_found(work: Path, data: str) ->
 def test_the_finding_stands_in_the_first_line(work: Path) -> None:
     code, out = _run("check", "mine.py:never", "references.jsonl")
     assert (1, True) == (code, out.startswith("never: pays 0 of 6 references more than a wrong answer (line 1, 2, "))
-    assert "6 rows without a right form that is paid" in " ".join(out.split())
+    assert "6 rows show nothing: the reward pays no right answer" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("extra", [(), ("--rows", "60")], ids=["quick", "asked"])
+def test_rows_whose_right_answer_is_not_paid_are_named(work: Path, extra: tuple[str, ...]) -> None:
+    """Few among 60 are a warning with line, score and reason, beyond the first rows too; --out has every flaw."""
+    (work / "some.py").write_text(SOME)
+    rows = [{"prompt": f"{n}?", "answer": str(n), "reference_completion": f"It is {n}."} for n in range(60)]
+    rows[4]["answer"], rows[39]["answer"], rows[50]["answer"] = "5", "77", ""
+    (work / "some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, out = _run("check", "some.py", "some.jsonl", "--out", "flaws.jsonl", *extra)
+    assert 0 == code
+    words = " ".join(out.split())
+    assert "warning: 3 of 60 references earn no more than a wrong answer" in words
+    assert "line 5 earns 0: “It is 4.”: not the gold '5'" in words
+    assert "line 40 earns 0: “It is 39.”: not the gold '77'" in words
+    flaws = [json.loads(line) for line in (work / "flaws.jsonl").read_text().splitlines()]
+    assert [5, 40, 51, 51] == [flaw["line"] for flaw in flaws]
+    assert {"unpaid", "no_gold"} == {flaw["kind"] for flaw in flaws}
+    assert {"some", None} == {flaw["reward"] for flaw in flaws}
+
+
+def test_more_rows_are_not_scored_where_a_call_is_slow(work: Path) -> None:
+    """A reward that takes a second scores the first 16 rows and no more than the calls of five seconds."""
+    (work / "slow.py").write_text(SOME.replace("    right =", "    __import__('time').sleep(0.4)\n    right ="))
+    rows = [{"prompt": f"{n}?", "answer": str(n), "reference_completion": f"It is {n}."} for n in range(60)]
+    (work / "some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, out = _run("check", "slow.py", "some.jsonl", "--examine", "0", "--json")
+    assert 0 == code
+    assert 16 <= len(json.loads(out)["rewards"][0]["scores"]) <= 16 + 12
 
 
 def test_what_cannot_be_known_is_named(work: Path) -> None:
