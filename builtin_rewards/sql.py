@@ -189,12 +189,16 @@ def _run(connection: sqlite3.Connection, timeout_s: float, max_rows: int, query:
 
 @contextmanager
 def _bounded(connection: sqlite3.Connection, timeout_s: float) -> Iterator[None]:
-    deadline = time.monotonic() + timeout_s
-    connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+    deadline = time.monotonic() + timeout_s  # audit: ok the time limit of a query
+
+    def is_late() -> bool:
+        return time.monotonic() > deadline  # audit: ok the time limit of a query
+
+    connection.set_progress_handler(is_late, _STEPS)
     try:
         yield
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
-        message = f"it takes more than {timeout_s} s" if time.monotonic() > deadline else ""
+        message = f"it takes more than {timeout_s} s" if is_late() else ""
         raise _QueryError(message or f"it does not run: {str(error)[:_SHOWN_CHARS]}") from None
     finally:
         connection.set_progress_handler(None, 0)

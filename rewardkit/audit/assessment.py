@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from rewardkit.audit.climbing import overpaid
-from rewardkit.audit.engine import BASE, AuditSettings, ScoredForm, ScoredProbe, Trials, best_of, form_probe
+from rewardkit.audit.engine import BASE, AuditSettings, ScoredForm, ScoredProbe, Trials, best_of, differ, form_probe
 from rewardkit.audit.gold import gold_of, share_parts
 from rewardkit.audit.honest import REFERENCE, untagged
 from rewardkit.audit.parts import WRONG_FIRST
@@ -21,6 +21,7 @@ from rewardkit.audit.texts import WORDS_IN_TAGS
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.options import WORST
 from rewardkit.declare.spec import Kind
+from rewardkit.shown.text import shortened
 from rewardkit.types import Cause, Outcome, Status
 
 _ENOUGH_ROWS = 3
@@ -66,6 +67,7 @@ class Assessment(ABC, Generic[A]):
 
     def _common(self) -> dict[str, Any]:
         """Return, by name, the fields that an :class:`~rewardkit.audit.result.Audit` has of every reward."""
+        refused = self._refused_references()
         return {
             "reward": self._reward.name,
             "rows": len(self._rows.rows),
@@ -74,24 +76,28 @@ class Assessment(ABC, Generic[A]):
             "traits": self.traits,
             "unaudited": {self._rows.rows[index].line: reason for index, reason in self._unaudited.items()},
             "findings": self._findings(),
-            "unpaid_references": self._unpaid_references(),
+            "unpaid_references": len(refused) if refused and all(refused.values()) else 0,
+            "refused_references": {line: text for line, text in refused.items() if text is not None},
             "equal_golds": self._trials.equal_golds,
             "untried": self._trials.untried,
             "is_interrupted": self._trials.is_interrupted,
             "unit": self._rows.unit,
         }
 
-    def _unpaid_references(self) -> int:
-        """Return on how many rows references were scored, if on all of them they earn what silence does; else 0."""
-        refused: list[bool] = []
+    def _refused_references(self) -> dict[int, str | None]:
+        """Return by line, of rows whose references were scored, what was said where all earn what silence does."""
+        refused: dict[int, str | None] = {}
         for index, row in enumerate(self._rows.rows if not self._is_of_groups else ()):
             own = [(form, o) for form, o in self._trials.honest[index] if form.counted and o.status is Status.SCORED]
             stated = [o for form, o in own if form.text in row.reference_completions]
-            scores = [o.score for o in stated or [o for _, o in own] if o.score is not None]
+            scored = [o for o in stated or [o for _, o in own] if o.score is not None]
+            best = max(scored, key=lambda outcome: outcome.score or 0.0, default=None)
             silence = [o.score for o in self._trials.base[index] if o.score is not None]
-            if row.references and scores:
-                refused.append(max(scores) <= min(silence, default=self._zero) + ROUNDING)
-        return len(refused) if all(refused) else 0
+            if row.references and best is not None and best.score is not None:
+                is_refused = best.score <= min(silence, default=self._zero) + ROUNDING
+                gold = f"gold {row.gold.text!r}" if row.gold is not None else "no gold"
+                refused[row.line] = f"earns {best.score:g}: {best.reason or gold}" if is_refused else None
+        return refused
 
     def _all_outcomes(self) -> Iterable[Outcome]:
         """Return every outcome of a completion, apart from the comparisons."""
@@ -187,7 +193,12 @@ class Assessment(ABC, Generic[A]):
         if forms and all(outcome.status is Status.SKIPPED for _, outcome in forms):
             reason = next((outcome.reason for _, outcome in forms if outcome.reason), None)
             return "the reward skips the row" + (f": {reason}" if reason else "")
-        reason = f"no honest form is paid more than {self._zero:g}; give a right completion in a column 'reference'"
+        gold = self._rows.rows[index].gold
+        fix = "give a right completion in a column 'reference'"
+        if self._rows.rows[index].references:
+            holds = "nothing" if gold is None else repr(shortened(gold.text, 40))
+            fix = f"neither is the row's reference: the gold in {self._rows.gold_column!r} is {holds}"
+        reason = f"no honest form is paid more than {self._zero:g}; {fix}"
         paid = [t for t in self._trials.attacks if t.row == index and (t.outcome.score or self._zero) > self._zero]
         best_paid = max(paid, key=lambda trial: trial.outcome.score or 0.0, default=None)
         return reason if best_paid is None else f"{reason}; what is paid is {best_paid.probe.full_name!r}"
@@ -379,7 +390,7 @@ class Assessment(ABC, Generic[A]):
         silence = self._silence() if traits.answer else []
         if silence:
             findings.append(AuditFinding("silence_pays", f"{len(silence)} of {len(self._levels)} rows: {silence[0]}"))
-        unsteady = [repeat for repeat in self._trials.again if _differ(repeat.first, repeat.second)]
+        unsteady = [repeat for repeat in self._trials.again if differ(repeat.first, repeat.second)]
         if unsteady:
             repeat = unsteady[0]
             share = f"{len(unsteady)} of {len(self._trials.again)} completions got another score when asked again"
@@ -497,13 +508,6 @@ class RewardAssessment(Assessment[RewardAudit]):
                 paid.setdefault(form.name, []).append(self._is_paid(index, outcome.score))
         ordered = sorted(paid.items(), key=lambda pair: -sum(pair[1]) / len(pair[1]))
         return {name: (sum(flags), len(flags)) for name, flags in ordered}
-
-
-def _differ(was: Outcome, now: Outcome) -> bool:
-    """Return whether two outcomes of one call differ; they do not count if either was lost or timed out."""
-    if was.is_lost or now.is_lost or Cause.TIMEOUT in (was.cause, now.cause):
-        return False
-    return was.score != now.score or was.status is not now.status
 
 
 def _describe(outcome: Outcome) -> str:

@@ -265,3 +265,10 @@ def pay_levels(forms: Sequence[ScoredForm], base: Sequence[Outcome], settings: A
 
 def form_probe(form: Honest) -> Probe:
     return Probe(Family.FORMS, form.name, form.text, form.counted, messages=form.messages)
+
+
+def differ(was: Outcome, now: Outcome) -> bool:
+    """Return whether two outcomes of one call differ; they do not count if either was lost or timed out."""
+    if was.is_lost or now.is_lost or Cause.TIMEOUT in (was.cause, now.cause):
+        return False
+    return was.score != now.score or was.status is not now.status

@@ -193,6 +193,9 @@ class Audit(AuditResult):
     unaudited: dict[int, str]  # Rows that tell nothing about it, by line, with the reason
     findings: list[AuditFinding]  # What is wrong with it as a whole
     unpaid_references: int = 0  # Rows with references, where all of these earn nothing
+    refused_references: Mapping[int, str] = field(
+        default_factory=dict
+    )  # By line, of rows whose references earn nothing
     equal_golds: list[EqualGolds] = field(default_factory=list)  # Golds that it pays in each other's place: one answer
     lint: list[Mistake] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)  # Parts of it whose source could not be read
@@ -262,6 +265,7 @@ class Audit(AuditResult):
             "failed_calls": self.failed,
             "findings": [finding._asdict() for finding in self.findings],
             "unpaid_references": self.unpaid_references,
+            "refused_references": {str(line): reason for line, reason in self.refused_references.items()},
             "equal_golds": [pair._asdict() for pair in self.equal_golds],
             "lint": [asdict(mistake) for mistake in self.lint],
             "unread": self.unread,

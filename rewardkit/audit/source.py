@@ -69,7 +69,7 @@ def _of_function(function: Callable[..., Any], reward: Reward[..., Any] | None) 
     text = textwrap.dedent("".join(lines))
     names = getattr(function, "__globals__", {})
     closed = inspect.getclosurevars(function).nonlocals if inspect.isfunction(function) else {}
-    file = inspect.getsourcefile(function) or "<unknown>"
+    file = inspect.getsourcefile(inspect.unwrap(function)) or "<unknown>"  # as getsourcelines does
     try:
         return _piece(reward, file, first, text, {**names, **closed})
     except SyntaxError:  # a lambda in the middle of a line

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -25,6 +27,8 @@ _FEW_ROWS = 5
 _SHOWN_FORMS = 6
 _SHOWN_NAMES = 10
 _SHOWN_LINES = 8
+_SHOWN_ERRORS = 5
+_VALUES = re.compile(r"'[^']+'|\"[^\"]+\"|\d+")  # what differs in errors of one kind
 _STYLES = {Conclusion.EXPLOITABLE: "bold red", Conclusion.HOLDS: "green", Conclusion.CANNOT_TELL: "yellow", None: "dim"}
 _SHOULD = {Expected.LOSES: "lose", Expected.GAINS_NOTHING: "not gain", Expected.TOLD: "either"}
 
@@ -91,13 +95,24 @@ def _print_evidence(audit: Audit, rows: str, tried: Table, full: str, console: C
         earns = f"all {references} of the data earn what an empty answer does"
         reason = f"{earns}: the reward pays nothing that the data calls right"
         print_labelled(console, "references", reason, "bold red" if audit.refuses_references else "yellow")
+    elif audit.refused_references:
+        _print_refused(audit, console)
     for pair in audit.equal_golds[:_SHOWN_LINES]:
         golds = f"“{shortened(pair.gold, 40)}” ({audit.unit} {pair.line}) and “{shortened(pair.other_gold, 40)}”"
         same = f"{golds} ({audit.unit} {pair.other_line}) are paid in each other's place: one answer, and no fault"
         print_labelled(console, "equal golds", same, "dim")
     for name, examples in audit.flaws.items():
-        _print_flaw(name, examples, audit.unit, full, console)
+        _print_flaw(name, examples, audit, full, console)
         console.print()
+
+
+def _print_refused(audit: Audit, console: Console) -> None:
+    """Print the rows whose references earn what silence does, where others are paid, with what the reward said."""
+    lines = list(audit.refused_references.items())
+    more = f"\nand {len(lines) - _SHOWN_LINES} more, which --json lists" if len(lines) > _SHOWN_LINES else ""
+    rows = "\n".join(f"{audit.unit} {line} {shortened(reason, 200)}" for line, reason in lines[:_SHOWN_LINES])
+    head = f"{counted(len(lines), 'reference')} of the data earn what an empty answer does"
+    print_labelled(console, "references", f"{head}\n{rows}{more}", "yellow")
 
 
 def _families(audit: RewardAudit) -> Table:
@@ -136,10 +151,10 @@ def _mutations(audit: ExploitAudit) -> Table:
     return mutations
 
 
-def _print_flaw(name: str, examples: Sequence[Example], unit: str, full: str, console: Console) -> None:
-    """Print a broken rule of thumb with its usual cause and one or two examples.
+def _print_flaw(name: str, examples: Sequence[Example], audit: Audit, full: str, console: Console) -> None:
+    """Print a broken rule of thumb with its usual cause and one or two examples, of crashes one of each error.
 
-    ``unit`` names what the examples' numbers count, and ``full`` the completion with which each is compared.
+    ``full`` names the completion with which each is compared.
     """
     failed = name in ("slow", "crashed")
     rows = len({example.line for example in examples})
@@ -148,7 +163,10 @@ def _print_flaw(name: str, examples: Sequence[Example], unit: str, full: str, co
     by_name = group_by_key((example.probe.name, example) for example in examples)
     firsts = [group[0] for group in by_name.values()]
     evidence = [firsts[0], *firsts[-1:]][: 1 if failed or len(firsts) == 1 else 2]
-    number = "id" if unit == "completion" else unit
+    number = "id" if audit.unit == "completion" else audit.unit
+    pairs = [(f"  {number} {example.line}", _evidence(example, full, slow=name == "slow")) for example in evidence]
+    if name == "crashed":
+        pairs = _crashes(examples, audit, number, full)
     names = _listed([shortened(probe, 50) for probe in by_name], _SHOWN_NAMES)
     print_pairs(
         console,
@@ -156,9 +174,41 @@ def _print_flaw(name: str, examples: Sequence[Example], unit: str, full: str, co
             ("  rule", RULES_OF_THUMB[name].rule),
             ("  cause", RULES_OF_THUMB[name].cause),
             ("  tried" if failed else "  paid", Text(names)),
-            *((f"  {number} {example.line}", _evidence(example, full, slow=name == "slow")) for example in evidence),
+            *pairs,
         ],
     )
+
+
+def _crashes(examples: Sequence[Example], audit: Audit, number: str, full: str) -> list[tuple[str, Text]]:
+    """Return an example of each error, the most frequent first; errors of a row whatever is tried stand apart."""
+    row_errors = _row_errors(examples)
+    kinds: dict[tuple[str, bool], list[Example]] = {}
+    for example in examples:
+        is_of_row = example.line in audit.unaudited and row_errors[example.line] == example.outcome.error
+        kinds.setdefault((_VALUES.sub("#", example.outcome.error or ""), is_of_row), []).append(example)
+    ordered = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
+    pairs = []
+    for (_, is_of_row), crashes in ordered[:_SHOWN_ERRORS]:
+        first, lines = crashes[0], len({example.line for example in crashes})
+        extent = f"{counted(len(crashes), 'completion')} on {counted(lines, 'row')}"
+        text = Text(f"{extent}, the first: ").append_text(_evidence(first, full, slow=False))
+        if is_of_row:
+            gold = "without a gold" if first.gold is None else f"with the gold “{shortened(first.gold, 60)}”"
+            error = (f"\n{shortened(first.comment or '', 200)}", "dim")
+            text = Text.assemble(f"{extent}: whatever is tried fails alike, so the fault is the row's, {gold}", error)
+        pairs.append((f"  {number} {first.line}", text))
+    if len(ordered) > _SHOWN_ERRORS:
+        pairs.append(("", Text(f"and {len(ordered) - _SHOWN_ERRORS} other errors", style="dim")))
+    return pairs
+
+
+def _row_errors(examples: Sequence[Example]) -> dict[int, str | None]:
+    """Return by line the error of most calls that crashed there; ``None`` where no error has most of them."""
+    by_line = group_by_key((example.line, example.outcome.error or "") for example in examples)
+    common = {line: (Counter(errors).most_common(1)[0], len(errors)) for line, errors in by_line.items()}
+    return {
+        line: error if count > 1 and count * 2 > crashes else None for line, ((error, count), crashes) in common.items()
+    }
 
 
 def _evidence(example: Example, level: str, *, slow: bool) -> Text:

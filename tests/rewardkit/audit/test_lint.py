@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import textwrap
 from pathlib import Path
 
 import pytest
 
+import builtin_rewards
 from rewardkit import reward_from_source
 from rewardkit.audit.lint import has_source, lint
+from rewardkit.declare.decorator import Reward
 from rewardkit.loading.registry import resolve
 
 HEAD = """\
@@ -124,3 +128,27 @@ def test_a_reward_given_as_text_is_read_and_one_without_source_says_so() -> None
     exec("from rewardkit import reward\n\n@reward\ndef made(completion: str) -> float:\n    return 1.0\n", names)
     assert [] == lint(names["made"])  # type: ignore[arg-type]
     assert not has_source(names["made"])  # type: ignore[arg-type]
+
+
+def test_the_rewards_of_the_package_have_no_known_mistake() -> None:
+    """An audit accuses none of them; a line that looks like a mistake says why it is none."""
+    modules = [
+        importlib.import_module(f"builtin_rewards.{module.name}")
+        for module in pkgutil.iter_modules(builtin_rewards.__path__)
+        if not module.ispkg
+    ]
+    rewards = {name: value for module in modules for name, value in vars(module).items() if isinstance(value, Reward)}
+    assert {"math_answer", "sql_result"} <= set(rewards)
+    assert {} == {name: mistakes for name, value in rewards.items() if (mistakes := lint(value))}
+
+
+def test_a_mistake_behind_a_decorator_is_named_in_its_own_file(tmp_path: Path) -> None:
+    """And not in that of the library that decorates."""
+    file = tmp_path / "behind.py"
+    file.write_text(
+        "import contextlib, random\nfrom rewardkit import reward\n\n@contextlib.contextmanager\ndef inner():\n"
+        "    yield random.random()\n\n@reward\ndef behind(completion: str) -> float:\n"
+        "    with inner() as number:\n        return number\n"
+    )
+    (mistake,) = lint(resolve(f"{file}:behind"))  # type: ignore[arg-type]
+    assert (str(file), 6) == (mistake.file, mistake.line)

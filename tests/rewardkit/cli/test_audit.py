@@ -142,6 +142,31 @@ def test_audit_tells_failed_from_skipped(work: Path) -> None:
     assert "not audited  1 row (line " in out
 
 
+def test_audit_names_the_rows_whose_reference_is_refused_and_every_kind_of_crash(work: Path) -> None:
+    """Text and JSON agree on the references; a row whose gold makes each call fail is told from a completion."""
+    (work / "numbers.py").write_text(
+        "import re\nfrom rewardkit import reward\n\n@reward(score_range=(0, 1))\n"
+        "def numbers(completion: str, answer: str) -> float:\n"
+        "    values = [float(text) for text in re.findall(r'-?[0-9][0-9,]*', completion)]\n"
+        "    return float(float(answer) in values)\n"
+    )
+    rows = [{"prompt": f"{n}?", "answer": str(n), "reference_completion": f"It is {n}."} for n in range(12, 19)]
+    rows[1]["answer"], rows[3]["answer"], rows[5]["reference_completion"] = "", "seventy", "It is in the text."
+    _write(work / "mixed.jsonl", rows)
+    given = ("audit", "numbers.py", "mixed.jsonl", "--workers", "1", "--skip", "bomb")
+    code, out, _ = _run(*given)
+    words = " ".join(out.split())
+    assert 1 == code
+    assert "references 1 reference of the data earn" in words
+    assert "line 6 earns 0: gold '17'" in words
+    assert "whatever is tried fails alike, so the fault is the row's, with the gold “seventy”" in words
+    assert words.index("could not convert string to float: ''") != words.index("could not convert string to float: 's")
+    assert "could not convert string to float: '1" in words.replace("'-1", "'1")
+    assert "give a right completion in a column 'reference'" not in words
+    (told,) = json.loads(_run(*given, "--json")[1])["rewards"]
+    assert ["6"] == list(told["refused_references"])
+
+
 def test_the_limits_of_an_audit_decide_its_exit_code(work: Path) -> None:
     """--max-false-accept, --max-false-reject and --fail-on-lint move the border between 0 and 1; so says the JSON."""
     data = ("rows.jsonl", "--rows", "1", "--workers", "1", "--json")
