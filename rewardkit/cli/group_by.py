@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from rich.text import Text
 
 from rewardkit.breakdown.data_column import MOST_GROUPS, DataColumn, Grouping
 from rewardkit.breakdown.grouped import GroupCurves, GroupMean, completions_by_prompt, group_curves, group_means
@@ -21,6 +22,7 @@ from rewardkit.shown.text import counted
 
 _NAME_CHARS = 32
 _SPARK = 16
+_LEAST_PROMPTS = 5  # of fewer, but more than one, no interval is shown
 
 
 class GroupSearch(NamedTuple):
@@ -89,10 +91,19 @@ def _print_groups(means: Sequence[GroupMean], curves: GroupCurves, grouping: Gro
             count_or_none(row.skipped),
             count_or_none(row.failed),
             number(row.mean),
-            NONE if row.low is None or row.high is None else f"{number(row.low)} to {number(row.high)}",
+            _interval(row),
             sparkline(line, _SPARK) if any(value is not None for value in line) else NONE,
         ]
         for row, line in zip(means, curves.means, strict=True)
     ]
     head = [one_line(grouping.column), "prompts", "scored", "skipped", "failed", "mean", "95 % interval", "by step"]
     console.print(table(*head, left=1, rows=rows))
+    if any(row.skipped or row.failed for row in means):
+        console.print(Text("a mean is over the scored completions", style="dim"))
+
+
+def _interval(row: GroupMean) -> str:
+    """Return a mean's interval; of a few prompts it would be wider than what a reward can give."""
+    if row.low is None or row.high is None:
+        return NONE
+    return "too few prompts" if 1 < row.prompts < _LEAST_PROMPTS else f"{number(row.low)} to {number(row.high)}"

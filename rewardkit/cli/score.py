@@ -332,7 +332,7 @@ def _closing(summary: Summary) -> str:
         text += f"; {rows_without_total:,} without a total"
     has_defaults = any(reward.scores.count > reward.scored for reward in summary.rewards.values())
     if has_defaults:  # scores in the place of failed calls
-        text += "\na failed call counts with its reward's default"
+        text += "\nin these means a failed call counts with its reward's default"
     return text
 
 

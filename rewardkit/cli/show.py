@@ -316,6 +316,11 @@ def _print_scores(rewards: Sequence[RewardOverview], totals: Sequence[tuple[int,
         ends = map(number, (values[0], values[-1]))
         rows.append([Text("total, weighted", style="bold"), sparkline(values, _SPARK), *ends, NONE, NONE])
     _print_curves(["reward", "mean", "first", "last", "std", "zero variance"], rows, console)
+    if any(row.failed or row.skipped for row in rewards):
+        console.print(Text(_MEANS, style="dim"))
+
+
+_MEANS = "a reward's mean is over its scored calls; in the total a failed call counts with its reward's default"
 
 
 def _print_curves(head: Sequence[str], rows: Sequence[Cells], console: Screen) -> None:
