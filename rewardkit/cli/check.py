@@ -61,6 +61,7 @@ _MORE_S = 5.0  # Seconds of calls that the references of further rows may take
 _LEAST_CALL_S = 1e-3
 _NUMBERS_WIDTH = 69
 _NUMBER_WIDTH = 9
+_NAME_CHARS = 20  # a name of so many characters is not broken
 _ScoreAll = Callable[[str, Sequence[Rollout]], list[Outcome]]
 _GROUP = 8  # completions of a prompt, as TRL's num_generations has it
 
@@ -475,7 +476,8 @@ def _print(checks: Sequence[RewardCheck], warnings: Sequence[str], unread: Seque
 
 def _table(checks: Sequence[RewardCheck], width: int, left_out: Collection[str]) -> Table:
     names = ["reward", "rows", "failing", "answers", "mean\nscore", "skipped", "call\np50", "slowest", "timeout"]
-    room = max(10, width - _NUMBERS_WIDTH + _NUMBER_WIDTH * len(left_out))
+    longest = max(len(check.reward) for check in checks)
+    room = max(min(_NAME_CHARS, longest), width - _NUMBERS_WIDTH + _NUMBER_WIDTH * len(left_out))
     rows = []
     for check in checks:
         scores = [score for score in check.scores.values() if score is not None]

@@ -85,6 +85,7 @@ class CommandGroup(typer.core.TyperGroup):
         try:
             return super().invoke(ctx)
         except (KeyboardInterrupt, Exception) as error:
+            _name_options(error)
             if ctx.meta[__name__] and not isinstance(error, typer.Exit | typer.Abort):
                 typer.echo(json.dumps(as_result(error), indent=2))
             if isinstance(error, KeyboardInterrupt):
@@ -105,6 +106,32 @@ class CommandGroup(typer.core.TyperGroup):
                 _say(traceback.format_exc())
                 _say("error: this is a fault of rewardkit's own; please report it with the lines above")
             sys.exit(code_of(error))
+
+
+_EXTRA = "unexpected extra argument"
+_OPTIONS_OF_FILES = {
+    r"\.(py|ya?ml)(:\w+)?(,|$)": ("--rewards", "--reward"),
+    r"\.(jsonl?|csv|tsv|parquet|arrow|gz)$": ("--data",),
+}
+"""Options that take a file which stands where no argument is expected, by what its name ends with."""
+
+
+def _name_options(error: BaseException) -> None:
+    """Add to an error about an argument too many the options of its command that take such a file."""
+    message, context = getattr(error, "message", ""), getattr(error, "ctx", None)
+    if not isinstance(message, str) or _EXTRA not in message or context is None:
+        return
+    files = re.findall(r"[^\s()]+", message.partition("(")[2])
+    options = {option for parameter in context.command.params for option in parameter.opts}
+    hints = [
+        f"{option} {file}"
+        for file in files
+        for pattern, names in _OPTIONS_OF_FILES.items()
+        for option in names
+        if option in options and re.search(pattern, file)
+    ]
+    if hints:
+        setattr(error, "message", f"{message}; give {' and '.join(hints)}")  # noqa: B010 - no class here has it
 
 
 def _join_help_lines(command: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import shlex
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -150,7 +150,8 @@ def _show(runs: Sequence[dict[str, Any]], folder: RunsPlace) -> None:
         how = f"rewardkit score REWARDS DATA --record {shlex.quote(folder.example)}"
         typer.echo(f"no runs in {folder.label}; a record is made by: {how}")
         return
-    screen(ENDLESS).fitted_table(functools.partial(_table, runs), ["size"], ["completions"], ["began"])
+    console = screen() if os.environ.get("COLUMNS", "").isdigit() else screen(ENDLESS)
+    console.fitted_table(functools.partial(_table, runs), ["size"], ["completions"], ["began"], ["rewards"], ["state"])
 
 
 def _table(runs: Sequence[dict[str, Any]], left_out: Collection[str]) -> Table:
@@ -158,9 +159,10 @@ def _table(runs: Sequence[dict[str, Any]], left_out: Collection[str]) -> Table:
     head = ["run", "began", "steps", "completions", "reward", "size", "state", "rewards"]
     names = [name for name in head if name not in left_out]
     rows = table(*names, left=1)
-    rows.columns[0].min_width = min(_LEAST, max(cell_len(run["name"]) for run in runs))
-    for column in rows.columns[-2:]:
-        column.justify, column.no_wrap, column.min_width = "left", False, _LEAST
+    rows.columns[0].no_wrap = True  # so that a name can be copied
+    for column in rows.columns:
+        if column.header in ("state", "rewards"):
+            column.justify, column.no_wrap, column.min_width = "left", False, _LEAST
     for run in sorted(runs, key=lambda run: -(run["began"] or 0.0)):
         rewards = ", ".join(_reward_text(name, run) for name in run["rewards"]) or NONE
         end = RunEnd(RunState(run["state"]), run["state_reason"])

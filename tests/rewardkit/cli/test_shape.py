@@ -186,3 +186,40 @@ def test_an_interrupted_command_says_so_in_json(work: Path) -> None:
     code, out, err = _run("list", "stops.py", "--json")
     assert (130, "interrupted\n") == (code, err)
     assert {"type": "KeyboardInterrupt", "message": "interrupted", "exit_code": 130} == json.loads(out)["error"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["diagnose", "http://127.0.0.1:1", "mine.py"], "--rewards mine.py"),
+        (["diagnose", "rows.jsonl", "rewards.yaml"], "--rewards rewards.yaml"),
+        (["score", "mine.py", "rows.jsonl", "more.jsonl"], "--data more.jsonl"),
+        (["show", "one", "two"], None),
+    ],
+    ids=["a reward", "a configuration", "data", "neither"],
+)
+def test_a_file_too_many_is_answered_with_the_option_that_takes_it(
+    work: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], hint: str | None
+) -> None:
+    """The message names the option; where no option takes such a file it is as it was."""
+    monkeypatch.setenv("COLUMNS", "200")
+    code, _, err = _run(*arguments)
+    assert 2 == code
+    assert "unexpected extra argument" in err
+    assert (hint is None) == ("; give " not in err)
+    assert hint is None or f"; give {hint}" in err
+
+
+@pytest.mark.parametrize("chars", [10, 15, 20, 30, 60])
+def test_names_are_whole_in_80_columns(work: Path, monkeypatch: pytest.MonkeyPatch, chars: int) -> None:
+    """The name of a run is not broken, however long; that of a reward not up to 20 characters. Nothing is wider."""
+    monkeypatch.setenv("COLUMNS", "80")
+    reward, run = ("colleague_" * 6)[:chars].rstrip("_") + "r", ("a-run_of_mine-" * 6)[:chars]
+    Path("named.py").write_text(REWARDS.replace("def correct", f"def {reward}").replace('print("this', '("this'))
+    assert 0 == _run("score", "named.py", "rows.jsonl", "--inline", "--record", f"runs/{run}")[0]
+    lines = _run("runs")[1].splitlines()
+    assert any(run in line for line in lines)
+    checked = _run("check", "named.py", "rows.jsonl", "--workers", "1")[1].splitlines()
+    assert chars > 19 or any(line.startswith(f"{reward} ") for line in checked)
+    for table in (lines, checked):
+        assert max(map(len, table)) <= 80
