@@ -371,10 +371,10 @@ def _score_right_answers(
         check.scores |= scores
     lines = tuple(line for line, value in scores.items() if not is_paid(leaf, value, floor))
     noun = "reference" if any(answer.row.references for answer in answers) else "gold"
-    said = zip(answers, right[:: check.group or 1], strict=True)
+    results = zip(answers, right[:: check.group or 1], strict=True)
     unpaid_answers = tuple(
         UnpaidAnswer(row.line, scores[row.line], form.text, row.gold.text if row.gold else None, outcome.reason)
-        for (row, form, _), outcome in said
+        for (row, form, _), outcome in results
         if row.line in lines
     )
     pay = RightPay(noun, len(scores), lines, forms, floor, check.unit, unpaid_answers)
