@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -32,6 +33,7 @@ from rewardkit.shown.text import counted, plain, shortened
 _DAY_S = 86400.0
 _CHUNK_ROWS = 1000
 _LEAST = 10  # columns of the screen for the name, the state (with its error) and the rewards, at the least
+_WHOLE_NAMES = "whole names"  # left out last: a long name of a run is then on several lines
 
 
 def runs_command(
@@ -151,7 +153,7 @@ def _show(runs: Sequence[dict[str, Any]], folder: RunsPlace) -> None:
         typer.echo(f"no runs in {folder.label}; a record is made by: {how}")
         return
     console = screen() if os.environ.get("COLUMNS", "").isdigit() else screen(ENDLESS)
-    console.fitted_table(functools.partial(_table, runs), ["size"], ["completions"], ["began"], ["rewards"], ["state"])
+    console.fitted_table(functools.partial(_table, runs), ["size"], ["completions"], ["began"], [_WHOLE_NAMES])
 
 
 def _table(runs: Sequence[dict[str, Any]], left_out: Collection[str]) -> Table:
@@ -159,7 +161,10 @@ def _table(runs: Sequence[dict[str, Any]], left_out: Collection[str]) -> Table:
     head = ["run", "began", "steps", "completions", "reward", "size", "state", "rewards"]
     names = [name for name in head if name not in left_out]
     rows = table(*names, left=1)
-    rows.columns[0].no_wrap = True  # so that a name can be copied
+    if _WHOLE_NAMES in left_out:
+        rows.columns[0].min_width = min(_LEAST, max(cell_len(run["name"]) for run in runs))
+    else:
+        rows.columns[0].no_wrap = True  # so that a name can be copied
     for column in rows.columns:
         if column.header in ("state", "rewards"):
             column.justify, column.no_wrap, column.min_width = "left", False, _LEAST
