@@ -76,7 +76,7 @@ def timeouts(window: Evidence, baseline: Evidence | None, reward: str) -> Detect
 class _FailingPrompts(NamedTuple):
     """Prompts of which every call of a reward fails, more than chance explains."""
 
-    count: int  # How many they are
+    failing: int  # How many they are
     prompts: int  # How many prompts the reward was asked about
     numbers: tuple[int, ...]  # Their numbers in the record; empty without a record
     rows: Whole  # The place of a completion of each
@@ -85,7 +85,7 @@ class _FailingPrompts(NamedTuple):
     def __str__(self) -> str:
         numbers = ", ".join(map(str, self.numbers[:SHOWN_ROWS])) + (", …" if len(self.numbers) > SHOWN_ROWS else "")
         names = f" (prompt {numbers})" if numbers else ""
-        return f"every call of {self.count:,} of {self.prompts:,} prompts{names} fails"
+        return f"every call of {self.failing:,} of {self.prompts:,} prompts{names} fails"
 
 
 _LEAST_CHANCE = 0.001  # Prompts that may fail wholly by chance, in all

@@ -250,7 +250,7 @@ class _Seen:
             texts=before.texts + texts,
             texts_missing=before.texts_missing + drawn - texts,
             repeats=repeats,
-            calls=before.calls
+            calls=dict(before.calls)
             | {name: before.calls.get(name, CallCounts()) + counts for name, counts in calls_of(table).items()},
         )
 

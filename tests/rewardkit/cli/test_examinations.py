@@ -44,7 +44,7 @@ def test_each_kind_is_counted_with_its_first_row(work: Path) -> None:
     """The worst kinds come first, and no line is wider than the screen."""
     code, out = _check(work, [SOUND, WEAK, WRONG, WRONG, FAULTY])
     assert 1 == code
-    assert "completions: flaws in\n" in out
+    assert "completions: flaws in 4 rows\n" in out
     lines = out.splitlines()
     assert "  1 row: the tests cannot be run, so the row is skipped" in lines
     assert "  2 rows: the reference does not pass the tests" in lines
@@ -67,7 +67,10 @@ def test_the_json_and_the_file_have_every_flaw(work: Path) -> None:
     assert ("programs", 3, 3) == tuple(examination[name] for name in ("examination", "rows", "total_rows"))
     assert ["cannot_run", "reference_fails"] == list(examination["flaws"])
     flaws = [json.loads(line) for line in (work / "flaws.jsonl").read_text().splitlines()]
-    assert [("T/1", "reference_fails"), ("T/2", "cannot_run")] == [(flaw["id"], flaw["kind"]) for flaw in flaws]
+    assert [("T/1", "reference_fails"), ("T/2", "cannot_run")] == [
+        (flaw["id"], flaw["kind"]) for flaw in flaws if flaw["examination"] == "programs"
+    ]
+    assert {"data", "programs"} <= {flaw["examination"] for flaw in flaws}
     assert {"reward", "examination", "line", "id", "kind", "detail"} == set(flaws[0])
 
 
