@@ -50,6 +50,7 @@ def _rollouts(*groups: str) -> list[Rollout]:
     return [Rollout(f"p{number}", text) for number, group in enumerate(groups) for text in group.split()]
 
 
+@pytest.mark.cases(10)
 @pytest.mark.parametrize("failure", ["hang", "raise", "nan", "die"])
 @pytest.mark.parametrize(
     ("score_range", "scores", "stand_in"),

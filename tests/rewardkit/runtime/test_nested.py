@@ -183,6 +183,7 @@ TAKERS = [
 ]
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     ("lane", "depth"),
     [*[("inline", depth) for depth in TABLE_DEPTHS], (None, 1_000), pytest.param(None, 10_000, marks=pytest.mark.full)],

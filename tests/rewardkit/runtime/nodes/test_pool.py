@@ -138,6 +138,7 @@ def test_without_any_node_scoring_goes_on_here_and_that_is_said_once(
     assert 1 == caplog.text.count("goes on with this machine's workers alone")
 
 
+@pytest.mark.full
 def test_a_node_that_comes_later_is_used(cluster: ThreadCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recruiting, "LOOK_S", 0.1)
     cluster.names = []
@@ -149,6 +150,7 @@ def test_a_node_that_comes_later_is_used(cluster: ThreadCluster, monkeypatch: py
         assert "take" in cluster.hosts["late"].asked
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("method", "told", "words"),
     [
@@ -202,6 +204,7 @@ def test_a_node_that_says_what_no_host_says_costs_no_call(
         )
 
 
+@pytest.mark.full
 def test_a_full_store_sends_no_call_twice_to_its_end(cluster: ThreadCluster, caplog: pytest.LogCaptureFixture) -> None:
     full = ClusterError("the cluster's object store is full: 1 GB")
     with _joined(Runtime([slow_length], workers=1, lane="ray")) as runtime:
@@ -220,6 +223,7 @@ def test_a_cluster_that_does_not_answer_holds_nothing_up(
         wait_for(lambda: "does not say which nodes it has" in caplog.text)
 
 
+@pytest.mark.full
 def test_what_waits_stays_here(cluster: ThreadCluster) -> None:
     """A reward with concurrency, or of ``async def``, has a limit that is to hold as a whole."""
     with _joined(Runtime([waiting, slow_length, thinking], workers=1, lane="ray")) as runtime:
@@ -235,6 +239,7 @@ def test_a_set_of_which_nothing_may_leave_asks_no_node(cluster: ThreadCluster, a
     assert {} == cluster.hosts
 
 
+@pytest.mark.full
 def test_leaving_a_stream_early_stops_the_nodes(cluster: ThreadCluster) -> None:
     with _joined(Runtime([slow_length], workers=1, lane="ray")) as runtime:
         for count, _ in enumerate(runtime.stream(_rollouts(2000))):
@@ -252,6 +257,7 @@ def test_closing_ends_a_batch_on_its_way(cluster: ThreadCluster) -> None:
     wait_for(lambda: all(host.dead.is_set() for host in cluster.hosts.values()))
 
 
+@pytest.mark.full
 def test_a_reward_file_travels_with_what_it_imports(cluster: ThreadCluster, tmp_path: Path) -> None:
     """Its folder is not there on another machine: only what travelled is."""
     (tmp_path / "helper_of_nodes.py").write_text("FACTOR = 3.0\n")
