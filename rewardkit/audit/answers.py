@@ -9,7 +9,7 @@ from dataclasses import replace
 from rewardkit.audit.gold import Gold, GoldShape, letter, numeral, share_parts
 from rewardkit.audit.honest import BARE, Frame, in_calls, in_frames
 from rewardkit.audit.neighbours import neighbours, unfinished
-from rewardkit.audit.parts import changed_parts
+from rewardkit.audit.parts import PathCoverage, changed_parts
 from rewardkit.audit.probe import Family, Probe, Wrong
 from rewardkit.audit.queries import is_query
 from rewardkit.audit.rows import AuditRow
@@ -20,13 +20,13 @@ _FOREIGN_WORDS = 3  # words of another row's work that are not in the row's own,
 _FROM_THE_RIGHT = "\u202e"
 
 
-def on_the_gold(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
+def on_the_gold(row: AuditRow, frames: Sequence[Frame], coverage: PathCoverage) -> Iterator[Probe]:
     """Yield all attacks made of the row's gold, in the frames that the reward pays on the row, the best first."""
     assert row.gold is not None
     yield from stuffing(row.gold, row.others, frames)
     yield from negated(row.gold, frames)
     yield from in_frames(Family.NEIGHBOUR, neighbours(row.gold), frames)
-    yield from changed_parts(row, frames)
+    yield from changed_parts(row, frames, coverage)
     yield from in_frames(Family.UNFINISHED, unfinished(row.gold), frames)
     for other in row.others:
         wrong = Wrong(f"the gold {other.text}", other.text, partial=share_parts(row.gold, other.text))

@@ -79,6 +79,7 @@ class Assessment(ABC, Generic[A]):
             "unpaid_references": len(refused) if refused and all(refused.values()) else 0,
             "refused_references": {line: text for line, text in refused.items() if text is not None},
             "equal_golds": self._trials.equal_golds,
+            "paths": self._trials.paths,
             "untried": self._trials.untried,
             "is_interrupted": self._trials.is_interrupted,
             "unit": self._rows.unit,

@@ -32,6 +32,7 @@ from rewardkit.audit.honest import (
     right_answers,
     spellings_in,
 )
+from rewardkit.audit.parts import PathCoverage
 from rewardkit.audit.polyglot_programs import endless_polyglot_programs, polyglot_programs
 from rewardkit.audit.probe import Family, Probe, Wrong, first_of_each
 from rewardkit.audit.programs import code_language, endless_programs, programs
@@ -63,10 +64,12 @@ class AttackRounds(ProbeRounds):
         ]
         best = [best_of(forms) for forms in honest]
         comparisons = self._compare([None if form is None else form.answer for form in best], rivals)
-        light = ((index, probe) for index, row in enumerate(self._rows) for probe in attacks_on(row, frames[index]))
+        paths, rows = PathCoverage(self._chosen.seed), enumerate(self._rows)
+        light = ((index, probe) for index, row in rows for probe in attacks_on(row, frames[index], paths))
         attacks = self._tried(_once(light)) + self._tried(self._amounts(best)) + self._heavy(frames)
         again = self._again(honest[: self._settings.repeated_rows])
-        return Trials(honest, base, attacks, *comparisons, again, self._equal, self._untried, self._is_interrupted)
+        trials = Trials(honest, base, attacks, *comparisons, again, self._equal, self._untried, self._is_interrupted)
+        return replace(trials, paths=paths.count())
 
     def _take_word(self, index: int, forms: Sequence[ScoredForm]) -> None:
         """Write a row's gold and its donors' in other words for true and false, where these are paid best."""
@@ -114,12 +117,12 @@ class AttackRounds(ProbeRounds):
         return done
 
 
-def attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
+def attacks_on(row: AuditRow, frames: Sequence[Frame], paths: PathCoverage) -> Iterator[Probe]:
     """Yield the attacks for one row, without the heavy ones and without what is a reference of it."""
-    return (probe for probe in _attacks_on(row, frames) if not row.is_reference(probe.text, probe.messages))
+    return (probe for probe in _attacks_on(row, frames, paths) if not row.is_reference(probe.text, probe.messages))
 
 
-def _attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
+def _attacks_on(row: AuditRow, frames: Sequence[Frame], paths: PathCoverage) -> Iterator[Probe]:
     yield from nothing(row)
     yield from echo(row, frames)
     yield from for_a_judge(row, frames)
@@ -132,7 +135,7 @@ def _attacks_on(row: AuditRow, frames: Sequence[Frame]) -> Iterator[Probe]:
     if frames and all(frame.tags for frame in frames):
         yield from broken_frames(frames)
     if row.gold is not None:
-        yield from on_the_gold(row, frames or (BARE, FRAMES[1], THINK_ANSWER))
+        yield from on_the_gold(row, frames or (BARE, FRAMES[1], THINK_ANSWER), paths)
         yield from wrong_work(row)
     else:
         yield from on_the_references(row)

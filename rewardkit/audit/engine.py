@@ -20,6 +20,7 @@ from rewardkit.audit.equal_golds import (
     own_trials,
 )
 from rewardkit.audit.honest import Honest
+from rewardkit.audit.parts import NO_PATHS, PathCount
 from rewardkit.audit.probe import Family, Probe
 from rewardkit.audit.rows import AuditRow, ChosenRows, with_donors
 from rewardkit.audit.texts import other_words
@@ -93,6 +94,7 @@ class Trials:
     equal_golds: list[EqualGolds] = field(default_factory=list)  # Of rows and their donors, which were left out
     untried: int = 0  # How many completions were not tried before the audit was over
     is_interrupted: bool = False  # Whether the user ended it
+    paths: PathCount = NO_PATHS  # Changes of the paths of JSON answers
 
 
 def rollout_of(leaves: Sequence[Reward[..., Any]], row: AuditRow, probe: Probe) -> Rollout:

@@ -19,7 +19,7 @@ from rewardkit.audit.amounts import around
 from rewardkit.audit.answers import candidates, of_other_rows
 from rewardkit.audit.gold import Gold, GoldShape, Span, boxes_in, mentions, numeral, other_gold, places_of, share_parts
 from rewardkit.audit.honest import prose
-from rewardkit.audit.parts import changes
+from rewardkit.audit.parts import PathCoverage
 from rewardkit.audit.probe import Family, Probe
 from rewardkit.audit.rows import AuditRow
 from rewardkit.audit.talk import objects_in, with_last
@@ -82,7 +82,7 @@ EXPECTED = {
 """By mutation; all others must lose."""
 
 
-def mutants(row: AuditRow, chooser: random.Random) -> Iterator[Probe]:
+def mutants(row: AuditRow, chooser: random.Random, paths: PathCoverage | None = None) -> Iterator[Probe]:
     """Yield a row's own completion, changed in each way that it allows.
 
     In a conversation the last message is changed; if that is not text, only other completions and the prompt are tried.
@@ -102,7 +102,7 @@ def mutants(row: AuditRow, chooser: random.Random) -> Iterator[Probe]:
     if conversation is not None and conversation[-1].get("content") != own:
         return
     for probe in (
-        *_of_the_answer(row, own, spans),
+        *_of_the_answer(row, own, spans, paths or PathCoverage()),
         *_of_the_frame(own, row.gold),
         *_of_the_order(own, chooser),
         *_without_reasoning(own, spans, row.gold, code=row.is_code),
@@ -153,7 +153,7 @@ def put(text: str, spans: Sequence[Span], new: str) -> str:
     return text
 
 
-def _of_the_answer(row: AuditRow, own: str, spans: Sequence[Span]) -> Iterator[Probe]:
+def _of_the_answer(row: AuditRow, own: str, spans: Sequence[Span], paths: PathCoverage) -> Iterator[Probe]:
     """Yield the completion with a wrong answer, with many, and with another row's answer behind it."""
     gold = row.gold
     if row.is_code:
@@ -163,7 +163,7 @@ def _of_the_answer(row: AuditRow, own: str, spans: Sequence[Span]) -> Iterator[P
     if gold is None:
         return
     if gold.shape is GoldShape.JSON:
-        yield from _with_changed_parts(own, gold)
+        yield from _with_changed_parts(own, gold, paths)
         return
     answers = wrong_answers(gold, row.others)
     for other in answers:
@@ -223,14 +223,13 @@ def _with_another_answer(own: str, gold: Gold, other: str, spans: Sequence[Span]
         yield replace(changed, family=Family.OTHER_GOLD, name=name, text=everywhere)
 
 
-def _with_changed_parts(own: str, gold: Gold) -> Iterator[Probe]:
+def _with_changed_parts(own: str, gold: Gold, paths: PathCoverage) -> Iterator[Probe]:
     """Yield the completion with one value changed in its first object that is the gold."""
     right = json.loads(gold.text)
     for start, end, value in objects_in(own):
         if value != right:
             continue
-        parts = [part for part in changes(value) if part.rule in ("value", "call", "item")]
-        for part in parts[:_MOST_PARTS]:
+        for part in paths.changes(value, most=_MOST_PARTS, rules=("value", "call", "item")):
             text = own[:start] + json.dumps(part.value, ensure_ascii=False) + own[end:]
             mutation = Mutation.ANSWER_CHANGED
             yield Probe(Family.NEIGHBOUR, part.name, text, rule=part.rule, partial=True, mutation=mutation)

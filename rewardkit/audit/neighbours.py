@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 from collections.abc import Iterator
 from decimal import Decimal
@@ -17,6 +18,7 @@ SHARES = (Fraction(1, 1000), Fraction(1, 100), Fraction(1, 20), Fraction(1, 10))
 _ALIKE = dict(zip("0123456789", "8778965134", strict=True))  # for each digit one that is easily taken for it
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _MAX_DIGITS = 12
+_MOST_NUMBERS = 2  # of a text's numbers, as many are changed
 _LARGEST = 1_000_000
 
 
@@ -93,8 +95,10 @@ def _numbers_near(number: Fraction, digits: str) -> Iterator[Wrong]:
 
 def _other_digits(text: str) -> Iterator[Wrong]:
     """Yield a text with digits of one of its numbers in another order, one changed, doubled or lost."""
-    runs = re.finditer(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?", text)
-    for run in [run for run in runs if len(run[0]) <= _MAX_DIGITS][:2]:
+    matches = re.finditer(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?", text)
+    runs = [run for run in matches if len(run[0]) <= _MAX_DIGITS]
+    chooser = random.Random(text)  # noqa: S311 - a sample, no secret; other numbers in each row's text
+    for run in chooser.sample(runs, min(_MOST_NUMBERS, len(runs))):
         for name, changed in _digit_changes(run[0]):
             if changed != run[0] and changed.strip("0.,"):
                 yield Wrong(name, text[: run.start()] + changed + text[run.end() :], "digits")

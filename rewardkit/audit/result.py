@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from rewardkit.audit.equal_golds import EqualGolds
 from rewardkit.audit.lint import Mistake
+from rewardkit.audit.parts import NO_PATHS, PathCount
 from rewardkit.audit.probe import Family, Probe
 from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB, rule_of
 from rewardkit.shown.text import beginning, counted
@@ -197,6 +198,7 @@ class Audit(AuditResult):
         default_factory=dict
     )  # By line, of rows whose references earn nothing
     equal_golds: list[EqualGolds] = field(default_factory=list)  # Golds that it pays in each other's place: one answer
+    paths: PathCount = NO_PATHS  # Changes of the paths of JSON answers that were tried
     lint: list[Mistake] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)  # Parts of it whose source could not be read
 
@@ -267,6 +269,7 @@ class Audit(AuditResult):
             "unpaid_references": self.unpaid_references,
             "refused_references": {str(line): reason for line, reason in self.refused_references.items()},
             "equal_golds": [pair._asdict() for pair in self.equal_golds],
+            "paths": self.paths._asdict(),
             "lint": [asdict(mistake) for mistake in self.lint],
             "unread": self.unread,
         }

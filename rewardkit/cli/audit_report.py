@@ -101,6 +101,10 @@ def _print_evidence(audit: Audit, rows: str, tried: Table, full: str, console: C
         golds = f"“{shortened(pair.gold, 40)}” ({audit.unit} {pair.line}) and “{shortened(pair.other_gold, 40)}”"
         same = f"{golds} ({audit.unit} {pair.other_line}) are paid in each other's place: one answer, and no fault"
         print_labelled(console, "equal golds", same, "dim")
+    if audit.paths.untried:
+        untried = _listed([shortened(spot, 60) for spot in audit.paths.untried], _SHOWN_FORMS)
+        scope = f"{audit.paths.tried:,} of {audit.paths.total:,} changes of JSON answers were tried"
+        print_labelled(console, "paths", f"{scope}; more --rows try more; not tried: {untried}", "yellow")
     for name, examples in audit.flaws.items():
         _print_flaw(name, examples, audit, full, console)
         console.print()

@@ -33,8 +33,7 @@ def print_examination(console: Screen, reward: str, result: ExaminationResult, u
     )
     console.say(name, f"{scope}: {verdict}", fit="wrap")
     if result.untold:
-        pays = "the reward pays no right answer more than a wrong one"
-        console.indented(f"{counted(result.untold, 'row')} show nothing: {pays}", "dim")
+        console.indented(f"{counted(result.untold, 'row')} show nothing: {result.untold_reason}", "dim")
     for kind, flaws in by_kind.items():
         first, style = flaws[0], "red" if result.kinds[kind].is_failure else "yellow"
         row = f"{unit} {first.line}" + (f" ({first.row_id})" if first.row_id != str(first.line) else "")

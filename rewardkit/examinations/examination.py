@@ -62,6 +62,10 @@ class Examination(Protocol):
     def kinds(self) -> Mapping[str, FlawKind]:
         """The kinds of flaws that it looks for, by name, the worst first."""
 
+    @property
+    def untold_reason(self) -> str:
+        """Why the outcomes of a row may tell nothing, in words."""
+
     def suits(self, reward: Reward[..., Any], gold_column: str | None) -> bool:
         """Return whether a reward reads what is examined; the data's golds are in ``gold_column``."""
 
@@ -100,6 +104,7 @@ class ExaminationResult:
     trials: int  # Completions tried
     flaws: Sequence[RowFlaw] = field(default=())
     untold: int = 0  # Rows examined whose outcomes tell nothing
+    untold_reason: str = ""  # Why they tell nothing
 
     @property
     def has_failures(self) -> bool:
@@ -160,7 +165,10 @@ def examine(
         RowFlaw(row.line, row_id(row.columns, row.line), flaw) for row in rows for flaw in flaws[row.line] or ()
     ]
     untold = sum(flaws[row.line] is None for row in rows)
-    return ExaminationResult(examination.name, examination.kinds, len(rows), total_rows, len(trials), row_flaws, untold)
+    counts = (len(rows), total_rows, len(trials))
+    return ExaminationResult(
+        examination.name, examination.kinds, *counts, row_flaws, untold, examination.untold_reason if untold else ""
+    )
 
 
 def row_id(columns: Mapping[str, Any], line: int) -> str:

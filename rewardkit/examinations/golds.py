@@ -1,7 +1,7 @@
 """The examination of rows with a gold: which other answers does a reward pay like it, and in which forms is it missed?
 
-Tried on each row: an answer of no content, and in three frames the gold and some of its renderings and perturbations.
-The frame counts in which the gold itself is paid best.
+Tried on each row: an answer of no content, and in four frames the gold and some of its renderings and perturbations.
+The frame counts in which the gold itself is paid best, the bare form last.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from rewardkit.audit.rows import GOLD_COLUMNS, AuditRow
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
 from rewardkit.examinations.examination import Flaw, FlawKind, RowTrial, RowTrialResult
+from rewardkit.renderings.documents import difference
 from rewardkit.renderings.kinds import read_value
 from rewardkit.renderings.writing import Writing, other_texts
 from rewardkit.types import Status
 
 WRITINGS = 6  # renderings that are tried on a row, and as many perturbations
-_FRAMES = {"\\boxed": "\\boxed{%}", "<answer>": "<answer>%</answer>", "sentence": "The answer is %."}
+_FRAMES = {"\\boxed": "\\boxed{%}", "<answer>": "<answer>%</answer>", "sentence": "The answer is %.", "bare": "%"}
+_LONG_GOLD = 60  # characters; of a longer gold the flaw says first what differs
 _GOLD, _SILENCE, _RENDERING, _PERTURBATION = "gold", "silence", "rendering", "perturbation"
 
 _KINDS = {
@@ -38,6 +40,7 @@ class GoldExamination:
 
     name = "golds"
     kinds: Mapping[str, FlawKind] = _KINDS
+    untold_reason = "the reward pays no right answer more than a wrong one: the gold in a box, in <answer> tags, in a sentence, alone"
 
     def suits(self, reward: Reward[..., Any], gold_column: str | None) -> bool:
         """Return whether a reward of single completions reads a gold; one that waits, as a judge, is left out."""
@@ -84,13 +87,8 @@ class GoldExamination:
             return None
         missed = [trial for trial in framed if trial.role == _RENDERING and scores[trial] < full]
         gold = row.gold.text
-        flaws = []
-        if paid:
-            flaws.append(Flaw("paid_like_gold", f"the reward pays {_listing(paid)} like the gold {gold}"))
-        if missed:
-            detail = f"the reward does not pay {_listing(missed)} in full, which is the gold {gold}"
-            flaws.append(Flaw("not_recognised", detail))
-        return flaws
+        flaws = [Flaw("paid_like_gold", _describe_paid(gold, paid))] if paid else []
+        return [*flaws, *([Flaw("not_recognised", _describe_missed(gold, missed))] if missed else [])]
 
 
 def _sample(writings: Sequence[Writing], random: Random) -> list[Writing]:
@@ -109,7 +107,26 @@ def _score(result: RowTrialResult) -> float:
     return score if result.outcome.status is Status.SCORED and score is not None else float("-inf")
 
 
+def _describe_paid(gold: str, trials: Sequence[RowTrial]) -> str:
+    """Return for which wrong answer a gold is paid; of a long one what differs comes first."""
+    if len(gold) <= _LONG_GOLD:
+        return f"the reward pays {_listing(trials)} like the gold {gold}"
+    probe = trials[0].probe
+    change = difference(gold, probe.point)
+    return f"the reward pays a wrong answer ({probe.name}{_more(trials)}): {change}; like the gold {gold}"
+
+
+def _describe_missed(gold: str, trials: Sequence[RowTrial]) -> str:
+    """Return in which form a gold is missed; of a long one the form comes first."""
+    if len(gold) <= _LONG_GOLD:
+        return f"the reward does not pay {_listing(trials)} in full, which is the gold {gold}"
+    name = f"{trials[0].probe.name}{_more(trials)}"
+    return f"the reward does not pay the gold in full when it is written {name}: {trials[0].probe.point}"
+
+
 def _listing(trials: Sequence[RowTrial]) -> str:
-    first, *others = trials
-    more = f" and {len(others)} more" if others else ""
-    return f"{first.probe.point} ({first.probe.name}){more}"
+    return f"{trials[0].probe.point} ({trials[0].probe.name}){_more(trials)}"
+
+
+def _more(trials: Sequence[RowTrial]) -> str:
+    return f" and {len(trials) - 1} more" if len(trials) > 1 else ""

@@ -43,6 +43,7 @@ class ProgramExamination:
 
     name = "programs"
     kinds: Mapping[str, FlawKind] = _KINDS
+    untold_reason = "their tests tell nothing"
 
     def suits(self, reward: Reward[..., Any], gold_column: str | None) -> bool:
         """Return whether a reward of single completions reads tests."""

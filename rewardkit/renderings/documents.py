@@ -9,12 +9,14 @@ from random import Random
 from typing import Any, ClassVar, Self
 
 from rewardkit.renderings.writing import Writing
+from rewardkit.shown.text import shortened
 
 _KEYS = ["name", "city", "price", "tags", "stock", "owner", "unit", "size", "due", "note", "parts", "is_new"]
 _TEXTS = ("Oslo", "red wine", "5", "true", "null", "", " kg", "7.0", "Łódź", "東京", 'say "no"', "a/b", "x\ny", "{}")
 _TOOLS = ("get_weather", "search", "book.flight", "sendMail", "add")
 _PARAMETERS = ("city", "query", "limit", "units", "options", "is_draft")
 _DEEPEST = 3
+_AROUND = 60  # characters of a value, and before and behind a difference
 _ADDED = "extra"  # a name that no drawn value has
 
 
@@ -121,6 +123,42 @@ def _changes_of_list(value: list[Any]) -> Iterator[tuple[str, Any]]:
             yield change, [*value[:index], other_part, *value[index + 1 :]]
 
 
+def difference(text: str, other: str) -> str:
+    """Return what differs between two long texts: the first path of JSON with both values, else what is not shared."""
+    values = _read_json(text), _read_json(other)
+    if None not in values and _differ(*values):
+        return _first_difference(*values, "")
+    start = next((index for index, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), 0)
+    return f"…{shortened(other[max(0, start - _AROUND) : start + _AROUND], 2 * _AROUND)}…"
+
+
+def _differ(value: object, other: object) -> bool:
+    """Return whether two JSON values are written differently: ``true`` is not ``1``."""
+    return json.dumps(value) != json.dumps(other)
+
+
+def _first_difference(value: Any, other: Any, at: str) -> str:
+    """Return the first path at which two JSON values differ, with what stands there in both."""
+    keys: list[Any] = []
+    if isinstance(value, dict) and isinstance(other, dict):
+        keys = [
+            key for key in {**value, **other} if key not in value or key not in other or _differ(value[key], other[key])
+        ]
+        absent = [key for key in keys if key not in value or key not in other]
+        if absent:
+            name = f"{at}.{absent[0]}" if at else absent[0]
+            renamed = f", and {absent[1]} is there" if len(absent) > 1 else ""
+            return f"{name} is {'missing' if absent[0] in value else 'too many'}{renamed}"
+        path = f"{at}.{keys[0]}" if at else str(keys[0])
+    elif isinstance(value, list) and isinstance(other, list) and len(value) == len(other):
+        keys = [index for index, pair in enumerate(zip(value, other, strict=True)) if _differ(*pair)]
+        path = f"{at}[{keys[0]}]" if keys else at
+    if keys:
+        return _first_difference(value[keys[0]], other[keys[0]], path)
+    shown = [shortened(json.dumps(part, ensure_ascii=False), _AROUND) for part in (other, value)]
+    return f"{at or 'it'} is {shown[0]}, not {shown[1]}"
+
+
 @dataclass(frozen=True, slots=True)
 class JsonDocument:
     """An object, or a list of more than numbers, with values of all types, also nested."""
@@ -211,8 +249,10 @@ class ToolCalls:
             ("a call twice", [first, *calls]),
             ("a call more", [*calls, {"name": "extra", "arguments": {}}]),
         ]
-        for change, arguments in _changes(first["arguments"]):
-            changes.append((change, [{**first, "arguments": arguments}, *others]))
+        for index, call in enumerate(calls):
+            before, behind = calls[:index], calls[index + 1 :]
+            for change, arguments in _changes(call["arguments"]):
+                changes.append((change, [*before, {**call, "arguments": arguments}, *behind]))
         if others:
             changes.append(("a call lost", others))
         for change, other in changes:

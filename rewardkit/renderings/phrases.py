@@ -118,11 +118,12 @@ class PhraseList:
             yield Writing("with a word before the last", f"{', '.join(self.phrases[:-1])} and {self.phrases[-1]}")
 
     def perturbations(self) -> Iterator[Writing]:
-        first, *others = self.phrases
-        yield Writing("a word lost", ", ".join(others))
         yield Writing("a word added", f"{self.text}, zebra")
-        yield Writing("another word", ", ".join(["zebra", *others]))
-        yield Writing("letters in another order", ", ".join([first[::-1], *others]))
+        for index, phrase in enumerate(self.phrases):
+            before, behind = self.phrases[:index], self.phrases[index + 1 :]
+            yield Writing("a word lost", ", ".join([*before, *behind]))
+            yield Writing("another word", ", ".join([*before, "zebra", *behind]))
+            yield Writing("letters in another order", ", ".join([*before, phrase[::-1], *behind]))
 
 
 @dataclass(frozen=True, slots=True)

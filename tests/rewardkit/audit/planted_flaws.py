@@ -77,6 +77,23 @@ def _value(node: ast.AST) -> float:
 
 
 @reward(score_range=(0, 1))
+def all_but_the_last_value(completion: str, answer: dict[str, Any]) -> float:
+    """Compares all values of an object but the one behind the others."""
+    found = _object(completion)
+    is_object = isinstance(found, dict) and found.keys() == answer.keys()
+    return float(is_object and all(found[key] == answer[key] for key in [*answer][:-1]))
+
+
+@reward(score_range=(0, 1))
+def all_but_the_last_key(completion: str, answer: dict[str, Any]) -> float:
+    """Asks for all keys of an object but the one behind the others."""
+    found = _object(completion)
+    if not isinstance(found, dict) or len(answer.keys() - found.keys()) > 1:
+        return 0.0
+    return float(all(found[key] == value for key, value in answer.items() if key in found or key != [*answer][-1]))
+
+
+@reward(score_range=(0, 1))
 def right_keys(completion: str, answer: dict[str, Any]) -> float:
     """Compares the keys of an object, and what types they have."""
     found = _object(completion)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
 
 from rewardkit.audit.gold import Gold, gold_of, mentions, share_parts
 from rewardkit.audit.neighbours import neighbours, unfinished
-from rewardkit.audit.parts import changed_parts, changes
+from rewardkit.audit.parts import PathCoverage, changed_parts, changes
 from rewardkit.audit.rows import choose_rows, row_of
 from rewardkit.audit.talk import talk_text
 from rewardkit.rows.reader import Row
@@ -103,10 +104,45 @@ def test_one_thing_of_an_object_is_changed_at_a_time() -> None:
 
 
 def test_changes_are_bounded() -> None:
-    """A large object is changed in its first parts, each kind of change having its share."""
+    """Of a large object some parts are changed, each kind of change having its share."""
     found = changes({str(n): list(range(100)) for n in range(100)})
     assert len(found) <= 24
     assert {"value", "key", "item"} == {one.rule for one in found}
+    rules = [one.rule for one in changes({str(n): n for n in range(100)})]
+    assert {"value": 12, "key": 12} == {rule: rules.count(rule) for rule in rules}
+
+
+@pytest.mark.parametrize("fields", [3, 10, 40], ids="{} fields".format)
+def test_every_path_of_large_objects_is_changed_over_the_rows(fields: int) -> None:
+    """Each value is changed and each key lost and renamed in some row, in whichever order the objects have them."""
+    coverage, chooser = PathCoverage(), random.Random(fields)
+    names = [f"field_{n}" for n in range(fields)]
+    tried: set[str] = set()
+    for row in range(12):
+        record = dict.fromkeys(chooser.sample(names, fields), row) | {"parts": [{"price": row, "size": 1}] * 30}
+        tried |= {one.spot for one in coverage.changes(record)}
+    count = coverage.count()
+    assert ((), count.total) == (count.untried, count.tried)
+    for name in (*names, "parts[].price", "parts[].size"):
+        assert {f"{name} is another", f"{name} is missing", f"{name} is renamed"} <= tried
+
+
+def test_what_too_few_rows_leave_untried_is_counted() -> None:
+    """The count names the changes that no row tried."""
+    coverage = PathCoverage()
+    coverage.changes({str(n): n for n in range(30)})
+    count = coverage.count()
+    assert (24, 91, 67) == (count.tried, count.total, len(count.untried))
+
+
+def test_numbers_anywhere_in_a_text_are_changed() -> None:
+    """Over several texts the last number is changed as the first is."""
+    changed = {"first": 0, "last": 0}
+    for text in (f"from {n}1 to {n}2, then {n}3, then {n}4" for n in range(10, 30)):
+        near = [one.text for one in neighbours(_gold(text)) if one.rule == "digits"]
+        changed["first"] += any(text.split()[1] not in other for other in near)
+        changed["last"] += any(not other.endswith(text.split()[-1]) for other in near)
+    assert min(changed.values()) > 3
 
 
 def test_calls_in_references_are_changed_where_they_stand() -> None:
@@ -116,10 +152,11 @@ def test_calls_in_references_are_changed_where_they_stand() -> None:
     said = [{"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": function}]}]
     for reference, expected in ((text, "I ask. "), (said, "[]")):
         row = row_of(1, {"prompt": "?", "answer": [CALL], "reference": reference}, "answer")
-        missing = [one for one in changed_parts(row, []) if one.rule == "call" and one.text == expected]
+        missing = [one for one in changed_parts(row, [], PathCoverage()) if one.rule == "call" and one.text == expected]
         assert all(one.partial for one in missing)
         assert missing
-    assert [] == list(changed_parts(row_of(1, {"prompt": "?", "answer": "7", "reference": text}, "answer"), []))
+    row = row_of(1, {"prompt": "?", "answer": "7", "reference": text}, "answer")
+    assert [] == list(changed_parts(row, [], PathCoverage()))
 
 
 def test_references_and_completions_may_be_messages() -> None:

@@ -1,4 +1,4 @@
-"""Twelve planted flaws are named by the rule of thumb that they break, and ten sound rewards are not accused."""
+"""Planted flaws are named by the rule of thumb that they break, and sound rewards are not accused."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ DATA: dict[str, list[dict[str, Any]]] = {
     ],
     "letters": [{"prompt": "Which? (A) red (B) blue (C) green (D) grey", "answer": one} for one in "BDA"],
     "objects": [{"prompt": "Say it as JSON.", "answer": {"city": c, "people": 7, "coast": True}} for c in CITIES],
+    "records": [{"prompt": "As JSON.", "answer": {f"part_{n}": f"{c} {n}" for n in range(20)}} for c in CITIES],
     "lists": [{"prompt": "Count.", "answer": [n, n + 1, n + 2]} for n in NUMBERS],
     "calls": [{"prompt": f"Weather in {c} and Paris?", "answer": [_call(c), _call("Paris")]} for c in CITIES],
     "looked_up": [
@@ -64,6 +65,8 @@ FLAWS = {
     "works_out": ("sums", "unfinished"),
     "right_keys": ("objects", "value"),
     "nothing_wrong": ("objects", "key"),
+    "all_but_the_last_value": ("records", "value"),
+    "all_but_the_last_key": ("records", "key"),
     "some_call": ("calls", "call"),
     "shorter_list": ("lists", "item"),
     "first_announced": ("numbers", "withdrawn"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -16,11 +17,13 @@ from rewardkit import Outcome, Reward, Rollout, Runtime, reward
 from rewardkit.audit.rows import row_of
 from rewardkit.examinations.examination import ExaminationResult, examine, rows_to_examine
 from rewardkit.examinations.golds import GoldExamination
+from rewardkit.renderings.documents import difference
 
 ROWS = ["5-x", "1/2", "12", "(2, 4)", "x^2-4", "5 cm", "ellipse", "[1, 3)"]
 
 
 JSON_ROWS = ['{"city": "Oslo", "tags": [1, true, null]}', '[{"size": 2.5, "parts": {}}]']
+WIDE_ROWS = [json.dumps({f"part_{n}": f"{row} {n}" for n in range(3)} | {"total": row + 0.5}) for row in range(12)]
 CALL_ROWS = [
     '{"name": "add", "arguments": {"city": "5"}}',
     '[{"name": "a", "arguments": {}}, {"name": "b", "arguments": {"n": 1}}]',
@@ -111,3 +114,59 @@ def test_golds_of_no_known_kind_are_passed_over(golds: list[str]) -> None:
 
 def test_a_reward_that_compares_nothing_is_passed_over() -> None:
     assert [] == list(_examined(has_box, ROWS).flaws)
+
+
+@reward
+def bare_json(completion: str, answer: str) -> float:
+    """Take nothing but JSON, and compare it whole."""
+    try:
+        return float(json.loads(completion) == json.loads(answer))
+    except (ValueError, RecursionError):
+        return 0.0
+
+
+@reward
+def bare_json_without_its_end(completion: str, answer: str) -> float:
+    """Take nothing but JSON, and look at all of its fields but the last."""
+    try:
+        values = json.loads(completion), json.loads(answer)
+    except (ValueError, RecursionError):
+        return 0.0
+    last = [*values[1]][-1]
+    return float(all(isinstance(value, dict) for value in values) and {**values[0], last: 0} == {**values[1], last: 0})
+
+
+@pytest.mark.parametrize("scored", [bare_json, bare_json_without_its_end, exact_match], ids=lambda one: one.name)
+def test_a_reward_that_wants_the_answer_alone_is_examined(scored: Reward[..., Any]) -> None:
+    """The gold alone is a form like others."""
+    assert 0 == _examined(scored, WIDE_ROWS).untold
+
+
+def test_of_a_long_gold_the_difference_comes_first() -> None:
+    """The path and both values stand before the gold, which is cut where it is long."""
+    flaws = [flaw.flaw for flaw in _examined(bare_json_without_its_end, WIDE_ROWS).flaws]
+    details = [flaw.detail for flaw in flaws if flaw.kind == "paid_like_gold"]
+    assert details
+    assert all(
+        re.match(r"the reward pays a wrong answer \([a-z ]+(\d+ more)?\): total is ", detail) for detail in details
+    )
+
+
+@pytest.mark.parametrize(
+    ("gold", "other", "expected"),
+    [
+        ({"a": {"b": [1, 2]}}, {"a": {"b": [1, 3]}}, "a.b[1] is 3, not 2"),
+        ({"a": True, "b": 2}, {"a": 1, "b": 2}, "a is 1, not true"),
+        ({"a": 1, "b": 2}, {"a": 1}, "b is missing"),
+        ({"a": 1}, {"a": 1, "b": 2}, "b is too many"),
+        ({"a": 1, "b": 2}, {"a": 1, "bs": 2}, "b is missing, and bs is there"),
+        ([1, 2], [1], "it is [1], not [1, 2]"),
+    ],
+)
+def test_the_difference_of_json_is_its_path_and_both_values(gold: Any, other: Any, expected: str) -> None:
+    assert expected == difference(json.dumps(gold), json.dumps(other))
+
+
+def test_the_difference_of_texts_is_where_they_part() -> None:
+    text = "a" * 200
+    assert difference(text + "b", text + "c").strip("…").endswith("c")
