@@ -23,7 +23,7 @@ from builtin_rewards.judge.members import (
 from builtin_rewards.judge.model import open_bill, with_costs
 from builtin_rewards.judge.own_labels import LabelAgreement, LabelledRows, calibrate
 from builtin_rewards.reading.thoughts import Shows
-from rewardkit import Kind, OnInfrastructure, Reward, RewardOptions, Score
+from rewardkit import Kind, OnInfrastructure, Reward, RewardDefinitionError, RewardOptions, Score
 from rewardkit.extending import finished, turns
 
 MARGIN_S = 1.0  # seconds by which the whole's deadline exceeds those of its members, so that a member's own comes first
@@ -108,6 +108,16 @@ class JudgeReward(Reward[..., Any]):
     def with_function(self, function: JudgeFunction) -> JudgeReward:
         """Return the same judge, options included, with another function of its kind."""
         return _rebuild(type(self), function, self.options)
+
+    def with_client(self, client: Any) -> JudgeReward:
+        """Return the same chain, jury or cascade whose judges ask this client; its other rewards stay.
+
+        Raises:
+            RewardDefinitionError: No judge is among them.
+        """
+        if not isinstance(self._judging, CombiningFunction):
+            raise RewardDefinitionError(f"reward {self.name!r} has no client")
+        return self.with_function(self._judging.with_client(client))
 
     def showing(self, shows: Shows) -> JudgeReward:
         """Return the same judge, chain or jury, which is shown the answer alone or with ``"all"`` thoughts."""

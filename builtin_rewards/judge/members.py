@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 from builtin_rewards.endpoint.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.reading.thoughts import Shows
-from rewardkit import Composite, InfrastructureError, Kind, Reward, Score, Unanswered
+from rewardkit import Composite, InfrastructureError, Kind, Reward, RewardDefinitionError, Score, Unanswered
 from rewardkit.extending import RewardFunction, score_of
 
 UNSEEN = "unseen"  # the metric of a skip by a judge that cannot see the completion, which another judge may see
@@ -79,6 +79,14 @@ class CombiningFunction(JudgeFunction):
     def inner(self) -> tuple[Reward[..., Any], ...]:
         return tuple(dict.fromkeys(part for member in self.members for part in (member, *member.inner)))
 
+    def with_client(self, client: object) -> Self:
+        """Return the same function whose judges ask this client; RewardDefinitionError where no member is a judge."""
+        members = [_with_client(member, client) for member in self.members]
+        if not any(members):
+            names = ", ".join(repr(member.name) for member in self.members)
+            raise RewardDefinitionError(f"reward {self.name!r} has no client: no judge is among {names}")
+        return replace(self, members=tuple(new or old for new, old in zip(members, self.members, strict=True)))
+
     def set_up(self) -> None:
         for member in self.members:
             member.set_up()
@@ -86,6 +94,14 @@ class CombiningFunction(JudgeFunction):
     def showing(self, shows: Shows) -> Self:
         members = [member.showing(shows) if hasattr(member, "showing") else member for member in self.members]
         return replace(self, members=tuple(members))
+
+
+def _with_client(member: Reward[..., Any], client: object) -> Reward[..., Any] | None:
+    """Return a member that asks this client; ``None`` for a reward that asks none."""
+    try:
+        return member.with_client(client)
+    except RewardDefinitionError:
+        return None
 
 
 Members: TypeAlias = tuple[Reward[..., Any], ...]

@@ -74,6 +74,7 @@ class ReadReply(NamedTuple, Generic[T]):
     requests: int
     cost_usd: float | None
     is_second: bool = False  # whether the reply to the first question could not be read
+    is_lost: bool = False  # whether no reply came, so that only its requests are known
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,6 +264,12 @@ def charge(answer: ReadReply[Any]) -> None:
         bill.append(answer)
 
 
+def charge_lost(model: str, error: JudgeError) -> None:
+    """Put the requests of a question to which no reply came on all open bills."""
+    if error.requests:
+        charge(ReadReply(error, Reply("", model, requests=error.requests), error.requests, None, is_lost=True))
+
+
 @contextmanager
 def open_bill() -> Iterator[Bill]:
     """Return the bill of the replies that the block and its tasks ask for; they stand on the caller's bill too."""
@@ -275,12 +282,17 @@ def open_bill() -> Iterator[Bill]:
 
 
 def cost_metrics(answers: Bill) -> dict[str, float]:
-    """Return what replies took: requests, tokens, USD if the price is known, and the share that the cache had."""
+    """Return what replies took: requests, tokens, USD if the price is known, and the share that the cache had.
+
+    Requests without a reply count as requests alone.
+    """
+    lost = sum(answer.requests for answer in answers if answer.is_lost)
+    answers = [answer for answer in answers if not answer.is_lost]
     sent = [answer for answer in answers if answer.requests]
     usages = [answer.reply.usage for answer in sent if answer.reply.usage is not None]
     costs = [answer.cost_usd for answer in sent if answer.cost_usd is not None]
     cached = 1 - len(sent) / len(answers) if answers else 0.0
-    metrics = {"requests": float(sum(answer.requests for answer in sent)), "cached": cached}
+    metrics = {"requests": float(lost + sum(answer.requests for answer in sent)), "cached": cached}
     if second := sum(answer.is_second for answer in answers):
         metrics["reasked"] = float(second)
     if len(usages) == len(sent):

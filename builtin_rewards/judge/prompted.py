@@ -21,7 +21,7 @@ from builtin_rewards.judge.conversation import Image, Turn, Turns, last_text, to
 from builtin_rewards.judge.fallback import JudgeReward, judge_options
 from builtin_rewards.judge.formats import Format
 from builtin_rewards.judge.members import JudgeFunction
-from builtin_rewards.judge.model import JudgeModel, Question, Read, ReadReply, charge
+from builtin_rewards.judge.model import JudgeModel, Question, Read, ReadReply, charge, charge_lost
 from builtin_rewards.judge.prefilter import content_free
 from builtin_rewards.judge.prompt import MAX_CHARS, Template, Value, omitted_chars
 from builtin_rewards.judge.rubric import Rubric
@@ -217,7 +217,11 @@ class PromptedFunction(JudgeFunction, Versioned):
                     f"under way for {wait_s:g} s; raise the load's concurrency if the server takes more, or deadline_s",
                     Fault.DEADLINE,
                 ) from None
-            answer = await self.model.attempt(self.name, question, question.own_reply(read))
+            try:
+                answer = await self.model.attempt(self.name, question, question.own_reply(read))
+            except JudgeError as error:
+                charge_lost(self.model.model, error)
+                raise
         charge(answer)
         return answer
 
@@ -273,9 +277,10 @@ class PromptedReward(JudgeReward):
     def with_client(self: R, client: StandIn) -> R:
         """Return the same judge on this client in its server's place, such as a ``FakeJudge`` in a test.
 
-        It has no cache, which would hold the replies of another client.
+        It has no cache, which would hold the replies of another client, and no budget, whose ledger counts what a
+        run spends; ``LLMJudge(..., client=client, budget=budget)`` has both.
         """
-        model = replace(self.model, client=client, verify=False, cache=None)
+        model = replace(self.model, client=client, verify=False, cache=None, budget=None)
         return self.with_function(replace(self._judging, model=model))  # type: ignore[return-value]  # of its own kind
 
     def render(self, *rollouts: Rollout, **columns: Any) -> list[Mapping[str, Any]]:

@@ -65,7 +65,7 @@ def describe(reward: Composable) -> dict[str, Any]:
         assert isinstance(reward, Reward)
         leaves = (reward,)
         kind = f"async {reward.spec.kind}" if reward.spec.is_async else str(reward.spec.kind)
-        text = doc_of(reward.spec.function) or ""
+        text = _text_of(reward)
         score_range = reward.options.score_range
     required = dict.fromkeys(column for leaf in leaves for column in leaf.spec.required_columns)
     types = {p.name: p.coercer.expected for leaf in leaves for p in leaf.spec.parameters if p.coercer is not None}
@@ -80,6 +80,14 @@ def describe(reward: Composable) -> dict[str, Any]:
         "description": text,
         **_settings(reward),
     }
+
+
+def _text_of(reward: Reward[..., Any]) -> str:
+    """Return what a reward says of itself; of one that asks others, such as a chain, also which these are."""
+    if not reward.inner:
+        return doc_of(reward.spec.function) or ""
+    text = (inspect.getdoc(type(reward)) or "").partition("\n")[0]
+    return f"{text} It asks {', '.join(inner.name for inner in reward.inner)}."
 
 
 def _settings(reward: Composable) -> dict[str, Any]:

@@ -305,19 +305,21 @@ def _print_failures(summary: Summary, console: Screen) -> None:
 
 
 def _print_links_and_costs(summary: Summary, console: Screen) -> None:
-    console.say(("links and costs", "bold"), " (of the calls that did not fail)", fit="cut")
+    console.say(("links and costs", "bold"), " (requests with all tries, of the calls that did not fail)", fit="cut")
     room = max(20, console.width - 8)
     for name in dict.fromkeys([*summary.links, *summary.costs]):
         costs = costs_text(summary.costs.get(name, {}))
         console.say("  ", (shortened(name, _NAME_CHARS), "bold"), f"  {costs}", fit="cut")
         for link_name, link in summary.links.get(name, {}).items():
-            console.say(f"      {shortened(_link(link_name, link), room)}", fit="cut")
+            for line in textwrap.wrap(plain(_link(link_name, link)), room, max_lines=3, placeholder=" …"):
+                console.say(f"      {line}", fit="cut")
     console.print()
 
 
 def _link(name: str, link: Link) -> str:
-    """Return a line on a link: its share of the scores, and how often it failed, with the most frequent reason."""
-    unanswered = f", unanswered {link.unanswered:,}" if link.unanswered else ""
+    """Return a line on a link: its share of the scores, and how often it failed by kind, with the commonest reason."""
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in link.kinds.items())
+    unanswered = f", unanswered {link.unanswered:,} ({kinds})" if link.unanswered else ""
     reason = f": {link.error}" if link.error else ""
     return f"{shortened(name, _NAME_CHARS)} {link.share:.1%}{unanswered}{reason}"
 

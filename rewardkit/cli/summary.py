@@ -66,6 +66,7 @@ class Link:
     share: float
     unanswered: int
     error: str | None  # The first of the most frequent kind; `None` where it always answered
+    kinds: Mapping[str, int] = field(default_factory=dict)  # How often it did not answer, by kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +168,7 @@ def links(outcomes: Sequence[Outcome]) -> dict[str, Link]:
             share=sum(shares.get(name, 0.0) for shares, _ in chained) / len(chained),
             unanswered=sum(map(len, kinds[name].values())),
             error=max(kinds[name].values(), key=len)[0] if kinds[name] else None,
+            kinds=dict(Counter({kind: len(errors) for kind, errors in kinds[name].items()}).most_common()),
         )
         for name in dict.fromkeys(name for shares, _ in chained for name in shares)
     }

@@ -136,7 +136,8 @@ class Reward(Composable, Generic[P, R]):
         Raises:
             RewardDefinitionError: The reward is not a judge.
         """
-        raise RewardDefinitionError(f"reward {self.name!r} has no client: it is not a judge")
+        fix = "call with_client on a judge, or on a chain, jury or step reward of judges"
+        raise RewardDefinitionError(f"reward {self.name!r} has no client: it is not a judge; {fix}")
 
     @property
     def version(self) -> str:

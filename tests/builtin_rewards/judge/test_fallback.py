@@ -554,8 +554,9 @@ def test_score_shows_the_share_of_each_link(tmp_path: Path, monkeypatch: pytest.
     )
     out = CliRunner().invoke(app, ["score", "chains.py", "rows.jsonl", "--workers", "1"]).stdout
     assert re.search(r"^  bad  18 requests, .* tokens$", out, re.MULTILINE)
-    assert "bad 0.0%, unanswered 8: the judge's reply cannot be read as a verdict" in out
-    assert 'good 25.0%, unanswered 6: judge "good" was not asked: the cap ' in out
+    told = " ".join(out.split())
+    assert "bad 0.0%, unanswered 8 (unreadable 8): the judge's reply cannot be read as a verdict" in told
+    assert 'good 25.0%, unanswered 6 (budget 6): judge "good" was not asked: the cap ' in told
     assert "exact_match 75.0%\n" in out
     assert 1 == sum(line.startswith("bad ") for line in out.splitlines())
     assert 80 >= max(map(len, out.splitlines()))

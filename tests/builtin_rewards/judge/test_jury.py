@@ -91,10 +91,10 @@ def test_of_a_long_reason_the_beginning_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scripts", "requests"), [((5, 4, 3), 3.0), ((5, 4, "{}"), 4.0), ((5, 4, OUT), 2.0)], ids=["all", "unread", "lost"]
+    ("scripts", "requests"), [((5, 4, 3), 3.0), ((5, 4, "{}"), 4.0), ((5, 4, OUT), 3.0)], ids=["all", "unread", "lost"]
 )
 def test_a_jury_says_what_its_jurors_took(scripts: tuple[Any, ...], requests: float) -> None:
-    """All replies are counted, also one that is no verdict."""
+    """All requests are counted, also those to which no verdict came, or no reply."""
     budget, prices = Budget(requests=100), {"m": Price(1.0, 2.0)}
     made = Jury([judge(script, str(at), budget=budget, prices=prices) for at, script in enumerate(scripts)])
     took, spent = score(made).metrics, budget.spent()

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from rewardkit import Outcome, Status, Unanswered
 from rewardkit.cli.program import app
+from rewardkit.cli.score import _link
 from rewardkit.cli.summary import Cost, Link, costs, links
 
 
@@ -25,10 +26,18 @@ def test_a_link_has_its_share_and_the_most_frequent_reason_for_not_answering() -
     more = [Unanswered("a", "empty", "gone (x)"), Unanswered("b", "budget", "2 spent")]
     outcomes = [scored(*one, link_a=0, link_b=0, link_c=1) for one in (lost, more)]
     assert {
-        "a": Link(1 / 3, 2, "late; b: off"),
-        "b": Link(0.0, 2, "1 spent"),
+        "a": Link(1 / 3, 2, "late; b: off", {"deadline": 1, "empty": 1}),
+        "b": Link(0.0, 2, "1 spent", {"budget": 2}),
         "c": Link(2 / 3, 0, None),
     } == links([*outcomes, scored(link_a=1, link_b=0, link_c=0)])
+
+
+def test_the_line_of_a_link_has_its_faults_by_kind() -> None:
+    """Different faults are not told by one message alone."""
+    kinds = ["deadline", "empty", "deadline", "unreadable"]
+    outcomes = [scored(Unanswered("a", kind, f"{kind} it is"), link_a=0, link_b=1) for kind in kinds]
+    line = _link("a", links(outcomes)["a"])
+    assert "a 0.0%, unanswered 4 (deadline 2, empty 1, unreadable 1): deadline it is" == line
 
 
 def test_costs_are_summed_once() -> None:
