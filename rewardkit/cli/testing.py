@@ -30,7 +30,7 @@ _NAME_CHARS = 40
 
 def cases_command(
     rewards: Annotated[
-        str, argument("The reward to test, which may be left out where the tables name theirs.", "REWARDS")
+        str, argument("The reward to test; where the tables name theirs, DATA may stand here alone.", "REWARDS")
     ],
     data: Annotated[Path | None, argument("A table of cases, YAML or JSON Lines, or a folder of them.", "DATA")] = None,
     data_option: DataOption = None,

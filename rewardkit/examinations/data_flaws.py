@@ -76,8 +76,13 @@ def _odd_golds(rows: Sequence[Row], gold_column: str) -> _Found:
     """Yield the rows without a gold, and those whose gold is of another kind than nearly all."""
     values = [(row.line, row.values[gold_column]) for row in rows]
     yield "no_gold", f"nothing in {gold_column!r}", [line for line, value in values if gold_of(value) is None]
+    empty = [line for line, value in values if _is_empty_object(value)]
+    if len(empty) < len(rows):  # where all are, that is what is asked
+        yield "empty_gold", f"an empty object in {gold_column!r}, for which no field can be right", empty
     usual, odd = _odd_lines([(line, _shape_of(value)) for line, value in values])
-    yield "odd_gold", f"a gold in {gold_column!r} that is not {usual}, as the others are", odd
+    first = next((value for line, value in values if line in odd), None)
+    example = f"such as {json.dumps(first, ensure_ascii=False, default=str)[:_INPUT_CHARS]}, {_shape_of(first)}"
+    yield "odd_gold", f"a gold in {gold_column!r} that is not {usual}, as the others are, {example}", odd
     usual, odd = _odd_lines([(line, _type_of(value)) for line, value in values])
     types = " or ".join(sorted({str(_type_of(value)) for line, value in values if line in odd}))
     yield "odd_type", f"a gold in {gold_column!r} that is {types} in the file, where the others are {usual}", odd
@@ -90,6 +95,10 @@ def _odd_lines(kinds: Sequence[tuple[int, str | None]]) -> tuple[str, list[int]]
     if counts.total() < _LEAST_ROWS or count < _USUAL_SHARE * counts.total():
         return usual, []
     return usual, [line for line, kind in kinds if kind not in (None, usual)]
+
+
+def _is_empty_object(value: object) -> bool:
+    return value == {} or (isinstance(value, str) and value.split() in (["{}"], ["{", "}"]))
 
 
 def _shape_of(value: object) -> str | None:

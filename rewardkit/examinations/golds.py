@@ -40,7 +40,7 @@ class GoldExamination:
 
     name = "golds"
     kinds: Mapping[str, FlawKind] = _KINDS
-    untold_reason = "the reward pays no right answer more than a wrong one: the gold in a box, in <answer> tags, in a sentence, alone"
+    untold_reason = "the reward pays no right answer in a box, in tags, in a sentence or alone more than a wrong one"
 
     def suits(self, reward: Reward[..., Any], gold_column: str | None) -> bool:
         """Return whether a reward of single completions reads a gold; one that waits, as a judge, is left out."""

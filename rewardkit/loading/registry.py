@@ -172,11 +172,13 @@ def entry_points() -> dict[str, EntryPoint]:
 def rewards_in(module: ModuleType) -> list[Composable]:
     """Return the rewards and compositions that a module defines, in the order of their definition.
 
-    A reward imported from elsewhere is left out. The origin of compositions, rewards given as text, and rewards made by
+    A reward imported from elsewhere is left out, and so is one whose every name begins with an underscore, as a help to
+    the others of a file has it. The origin of compositions, rewards given as text, and rewards made by
     calling another with settings is not known: they count as the module's. A reward that another one calls itself, its
     :attr:`~rewardkit.declare.decorator.Reward.inner`, is left out too, unless a composition has it as a part.
     """
-    own = list(dict.fromkeys(value for value in _names(module).values() if _is_own(value, module)))
+    public = (value for name, value in _names(module).items() if not name.startswith("_"))
+    own = list(dict.fromkeys(value for value in public if _is_own(value, module)))
     parts = {leaf for reward in own if isinstance(reward, Composite) for leaf in reward.leaves}
     inner_rewards = {inner for reward in own for leaf in reward.leaves for inner in leaf.inner}
     return [reward for reward in own if reward not in inner_rewards or reward in parts]

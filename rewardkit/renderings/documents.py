@@ -155,8 +155,8 @@ def _first_difference(value: Any, other: Any, at: str) -> str:
         path = f"{at}[{keys[0]}]" if keys else at
     if keys:
         return _first_difference(value[keys[0]], other[keys[0]], path)
-    shown = [shortened(json.dumps(part, ensure_ascii=False), _AROUND) for part in (other, value)]
-    return f"{at or 'it'} is {shown[0]}, not {shown[1]}"
+    texts = [shortened(json.dumps(part, ensure_ascii=False), _AROUND) for part in (other, value)]
+    return f"{at or 'it'} is {texts[0]}, not {texts[1]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ PLANTED: dict[str, tuple[dict[int, dict[str, Any]], dict[str, tuple[int, ...]]]]
     "blanks": ({2: {"prompt": " \n"}}, {"empty_prompt": (3,)}),
     "messages": ({2: {"prompt": [{"role": "user", "content": " "}]}}, {"empty_prompt": (3,)}),
     "no gold": ({2: {"answer": None}, 3: {"answer": " "}}, {"no_gold": (3, 4)}),
+    "an empty object": ({2: {"answer": {}}}, {"empty_gold": (3,), "odd_gold": (3,), "odd_type": (3,)}),
+    "an empty object as text": ({2: {"answer": "{ }"}}, {"empty_gold": (3,), "odd_gold": (3,)}),
     "a word": ({2: {"answer": "many"}}, {"odd_gold": (3,)}),
     "a number of JSON": ({2: {"answer": 3}}, {"odd_type": (3,)}),
     "a list of JSON": ({2: {"answer": [3]}}, {"odd_gold": (3,), "odd_type": (3,)}),
@@ -39,6 +41,15 @@ def test_a_number_among_texts_is_not_called_something_else() -> None:
     rows = [Row(n + 1, {**row, "answer": 3} if n == 2 else row) for n, row in enumerate(SOUND)]
     (flaw,) = data_flaws(rows, "answer")
     assert "a gold in 'answer' that is a number in the file, where the others are text" == flaw.meaning
+
+
+def test_an_odd_gold_is_shown_with_what_it_reads_as() -> None:
+    """A text that is a number among words is no text to a reader of golds, and the value shows why."""
+    golds = ["5" if line == 7 else f"word {line}" for line in range(20)]
+    rows = [Row(line, {"prompt": f"Which {line}?", "answer": gold}) for line, gold in enumerate(golds)]
+    flaws = [flaw.describe("line") for flaw in data_flaws(rows, "answer")]
+    expected = "a gold in 'answer' that is not a text, as the others are, such as \"5\", a number"
+    assert [f"1 row (line 7): {expected}"] == flaws
 
 
 def test_data_without_golds_or_prompts_is_looked_at_as_far_as_it_goes() -> None:
