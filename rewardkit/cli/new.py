@@ -1,4 +1,4 @@
-"""``rewardkit new``: a small reward and its test, to begin from, or a recipe: a reward with its data.
+"""``rewardkit new``: a small reward to begin from, or a recipe, each with its cases and its data.
 
 ``docs/how-to/recipes.md`` has a section for each recipe; ``python docs/recipes_page.py`` writes it from the same files.
 """
@@ -26,55 +26,42 @@ from rewardkit.testing.table import read_table
 RECIPES = Path(__file__).parents[1] / "recipes"
 _OF_THE_PAGE = "recipe.yaml"
 _ROLLOUTS_FILE = "rollouts.jsonl"
-_REWARD = '''\
-"""{title}: scores the answer at the end of a completion."""
+_REWARD = r'''"""{title}: 1 for the right answer in a box at the end of the completion, as the prompt asks for it."""
 
 import re
 
 from rewardkit import Score, reward
 
-NUMBER = r"-?\\d+(?:\\.\\d+)?"
-UNSOLVED = r"(?<![\\d.])\\d[\\d.]*(?: ?[-+*/^]+ ?\\d[\\d.]*)+"  # 18 / 9 is neither the answer 9 nor the answer 2
+BOX = re.compile(r"\\boxed\{{(-?[0-9]{{1,15}})\}}\.?\s*$")
 
 
 @reward(timeout_s=5, score_range=(0, 1))
-def {name}(completion: str, answer: float | None) -> Score | None:
-    """1 if the last number in the completion is the answer, else 0; skipped where the row has no answer."""
+def {name}(completion: str, answer: int | None) -> Score | None:
+    """Return 1 if the completion ends with the answer in its only box, else 0; skip a row without an answer."""
     if answer is None:
         return None
-    numbers = re.findall(NUMBER, re.sub(UNSOLVED, "", completion))
-    if not numbers:
-        return Score(0.0, reason="no number")
-    return Score(float(float(numbers[-1]) == answer), reason=f"read {{numbers[-1]}}, expected {{answer:g}}")
+    box = BOX.search(completion)
+    if box is None or completion.count("\\boxed") > 1:
+        return Score(0.0, reason="no single box at the end")
+    return Score(float(int(box[1]) == answer), reason=f"read {{box[1]}}, expected {{answer}}")
 '''
-
-_ROLLOUTS = """\
-{"prompt": "2 + 2 =", "completion": "2 + 2 is 4", "answer": "4"}
-{"prompt": "2 + 3 =", "completion": "It is 6.", "answer": "5"}
-{"prompt": "18 / 9 =", "completion": "I do not know.", "answer": "2"}
+_CASES = r"""reward: {name}.py:{name}
+cases:
+- {{id: right, completion: "2 and 2 are \\boxed{{4}}.", answer: "4", expect: 1}}
+- {{id: wrong, completion: "\\boxed{{5}}", answer: "4", expect: 0}}
+- {{id: denied, completion: "The answer is not 4.", answer: "4", expect: 0}}
+- {{id: two answers, completion: "\\boxed{{4}} or \\boxed{{5}}", answer: "5", expect: 0}}
+- {{id: nothing, completion: "", answer: "4", expect: 0}}
+- {{id: a row without an answer, completion: "\\boxed{{4}}", answer: null, expect: null}}
 """
-
-_TEST = '''\
-"""Tests of {name}: as a plain function, and as a run would score it."""
-
-from {name} import {name}
-from rewardkit import Rollout, Runtime, Score, Status
-
-
-def test_the_right_answer_scores_1() -> None:
-    """The last number counts, and the column's text becomes the number that the reward asks for."""
-    assert {name}(completion="2 + 2 is 4", answer="4") == Score(1.0, reason="read 4, expected 4")
-
-
-def test_a_run_scores_and_skips() -> None:
-    """A wrong answer and none at all score 0; a row without an answer is skipped, which is not a score of 0."""
-    rollouts = [Rollout("2+2=", text, {{"answer": "4"}}) for text in ("4", "5", "I do not know")]
-    rollouts.append(Rollout("2+2=", "4", {{"answer": None}}))
-    with Runtime([{name}], lane="inline") as runtime:
-        batch = runtime.score(rollouts)
-    assert [1.0, 0.0, 0.0, None] == batch.scores["{name}"]
-    assert batch["{name}"][3].status is Status.SKIPPED
-'''
+_ROWS = r"""{{"prompt": "What is 2 + 2? End with \\boxed{{answer}}.", "answer": "4"}}
+{{"prompt": "What is 17 - 20? End with \\boxed{{answer}}.", "answer": "-3"}}
+{{"prompt": "What is 18 / 9? End with \\boxed{{answer}}.", "answer": "2"}}
+{{"prompt": "What is 12 * 12? End with \\boxed{{answer}}.", "answer": "144"}}
+{{"prompt": "How many days do two weeks have? End with \\boxed{{answer}}.", "answer": "14"}}
+"""
+_FILES = {"{name}.py": _REWARD, "{name}.yaml": _CASES, "{name}.jsonl": _ROWS}
+"""The files of a new reward: the reward, its cases and its data, in the order in which they are printed."""
 
 
 def new_command(
@@ -83,16 +70,18 @@ def new_command(
     recipe: Annotated[str | None, option("Start from a recipe; an unknown name lists them.", "RECIPE")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write NAME.py, a small reward with typed columns, its test test_NAME.py, and NAME.jsonl, completions to score.
+    """Write a small reward to begin from: NAME.py, its test cases NAME.yaml and a few rows of data, NAME.jsonl.
 
-    With --recipe it writes a reward for a kind of task with its cases, data and completions to score, to a new folder
-    of the recipe's name unless --dir says where: json-extraction, mathematics, code-with-tests, tool-use and others.
+    The reward passes its own test, check and audit. Change it to your task step by step, and run the three again.
 
-    Files that are there already are never overwritten.
+    With --recipe the files are those of a whole kind of task, such as json-extraction, mathematics, code-with-tests
+    or tool-use. They go to a new folder with the recipe's name; --dir names another folder.
+
+    Files that exist are never overwritten.
 
     Examples:
 
-    [bold]rewardkit new correct && pytest test_correct.py
+    [bold]rewardkit new correct && rewardkit test correct.yaml
     rewardkit new --recipe json-extraction[/]
     """
     if recipe is not None:
@@ -104,18 +93,16 @@ def new_command(
         raise ConfigError("give the NAME of a new reward, or --recipe and one of " + ", ".join(recipe_names()))
     folder = folder or Path()
     _check_name(name, folder)
-    texts = {f"{name}.py": _REWARD, f"test_{name}.py": _TEST}
     title = name.replace("_", " ").strip().capitalize()
-    files = {folder / file: text.format(name=name, title=title) for file, text in texts.items()}
-    files[folder / f"{name}.jsonl"] = _ROLLOUTS
+    files = {folder / file.format(name=name): text.format(name=name, title=title) for file, text in _FILES.items()}
     for path in files:
         if path.exists() or path.is_symlink():
             raise ConfigError(f"{path} is there already; choose another name, or remove it")
     write_new(folder, files)
     reward_file, test_file, data_file = files
     result = {"reward_file": str(reward_file), "test_file": str(test_file), "data_file": str(data_file)}
-    commands: list[list[Path | str]] = [["pytest", test_file]]
-    commands += [["rewardkit", command, reward_file, data_file] for command in ("score", "check")]
+    commands: list[list[Path | str]] = [["rewardkit", "test", test_file]]
+    commands += [["rewardkit", command, reward_file, data_file] for command in ("check", "audit")]
     _finish(f"{reward_file}, {test_file} and {data_file}", commands, result, as_json=as_json)
 
 

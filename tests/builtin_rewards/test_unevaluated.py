@@ -43,11 +43,9 @@ def test_the_mathematics_rewards_pay_nothing_wrong(tmp_path: Path, full: bool) -
     assert dict.fromkeys(MATHEMATICS, 0) == {name: one["false_accepts"] for name, one in found.items()}
 
 
-def test_the_demo_and_the_reward_to_begin_from_pay_for_no_sum(root: Path, tmp_path: Path) -> None:
-    """The demo pays for nothing wrong; what ``rewardkit new`` writes reads the last number, but no operand."""
+def test_the_demo_and_the_reward_to_begin_from_accept_nothing_wrong(root: Path, tmp_path: Path) -> None:
+    """Neither the demo's reward nor what ``rewardkit new`` writes scores a wrong completion as right."""
     assert 0 == CliRunner().invoke(app, ["new", "my_first_sum", "--dir", str(tmp_path)]).exit_code
     demo, new = f"{root}/docs/examples/demo/rewards.py:correct", f"{tmp_path}/my_first_sum.py"
     found = audited([demo, new], SHORT, tmp_path)
-    assert 0 == found[demo]["false_accepts"]
-    assert 0 == found[new]["families"]["echo"]["accepted"]
-    assert 0.01 > found[new]["false_reject_share"]
+    assert [0, 0] == [found[name]["false_accepts"] for name in (demo, new)]

@@ -513,25 +513,27 @@ def test_list_of_a_wrong_file_is_a_mistake(work: Path) -> None:
 # new
 
 
-def test_new_writes_a_reward_whose_test_passes(work: Path) -> None:
-    """Both files are there, pytest passes as is, and the reward scores a file."""
+def test_new_writes_a_reward_that_passes_its_own_audit(work: Path) -> None:
+    """The commands that it prints end with 0, in their order; nothing wrong is scored as right."""
     code, out, _ = _run("new", "last_number")
-    assert code == 0
-    assert "wrote last_number.py, test_last_number.py and last_number.jsonl" in out
-    command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_last_number.py"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    assert [0, 0] == [_run(command, "last_number.py", "last_number.jsonl")[0] for command in ("score", "check")]
+    assert (0, True) == (code, "wrote last_number.py, last_number.yaml and last_number.jsonl" in out)
+    commands = [line.removeprefix("next:").split()[1:] for line in out.splitlines()[1:]]
+    assert ["test", "check", "audit"] == [command[0] for command in commands]
+    results = [_run(*command) for command in commands]
+    assert [0, 0, 0] == [result[0] for result in results], results
+    assert [] == [text for _, text, _ in results if "few rows" in text or "warning" in text]
+    report = json.loads(_run(*commands[2], "--json")[1])["rewards"][0]
+    assert (0, "passed") == (report["false_accepts"], report["verdict"])
 
 
 def test_new_writes_where_it_is_told(work: Path) -> None:
     """--dir names the folder."""
     (work / "inner").mkdir()
     assert _run("new", "elsewhere", "--dir", "inner")[0] == 0
-    written = ["elsewhere.jsonl", "elsewhere.py", "test_elsewhere.py"]
+    written = ["elsewhere.jsonl", "elsewhere.py", "elsewhere.yaml"]
     assert sorted(path.name for path in (work / "inner").iterdir()) == written
     (work / "my rewards").mkdir()
-    assert "\nnext:  pytest 'my rewards/test_spaced.py'\n" in _run("new", "spaced", "--dir", "my rewards")[1]
+    assert "\nnext:  rewardkit test 'my rewards/spaced.yaml'\n" in _run("new", "spaced", "--dir", "my rewards")[1]
 
 
 @pytest.mark.parametrize(
@@ -545,13 +547,13 @@ def test_new_writes_where_it_is_told(work: Path) -> None:
         (["numpy"], "would hide"),
         (["mine", "--dir", "absent"], "--dir absent: no such folder; make it first"),
         (["rewards"], "rewards.py is there already"),
-        (["taken"], "test_taken.py is there already"),
+        (["taken"], "taken.yaml is there already"),
     ],
-    ids=["hyphen", "keyword", "digit", "test", "stdlib", "installed", "folder", "there", "test-there"],
+    ids=["hyphen", "keyword", "digit", "test", "stdlib", "installed", "folder", "there", "cases-there"],
 )
 def test_new_refuses_and_writes_nothing(work: Path, arguments: list[str], said: str) -> None:
     """A name that cannot be, or files that are there, are the user's mistake; nothing is written or changed."""
-    (work / "test_taken.py").write_text("mine")
+    (work / "taken.yaml").write_text("mine")
     before = {path: path.read_bytes() for path in work.iterdir()}
     code, _, err = _run("new", *arguments)
     assert (2, before) == (code, {path: path.read_bytes() for path in work.iterdir()})
