@@ -22,6 +22,12 @@ _FENCE = re.compile(r"^(```\w+) .*$", re.MULTILINE)
 """The first line of a block with a word for the tests behind the language, such as ``no-run``."""
 
 
+_SEARCH_BOOSTS = {"Look up": 0.7}
+"""How much a section's pages count in the site's search, where it is not 1."""
+_OTHER_BOOST = 0.2
+"""The same for pages that are in no section: contributors read them."""
+
+
 class PageEntry(NamedTuple):
     """A page in the navigation: its path below docs/, its title, and what it is about."""
 
@@ -92,6 +98,14 @@ def _on_site(path: str) -> str:
     return f"project/{path[3:]}" if path.startswith("../") and path[3:] in ABOVE else path
 
 
+def _search_boost(path: str) -> float:
+    """Return the weight in the search of a page of the site."""
+    for section, entries in sections().items():
+        if path in (_on_site(entry.path) for entry in entries):
+            return _SEARCH_BOOSTS.get(section, 1.0)
+    return _OTHER_BOOST
+
+
 def on_config(config: Any) -> Any:
     """Give the site its navigation."""
     config.nav = [
@@ -125,7 +139,11 @@ def on_post_build(config: Any) -> None:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Let links lead to where the site has the page; one to a file or folder of the source becomes a name."""
+    """Let links lead to where the site has the page; one to a file or folder of the source becomes a name.
+
+    The page's weight in the search is set here too, so that what newcomers look for comes before what contributors do.
+    """
+    page.meta.setdefault("search", {"boost": _search_boost(page.file.src_uri)})
     folder = posixpath.dirname(page.file.src_uri)
     source = ".." if folder == "project" else folder  # where the page stands, from docs/
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,47 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 import yaml
+
+QUESTIONS = [
+    ("GRPO reward=0 and loss=0", "huggingface/trl#3452", "how-to/why-is-my-reward-flat/"),
+    ("loss = 0.0 reward_std 0.0 frac_reward_zero_std 1.0", "huggingface/trl#3857", "how-to/why-is-my-reward-flat/"),
+    ("accuracy reward needs the ground truth", "huggingface/trl#2644", "how-to/write-and-test-a-reward/"),
+    ("Async Support for Reward Functions", "huggingface/trl#4130", "how-to/write-and-test-a-reward/"),
+    ("reward functions cannot access training progress", "huggingface/trl#3668", "how-to/write-and-test-a-reward/"),
+    ("tips and tricks about GRPO reward function design", "huggingface/trl#2832", "how-to/write-and-test-a-reward/"),
+    ("does it support multi reward function?", "huggingface/trl#4363", "how-to/use-with-trl/"),
+    (
+        "TypeError: string indices must be integers completion[0]['content']",
+        "unslothai/unsloth#2907",
+        "how-to/write-and-test-a-reward/",
+    ),
+    ("GRPO reward hacking", "huggingface/open-r1#407", "how-to/audit-a-reward/"),
+    ("signal only works in main thread of the main interpreter", "huggingface/Math-Verify#50", "how-to/reward-math/"),
+    ("How to set customized reward function?", "verl-project/verl#446", "how-to/use-with-other-trainers/"),
+    ("How to log rollout samples and multiple rewards?", "verl-project/verl#1106", "how-to/look-at-a-run/"),
+    ("training hangs during reward calculation", "verl-project/verl#2507", "reference/errors/"),
+    ("Token-level Rewards", "verl-project/verl#3683", "how-to/reward-steps/"),
+    ("How to get the entire rollout in multiturn setting?", "verl-project/verl#4814", "how-to/train-a-tool-agent/"),
+    ("Support reward model on a remote server", "verl-project/verl#269", "how-to/serve-rewards/"),
+    ("GRPO Training with Execution-Based Rewards", "verl-project/verl#5531", "how-to/reward-code/"),
+    (
+        "rule-based or verifiable reward where we do not need a reward model",
+        "OpenRLHF/OpenRLHF#690",
+        "how-to/use-with-other-trainers/",
+    ),
+    ("recommended to use a custom reward model?", "OpenRLHF/OpenRLHF#935", "how-to/train-a-reward-model/"),
+    (
+        "How to use customized reward for PPO with golden answers",
+        "OpenRLHF/OpenRLHF#929",
+        "how-to/use-with-other-trainers/",
+    ),
+    (
+        "reward calculations always returning 0, even when answers are correct",
+        "PrimeIntellect-ai/verifiers#277",
+        "how-to/why-is-my-reward-flat/",
+    ),
+]
+"""What newcomers of TRL, verl, OpenRLHF and verifiers asked, in which issue on GitHub, and the page that answers it."""
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +128,16 @@ def test_code_keeps_its_brackets_on_the_site(site: Path) -> None:
     page = (site / "reference" / "api" / "index.html").read_text(encoding="utf-8")
     assert "no-run" not in page
     assert "<pre>" in page
+
+
+def test_the_search_finds_the_page_that_newcomers_need(root: Path, site: Path) -> None:
+    """For each question the site's own search has the page among its first three."""
+    node = shutil.which("node")
+    if node is None:
+        assert os.environ.get("REWARDKIT_REQUIRE_REAL") != "1", "node is not installed"
+        pytest.skip("node is not installed; the site's search is JavaScript")
+    command = [node, str(root / "tests/helpers/site_search.mjs"), str(site)]
+    questions = json.dumps([question for question, _, _ in QUESTIONS])
+    completed = subprocess.run(command, input=questions, capture_output=True, text=True, timeout=300, check=True)
+    answers = dict(zip(QUESTIONS, json.loads(completed.stdout), strict=True))
+    assert {} == {question: pages[:3] for question, pages in answers.items() if question[2] not in pages[:3]}
