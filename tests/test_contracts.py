@@ -332,7 +332,9 @@ def test_harbors_package_beside_ours_is_named_in_one_line(command: str, tmp_path
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: str(page.relative_to(ROOT))
+    "page",
+    [page for page in PAGES if not page.name.startswith("CHANGELOG")],
+    ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_files_that_a_page_names_exist(page: Path) -> None:
     """Each path of the project in a page's code type is there."""
@@ -384,6 +386,13 @@ def test_the_changelog_is_grouped_by_room() -> None:
         assert "\n- " not in kind.partition("\n#### ")[0]
         rooms = re.findall(r"^#### (.*)$", kind, re.M)
         assert len({*rooms}) == len(rooms)
+
+
+def test_the_changelog_can_be_read_in_five_minutes() -> None:
+    """What is unreleased has at most 1,400 words; details stand in a file that it links."""
+    unreleased = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.M)[1]
+    assert 1400 >= len(unreleased.split())
+    assert all((ROOT / name).is_file() for name in re.findall(r"\]\((CHANGELOG-[\d.]+md)\)", unreleased))
 
 
 def test_every_dependency_has_its_reason_and_its_pin() -> None:
