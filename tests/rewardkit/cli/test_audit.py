@@ -144,16 +144,16 @@ def test_audit_tells_failed_from_skipped(work: Path) -> None:
 
 def test_audit_names_the_rows_whose_reference_is_refused_and_every_kind_of_crash(work: Path) -> None:
     """Text and JSON agree on the references; a row whose gold makes each call fail is told from a completion."""
-    (work / "numbers.py").write_text(
+    (work / "figures.py").write_text(
         "import re\nfrom rewardkit import reward\n\n@reward(score_range=(0, 1))\n"
-        "def numbers(completion: str, answer: str) -> float:\n"
+        "def figures(completion: str, answer: str) -> float:\n"
         "    values = [float(text) for text in re.findall(r'-?[0-9][0-9,]*', completion)]\n"
         "    return float(float(answer) in values)\n"
     )
     rows = [{"prompt": f"{n}?", "answer": str(n), "reference_completion": f"It is {n}."} for n in range(12, 19)]
     rows[1]["answer"], rows[3]["answer"], rows[5]["reference_completion"] = "", "seventy", "It is in the text."
     _write(work / "mixed.jsonl", rows)
-    given = ("audit", "numbers.py", "mixed.jsonl", "--workers", "1", "--skip", "bomb")
+    given = ("audit", "figures.py", "mixed.jsonl", "--workers", "1", "--skip", "bomb")
     code, out, _ = _run(*given)
     words = " ".join(out.split())
     assert 1 == code
