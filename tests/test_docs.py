@@ -124,7 +124,7 @@ def _environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)]), "REWARDKIT_CACHE": str(folder)}
 
 
-@pytest.mark.cases(12)
+@pytest.mark.cases(8)
 @pytest.mark.slow  # all pages are one file's: it begins with the run, and does not outlast it
 @pytest.mark.parametrize("page", [page for page in PAGES if _to_run_of(_blocks(page))], ids=_name)
 def test_the_examples_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_there_is_a_recipe_for_each_kind_of_task() -> None:
     ] == NAMES
 
 
-@pytest.mark.cases(5)
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_section_is_up_to_date(name: str, pages: ModuleType) -> None:
     """Its files, what its cases come to, the scores of completions that cheat; ``python docs/recipes_page.py``."""
@@ -119,7 +119,7 @@ def _run(command: list[str]) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-@pytest.mark.cases(4)
+@pytest.mark.cases(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_project_starts_from_a_recipe(name: str, tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ def _stable(row: Any) -> Any:
     return row.split, row.step, row.prompt, row.completion, row.scores
 
 
+@pytest.mark.full
 @pytest.mark.trainers
 def test_waves_are_whole_groups_in_their_order(tiny: Path, tmp_path: Path) -> None:
     """The prompts of a batch keep their places, and its groups their rows."""
@@ -80,6 +81,7 @@ def test_waves_are_whole_groups_in_their_order(tiny: Path, tmp_path: Path) -> No
     assert rows
 
 
+@pytest.mark.full
 @pytest.mark.trainers
 def test_a_trainer_that_is_not_known_overlaps_from_its_second_batch_on(
     tiny: Path, caplog: pytest.LogCaptureFixture

@@ -87,6 +87,7 @@ NOT_JUDGED = {
 """Those that read no answer, or one in a form in which no other can be written."""
 
 
+@pytest.mark.cases(10)
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "data", "rule"), [(name, *case) for name, case in FLAWED.items()], ids=FLAWED)
 def test_no_gamed_reward_passes(name: str, data: str, rule: str | None, full: bool) -> None:
@@ -97,6 +98,7 @@ def test_no_gamed_reward_passes(name: str, data: str, rule: str | None, full: bo
     assert (rule is None) == ("nothing of this reward's kind was tried" in (result.why_unjudged or ""))
 
 
+@pytest.mark.cases(16)
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "data"), SOUND.items(), ids=SOUND)
 def test_no_sound_reward_is_accused(name: str, data: str, full: bool) -> None:

@@ -87,6 +87,7 @@ FLAWED = {
 """By reward, the rows that it is audited with, and the rule that is named; ``None`` where nothing is judged."""
 
 
+@pytest.mark.cases(20)
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "data"), SOUND.items(), ids=SOUND)
 def test_no_sound_reward_is_accused(name: str, data: str, full: bool) -> None:

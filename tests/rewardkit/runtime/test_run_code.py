@@ -100,6 +100,7 @@ def _outcomes(runtime: Runtime, *before: str) -> tuple[set[float | None], set[st
     return {outcome.score for outcome in outcomes}, {outcome.version for outcome in outcomes}
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["plain", "waiting", "threads"])
 def test_workers_that_start_later_run_what_the_first_did(folder: Path, name: str) -> None:
     """Of every file of the reward's own. What is half written or gone ends no run, and the next run has it all new."""
@@ -118,6 +119,7 @@ def test_workers_that_start_later_run_what_the_first_did(folder: Path, name: str
     assert not versions & first[1]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("edited", EDITS)
 def test_the_next_runtime_of_a_process_has_another_version(folder: Path, edited: str) -> None:
     """Though the process has imported the files, and asked for the version, before they were edited."""

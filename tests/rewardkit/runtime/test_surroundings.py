@@ -95,6 +95,7 @@ def _uses(completion: str) -> Any:
     return Score(value, reason="x" * max(1, len(completion)), metrics={"m": value}) if row % 2 else value
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("lane", LANES)
 def test_a_name_that_a_call_left_patched_changes_nobodys_score(lane: str) -> None:
     """What computes a score, in the reward and in the worker, is as it was; the call that patched has its own score."""

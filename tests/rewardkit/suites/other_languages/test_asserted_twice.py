@@ -95,6 +95,7 @@ def graded(runner: str, files: dict[str, str]) -> SuiteVerdict:
     return check_suite(folder, {name: suite}, runner=runner, **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("runner", SUITES)
 def test_an_answer_that_is_copied_is_seen_though_another_assert_looks_at_it(runner: str) -> None:
     """And right code passes."""
