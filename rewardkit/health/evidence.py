@@ -40,6 +40,8 @@ TextsOf: TypeAlias = Callable[[Sequence[int]], Sequence[str | None]]
 """The texts of completions, by their ids; ``None`` where a text was left out."""
 PromptsOf: TypeAlias = Callable[[Sequence[int]], Sequence[PromptRow | None]]
 """Prompts and columns of completions, by their ids; ``None`` where they are not known."""
+Ranges: TypeAlias = Mapping[str, tuple[float, float]]
+"""By reward, the lowest and highest score that it declares; rewards that declare none are left out."""
 
 ErrorsOf: TypeAlias = Callable[[Sequence[int], str], Sequence[str | None]]
 """The error messages of a reward's calls on completions, by their ids; ``None`` where a call has none."""
@@ -72,6 +74,7 @@ class Evidence:
         lengths_by_step: The mean length at each of these steps; ``nan`` where it is not known.
         metrics: The trainer's metrics in the window's steps, by the trainer's names.
         audits: By reward, what an audit of the run's completions found.
+        ranges: By reward, its ``score_range``; without those that declare none.
         again: By reward, the scores of a second scoring of the same completions; ``nan`` without one.
     """
 
@@ -83,6 +86,7 @@ class Evidence:
     metrics: Mapping[str, Sequence[float]] = field(default_factory=dict)
     again: Mapping[str, Floats] = field(default_factory=dict)
     audits: Mapping[str, AuditNote] = field(default_factory=dict)
+    ranges: Ranges = field(default_factory=dict)
     before: Evidence | None = None  # The window before, for what changes between the two; `None` without one
     errors: ErrorsOf = no_errors  # Where the messages of failed calls come from
     recorded: bool = True  # Whether a run's record has the completions, so that commands can look into it
@@ -154,10 +158,18 @@ class Evidence:
         score, or where nothing varies.
         """
         windows = [self] if reference is None else [self, reference]
+        return self._share_of({name: extremes(windows, name) for name in self.table.scores})
+
+    def share_of_declared(self) -> Floats:
+        """Return the same between the ends of the declared ranges; ``nan`` where a reward declares none."""
+        return self._share_of({name: self.ranges.get(name, (np.nan, np.nan)) for name in self.table.scores})
+
+    def _share_of(self, ranges: Ranges) -> Floats:
+        """Return where each weighted sum lies between the sums of the ranges' ends; ``nan`` where these are equal."""
         low, high, total = (np.zeros(len(self.table)) for _ in range(3))
         has_score = np.zeros(len(self.table), dtype=bool)
         for name, scores in self.table.scores.items():
-            bottom, top = extremes(windows, name)
+            bottom, top = ranges[name]
             weight = np.nan_to_num(self.table.weights[name])
             counts = ~np.isnan(scores) & (weight != 0)
             has_score |= counts

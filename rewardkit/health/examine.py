@@ -14,7 +14,7 @@ from rewardkit.errors import RecordError
 from rewardkit.groups import group_numbers
 from rewardkit.health.coverage import Coverage, blind_spots_of, calls_of, summary_of, with_run
 from rewardkit.health.detectors import DETECTORS, flags_of, missing_need
-from rewardkit.health.evidence import CLIPPED, ErrorsOf, Evidence, PromptRow, join_tables
+from rewardkit.health.evidence import CLIPPED, ErrorsOf, Evidence, PromptRow, Ranges, join_tables
 from rewardkit.health.flag import Flag
 from rewardkit.health.flat_groups import FlatShare, FlatShares, alone_words, flat_shares
 from rewardkit.health.measures import by_group
@@ -141,7 +141,8 @@ def diagnose_run(
     if not run_steps:
         table = run.table()
         second = again(table) if again else {}
-        evidence = Evidence(table, run.texts, prompts, again=second, audits=audit_notes(run), errors=errors_of(run))
+        notes, ranges = audit_notes(run), ranges_of(run)
+        evidence = Evidence(table, run.texts, prompts, again=second, audits=notes, errors=errors_of(run), ranges=ranges)
         return _for_commands(_diagnose_evidence(evidence), run)
     watch = Watch(
         texts=run.texts,
@@ -151,13 +152,14 @@ def diagnose_run(
         again=again,
         audits=audit_notes(run),
         errors=errors_of(run),
+        ranges=ranges_of(run),
     )
     early, newest = _parts(run, run_steps, every, most if steps is None else None)
     for table in _tables(run, early):
         watch.observe(table)
     if early:
         watch.pass_over(_means_between(run, run_steps, early[-1], newest[0]))
-    flat, groups, scored, alone = 0, 0, [], FlatShares()
+    flat, groups, scored, alone = 0, 0, [], FlatShares(ranges_of(run))
     for table in _tables(run, newest):
         watch.observe(table)
         alone.add(table)
@@ -228,8 +230,13 @@ def _means_between(run: RunReader, steps: Sequence[int], after: int, before: int
     return {name: [means.get(step, np.nan) for step in between] for name, means in series.items()}
 
 
-def diagnose_rows(batch: ScoreBatch) -> Diagnosis:
-    """Return the diagnosis of scored rollouts by the detectors that need no steps; a group has one prompt."""
+def diagnose_rows(batch: ScoreBatch, ranges: Ranges | None = None) -> Diagnosis:
+    """Return the diagnosis of scored rollouts by the detectors that need no steps; a group has one prompt.
+
+    Args:
+        batch: The rollouts and their scores.
+        ranges: By reward, its ``score_range``; without those that declare none.
+    """
     rollouts = batch.rollouts
 
     def texts(ids: Sequence[int]) -> list[str | None]:
@@ -241,7 +248,8 @@ def diagnose_rows(batch: ScoreBatch) -> Diagnosis:
     def errors(ids: Sequence[int], reward: str) -> list[str | None]:
         return [batch.outcomes[reward][row].error for row in ids]
 
-    return _diagnose_evidence(Evidence(table_of(batch), texts, prompts, errors=errors, recorded=False))
+    evidence = Evidence(table_of(batch), texts, prompts, errors=errors, recorded=False, ranges=ranges or {})
+    return _diagnose_evidence(evidence)
 
 
 def _diagnose_evidence(evidence: Evidence) -> Diagnosis:
@@ -261,7 +269,7 @@ def _diagnose_evidence(evidence: Evidence) -> Diagnosis:
         looked=[name for name, reason in reasons.items() if reason is None],
         not_looked={name: reason for name, reason in reasons.items() if reason is not None},
         noise=_noise([(table, evidence.again)] if evidence.again else []),
-        alone=flat_shares(table),
+        alone=flat_shares(table, evidence.ranges),
         coverage=Coverage(
             len(table),
             texts=len(sample.texts),
@@ -335,6 +343,18 @@ def _all_text(text: Text) -> str:
 def _again_of(run: RunReader) -> Again | None:
     passes = [(scoring, run.pass_columns(scoring.id)) for scoring in run.passes]
     return (lambda table: second_scores(table, passes)) if passes else None
+
+
+def ranges_of(run: RunReader) -> dict[str, tuple[float, float]]:
+    """Return by reward the range that its newest version in a run declares; without those that declare none."""
+    declared = {version.reward: version.settings.get("options", {}) for version in run.own_versions}
+    return finite_ranges({name: options.get("score_range") for name, options in declared.items()})
+
+
+def finite_ranges(declared: Mapping[str, Sequence[float] | None]) -> dict[str, tuple[float, float]]:
+    """Return the ranges whose ends are numbers."""
+    pairs = {name: (float(pair[0]), float(pair[1])) for name, pair in declared.items() if pair is not None}
+    return {name: pair for name, pair in pairs.items() if np.isfinite(pair).all()}
 
 
 def metrics_of(run: RunReader) -> Callable[[int, int], dict[str, list[float]]]:

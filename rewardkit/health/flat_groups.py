@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rewardkit.health.evidence import Ranges
 from rewardkit.health.measures import by_group
 from rewardkit.record.table import CompletionTable, Floats
 
@@ -22,7 +23,8 @@ class FlatShare(NamedTuple):
 
     Attributes:
         share: Groups in which all scores are the same.
-        best: Those of them in which all are the best that was seen.
+        best: Those of them in which all are the best that was seen; of a reward with one score for all, the best that
+            its ``score_range`` allows.
         worst: Those in which all are the worst.
     """
 
@@ -40,7 +42,8 @@ class FlatShare(NamedTuple):
 class FlatGroups:
     """Counts of one reward's groups, table after table; best and worst are known when all were added."""
 
-    def __init__(self) -> None:
+    def __init__(self, declared: tuple[float, float] | None = None) -> None:
+        self._declared = declared
         self._groups = 0
         self._flat_scores: list[Floats] = []
         self._low, self._high = np.inf, -np.inf
@@ -64,24 +67,28 @@ class FlatGroups:
         if not self._groups:
             return None
         scores = np.concatenate(self._flat_scores)
-        room = self._high - self._low
-        if room <= 0:  # one score for all: neither good nor bad
+        low, high = self._low, self._high
+        if low >= high and self._declared is not None:  # one score for all: only the range says how good it is
+            low, high = self._declared
+        room = high - low
+        if not (np.isfinite(room) and room > 0):
             return FlatShare(len(scores) / self._groups, 0.0, 0.0)
-        way = (scores - self._low) / room
+        way = (scores - low) / room
         way = way if self._sign > 0 else 1 - way
         best, worst = (float(mask.sum()) / self._groups for mask in (way >= TOP, way <= 1 - TOP))
         return FlatShare(len(scores) / self._groups, best, worst)
 
 
 class FlatShares:
-    """The same for all rewards that have a weight."""
+    """The same for all rewards that have a weight; ``ranges`` are those that they declare."""
 
-    def __init__(self) -> None:
+    def __init__(self, ranges: Ranges) -> None:
+        self._ranges = ranges
         self._rewards: dict[str, FlatGroups] = {}
 
     def add(self, table: CompletionTable) -> None:
         for reward in table.scores:
-            self._rewards.setdefault(reward, FlatGroups()).add(table, reward)
+            self._rewards.setdefault(reward, FlatGroups(self._ranges.get(reward))).add(table, reward)
 
     @property
     def results(self) -> dict[str, FlatShare]:
@@ -90,9 +97,9 @@ class FlatShares:
         return shares if len(shares) > 1 else {}
 
 
-def flat_shares(table: CompletionTable) -> dict[str, FlatShare]:
+def flat_shares(table: CompletionTable, ranges: Ranges) -> dict[str, FlatShare]:
     """Return the shares of each reward in a table; see :attr:`FlatShares.results`."""
-    shares = FlatShares()
+    shares = FlatShares(ranges)
     shares.add(table)
     return shares.results
 

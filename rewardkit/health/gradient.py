@@ -31,7 +31,8 @@ def zero_variance(window: Evidence, baseline: Evidence | None) -> Detection | No
     all are at the worst. Each of several rewards is split so by itself first, and where most groups are at neither, the
     advice is for the reward with most groups at its worst, because another lifts these off the lowest sum. Flagged at
     once above 0.8, because such a share is wasted whatever it was before; above 0.5 where it is also above the
-    baseline's, or where the completions have no steps. Small groups are of one score by chance: in a run the share must
+    baseline's, or where the completions have no steps. Where no reward ever gave two scores, best and worst are the
+    ends of their ``score_range``. Small groups are of one score by chance: in a run the share must
     also be 0.15 above what groups of this size would have if all prompts were alike, or 0.95.
 
     Source: TRL's metric; DAPO (arXiv 2503.14476) drops such groups; 0.5 is that of rewardspy.
@@ -52,13 +53,17 @@ def zero_variance(window: Evidence, baseline: Evidence | None) -> Detection | No
         bound = max(bound, min(_chance_of_flat(table.rewards, float(parts.counts[able].mean())) + 0.15, 0.95))
     if share <= bound or (window.timed and not abnormal and lower_share(flat) <= static):
         return None
-    means = by_group(window.share_of_best(baseline), table.groups).means
+    good = window.share_of_best(baseline)
+    if np.isnan(good).all():  # nothing varies: only what the rewards declare says how good their scores are
+        good = window.share_of_declared()
+    means = by_group(good, table.groups).means
     best, worst = (float((flat & mask[able]).mean()) for mask in (means >= TOP, means <= 1 - TOP))
-    alone = flat_shares(table)
-    message = f"{alone_words(alone)}{share:.0%} of groups give no gradient: in {best:.0%} all completions are best"
-    message += f", in {worst:.0%} all worst"
+    alone = flat_shares(table, window.ranges)
+    message = f"{alone_words(alone)}{share:.0%} of groups give no gradient: "
+    is_known = not np.isnan(means).all()
+    message += f"in {best:.0%} all completions are best, in {worst:.0%} all worst" if is_known else _ONE_REWARD
     rows = np.isin(parts.places, np.flatnonzero(parts.flat))
-    action = _action(FlatShare(share, best, worst), alone)
+    action = _action(FlatShare(share, best, worst), alone) if is_known else _GRADIENT_ACTIONS["constant"]
     old_share = None if before is None else before.share
     return Detection(share, bound, message, action, baseline=old_share, rows=rows)
 
@@ -70,11 +75,14 @@ def _chance_of_flat(rewards: Floats, size: float) -> float:
     return float(((counts / max(len(numbers), 1)) ** size).sum())
 
 
+_ONE_REWARD = "all completions have one reward, and no score_range says whether it is the worst or the best"
 _GRADIENT_ACTIONS = {
     "best": "The prompts are too easy by now: filter out those that are always solved, or add harder ones.",
     "worst": "The prompts are too hard or the reward too strict: look at the rows, give part of the reward for part of"
     " the way, take easier prompts first, or sample more completions a prompt.",
     "mixed": "Keep prompts that are sometimes solved, and drop those that always or never are.",
+    "constant": "Declare the score_range of the rewards, and score completions that must be right and some that must be"
+    " wrong: does the reward read the completion at all?",
     "between": "Whole groups have one middling reward: look whether the reward reads the completion at all.",
 }
 
@@ -250,6 +258,8 @@ def constant(window: Evidence, baseline: Evidence | None, reward: str) -> Detect
     to the end is no fault, and only if its share in the baseline, and among the steps before, makes chance impossible
     (below 1e-6): a bonus that few completions earn is often 0 for all.
 
+    Where the number is the worst of the reward's ``score_range``, the advice is also for prompts that are too hard.
+
     Source: own; a constant reward has the advantage 0 in every group.
     Limits: a reward of weight 0 is not looked at. A sparse reward is constant until it first pays. Where a reward has
     only been 0 while another pays, 1,000 scores are waited for, because a penalty that is seldom due is 0 too.
@@ -269,6 +279,10 @@ def constant(window: Evidence, baseline: Evidence | None, reward: str) -> Detect
         return None
     message = f"all {len(scores):,} scores are {value:g}"
     action = "Score some completions that must be right and some that must be wrong (rewardkit test, rewardkit audit)."
+    low, high = window.ranges.get(reward, (np.nan, np.nan))[:: -1 if window.weights[reward] < 0 else 1]
+    if value == low != high:
+        message += ", the worst of its score_range"
+        action = f"{action} If these score right: {_GRADIENT_ACTIONS['worst']}"
     return Detection(value, value, message, action, rows=~np.isnan(window.table.scores[reward]))
 
 

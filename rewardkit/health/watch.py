@@ -18,6 +18,7 @@ from rewardkit.health.evidence import (
     ErrorsOf,
     Evidence,
     PromptsOf,
+    Ranges,
     Sampled,
     TextsOf,
     by_step,
@@ -48,6 +49,7 @@ class Watch:
         again: Returns, by reward, the scores of a second scoring of a table's completions.
         audits: By reward, what an audit of the run's completions found.
         errors: Where the messages of failed calls come from.
+        ranges: By reward, its ``score_range``; without those that declare none.
 
     Raises:
         RewardDefinitionError: ``every`` is below 1.
@@ -64,10 +66,13 @@ class Watch:
         again: Callable[[CompletionTable], Mapping[str, Floats]] | None = None,
         audits: Mapping[str, AuditNote] | None = None,
         errors: ErrorsOf = no_errors,
+        ranges: Ranges | None = None,
     ) -> None:
         if every < 1:
             raise RewardDefinitionError(f"Watch: every={every!r}: expected a number of steps, 1 or more")
-        self._empty = Evidence(_no_completions(), texts, prompts, audits=audits or {}, errors=errors)
+        self._empty = Evidence(
+            _no_completions(), texts, prompts, audits=audits or {}, errors=errors, ranges=ranges or {}
+        )
         self._on_flag, self._every, self._metrics_of, self._again = on_flag, every, metrics, again
         self._recent: dict[int, list[CompletionTable]] = {}
         self._previous: dict[int, list[CompletionTable]] = {}  # steps of the last look, to fill up a short window

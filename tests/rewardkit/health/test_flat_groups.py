@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from rewardkit.health import diagnose_rows
+from rewardkit.health.evidence import Evidence
+from rewardkit.health.examine import table_of
+from rewardkit.health.gradient import zero_variance
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Rollout, Status
 
@@ -52,6 +56,34 @@ def test_the_sparse_reward_is_the_cause_whatever_stands_beside_it(second: str) -
     assert (second != "dense") is bool(flags)
     assert all("The prompts are too hard or the reward too strict" in flag.action for flag in flags)
     assert all(flag.action.startswith("For sparse: ") is ("by prompt" in second) for flag in flags)
+
+
+ENDS: dict[str, tuple[float, tuple[float, float] | None, tuple[float, float] | None, str]] = {
+    "low end": (0.0, (0.0, 1.0), (0.0, 1.0), "too hard or the reward too strict"),
+    "high end": (1.0, (0.0, 1.0), (1.0, 0.0), "The prompts are too easy"),
+    "low end below 0": (-1.0, (-1.0, 1.0), (0.0, 1.0), "too hard or the reward too strict"),
+    "middle": (0.5, (0.0, 1.0), (0.0, 0.0), "Whole groups have one middling reward"),
+    "no range": (0.0, None, None, "Declare the score_range"),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_one_score_for_all_is_as_good_as_the_declared_range_says(case: str) -> None:
+    """Where nothing varies, the ends of the range are worst and best, and without a range neither is claimed."""
+    score, span, shares, advice = ENDS[case]
+    batch = _batch(None)
+    outcomes = {"sparse": [outcome._replace(score=score) for outcome in batch.outcomes["sparse"]]}
+    constant_batch, ranges = replace(batch, outcomes=outcomes), {} if span is None else {"sparse": span}
+    flag = zero_variance(Evidence(table_of(constant_batch), ranges=ranges), None)
+    assert flag is not None
+    if shares is None:
+        assert "no score_range says whether it is the worst or the best" in flag.message
+    else:
+        assert f"in {shares[0]:.0%} all completions are best, in {shares[1]:.0%} all worst" in flag.message
+    assert advice in flag.action
+    (constant,) = diagnose_rows(constant_batch, ranges).flags
+    assert ("constant", "too hard" in advice) == (constant.detector, "the worst of its score_range" in constant.words)
+    assert ("too hard" in advice) is ("The prompts are too hard" in constant.action)
 
 
 def test_a_reward_that_is_learned_is_told_from_one_that_is_too_hard() -> None:
