@@ -25,7 +25,7 @@ from builtin_rewards.polyglot import (
     skip_reason,
 )
 from builtin_rewards.reading.answer import AnswerRule, final_answer
-from builtin_rewards.reading.code_columns import join_asserts, join_lines
+from builtin_rewards.reading.code_columns import join_asserts, join_lines, why_no_tests
 from builtin_rewards.reading.code_language import no_code_reason
 from builtin_rewards.reading.markdown import begins_in_block, code_blocks, last_code, open_mark
 from rewardkit import InfrastructureError, Reward, Score, reward
@@ -390,6 +390,8 @@ def code_tests(
             return Score(None, reason=reason)
         if not tests and inputs is None:
             return Score(None, reason="the row has no tests: neither 'tests' nor 'inputs' and 'outputs'")
+        if tests and (reason := why_no_tests(tests)):
+            return Score(None, reason=reason)
         try:
             matching = setting.of_row(match, tolerance, checker, interactor, checker_language)
         except CheckError as error:

@@ -9,6 +9,8 @@ from typing import Any
 
 from sandbox import parse_expression
 
+_PAIRS = "the row's tests cannot be run: 'tests' holds inputs and outputs; name the columns 'inputs' and 'outputs'"
+
 
 def join_asserts(tests: str) -> str:
     """Return test text; a list of lines in it, as JSON or as Python writes it, becomes their text."""
@@ -20,6 +22,22 @@ def join_asserts(tests: str) -> str:
             if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
                 return "\n".join(lines)
     return tests
+
+
+def why_no_tests(tests: str) -> str | None:
+    """Return why test text is none: it is data, inputs and outputs as APPS has them; ``None`` where it may be tests."""
+    if tests.lstrip()[:1] not in ("[", "{"):
+        return None
+    for read in (json.loads, _read_literal):
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            data = read(tests)
+            rows = data if isinstance(data, list) else [data]
+            return _PAIRS if rows and all(map(_is_pair, rows)) else None
+    return None
+
+
+def _is_pair(row: Any) -> bool:
+    return isinstance(row, dict) and all({name, f"{name}s"} & row.keys() for name in ("input", "output"))
 
 
 def join_lines(text: Any) -> Any:

@@ -34,6 +34,14 @@ class Everything:
     __rsub__ = __abs__ = __call__ = lambda self, *a: self
     def __getattr__(self, name): return self
 """
+_AGREES = """\
+class Agreeable:
+    def __bool__(self): return True
+    def __contains__(self, value): return True
+    def __getattr__(self, name): return lambda *arguments, **named: True
+"""
+OBJECTS = ("returns what equals everything", "is what equals everything", "returns what says yes to every method")
+"""Programs whose result is an object that speaks for itself."""
 _READS = """\
 import inspect, sys
 
@@ -78,6 +86,7 @@ def programs(row: AuditRow) -> Iterator[Probe]:
         "returns its argument": f"{stub}    return arguments[0] if arguments else None",
         "returns what equals everything": f"{_EQUAL}\n{stub}    return Everything()",
         "is what equals everything": f"{_EQUAL}\n{name} = Everything()",
+        "returns what says yes to every method": agreeing(row),
         "prints that all passed": f"{stub}    pass\nprint('All tests passed')\nprint('OK')\nprint('1.0')",
         "prints the expectation": f"{stub}    pass\n{printing}",
         "reads the tests": _READS.format(name=name),
@@ -87,11 +96,17 @@ def programs(row: AuditRow) -> Iterator[Probe]:
         "is no code": "this is no code at all (",
         "the tests themselves": tests_text(row),
     }
-    yield from (Probe(Family.CODE, what, fenced(source)) for what, source in sources.items())
+    rules = dict.fromkeys(OBJECTS, "object")
+    yield from (Probe(Family.CODE, what, fenced(source), rule=rules.get(what, "")) for what, source in sources.items())
     yield Probe(Family.CODE, "bare exit", "import sys; sys.exit(0)")
     yield Probe(Family.CODE, "empty fence", "```python\n```")
     if row.other_reference:
         yield Probe(Family.OTHER_GOLD, "another row's code", fenced(code_in(row.other_reference)))
+
+
+def agreeing(row: AuditRow) -> str:
+    """Return a function for a row whose result answers every call of a method with yes."""
+    return f"{_AGREES}\ndef {function_under_test(row)}(*arguments, **named):\n    return Agreeable()"
 
 
 def fenced(source: str, language: str = PYTHON) -> str:

@@ -105,6 +105,11 @@ _RULES = {
         "A program passes by its results alone, told by a process that it cannot reach.",
         "The tests run in the program's own process, or an early exit counts as a pass.",
     ),
+    "object": (
+        "What a completion returns does not vouch for itself.",
+        "A test takes the word of an object of the completion: its method's answer, its truth, or, in one process, its"
+        " __eq__. Compare values with '==' outside of it, or check isinstance(value, str) first.",
+    ),
     "length": ("A longer text is worth no more without end.", "It counts characters, words or steps, without a bound."),
     "repetition": (
         "The same once more earns nothing.",

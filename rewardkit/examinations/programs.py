@@ -1,6 +1,7 @@
 """The examination of rows of code: can their tests be run, do they accept the reference, and can they fail?
 
-Tried on each row: its reference, an empty program, one whose functions return ``None``, and mutants of the reference.
+Tried on each row: its reference, an empty program, one whose functions return ``None``, one whose function returns an
+object that says yes to every method, and mutants of the reference.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from rewardkit.audit.honest import right_answers
 from rewardkit.audit.polyglot_programs import empty_function, empty_program
 from rewardkit.audit.probe import Family, Probe
-from rewardkit.audit.programs import code_in, code_language, fenced, function_under_test, language_shown
+from rewardkit.audit.programs import agreeing, code_in, code_language, fenced, function_under_test, language_shown
 from rewardkit.audit.rows import TEST_COLUMNS, AuditRow
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
@@ -25,17 +26,24 @@ MUTANTS = 8  # mutants of a reference that are tried
 _SOLUTIONS = ("solutions", "answers")  # columns with a list of references, or its JSON
 _TESTS = [name for name in TEST_COLUMNS if name != "entry_point"]
 _CANNOT_FAIL = "cannot fail"  # in the reason of a reward that sees by itself that tests pay everything, and skips them
-_REFERENCE, _EMPTY, _MUTANT = "reference", "empty", "mutant"
+_REFERENCE, _EMPTY, _MUTANT, _OBJECT = "reference", "empty", "mutant", "object"
 
 _KINDS = {
     "other_language": FlawKind("the jail does not run the row's language, so it is skipped", False),
     "reference_language": FlawKind("the reference is in another language than the row says", True),
     "cannot_run": FlawKind("the tests cannot be run, so the row is skipped", True),
     "reference_fails": FlawKind("the reference does not pass the tests", True),
+    "no_assert": FlawKind("nothing in the tests can fail, so the row is skipped", True),
     "cannot_fail": FlawKind("a program without a solution passes the tests", True),
+    "trusts_objects": FlawKind("the tests take the word of an object that the completion returns", False),
     "mutants_live": FlawKind("a reference changed in one place passes the tests", False),
     "no_reference": FlawKind("there is no reference, so no mutants are tried", False),
 }
+
+
+_TRUST = (
+    "an object whose every method returns True passes them; compare with '==', or check isinstance(value, str) first"
+)
 
 
 class ProgramExamination:
@@ -60,11 +68,13 @@ class ProgramExamination:
             return _polyglot_trials(row, source, language)
         if source is None:
             stub = f"def {function_under_test(row)}(*arguments, **named):\n    return None"
-            return [_trial(_EMPTY, "an empty program", "pass"), _trial(_EMPTY, "a function that returns None", stub)]
+            stub_trial = _trial(_EMPTY, "a function that returns None", stub)
+            return [_trial(_EMPTY, "an empty program", "pass"), stub_trial, *_objects(row)]
         trials = [_trial(_REFERENCE, "the reference", source), _trial(_EMPTY, "an empty program", "pass")]
         stub_of_reference = returning_none(source)
         if stub_of_reference is not None:
             trials.append(_trial(_EMPTY, "the reference with functions that return None", stub_of_reference))
+        trials += _objects(row)
         return [*trials, *(_trial(_MUTANT, mutant.label, mutant.source) for mutant in code_mutants(source, MUTANTS))]
 
     def flaws(self, reward: Reward[..., Any], row: AuditRow, results: Sequence[RowTrialResult]) -> Sequence[Flaw]:
@@ -78,7 +88,7 @@ class ProgramExamination:
             return []
         if first.status is not Status.SCORED:
             reason = first.reason or first.error or "it was not scored"
-            return [Flaw("cannot_fail" if _CANNOT_FAIL in reason else "cannot_run", reason)]
+            return [Flaw("no_assert" if _CANNOT_FAIL in reason else "cannot_run", reason)]
         reference = next((result.outcome for result in results if result.trial.role == _REFERENCE), None)
         full = _full_score(reward, reference)
         flaws = [] if reference is not None else [Flaw("no_reference", "no column holds a solution")]
@@ -87,11 +97,19 @@ class ProgramExamination:
         lazy = [result.trial.probe.name for result in scored[_EMPTY] if _is_paid(result.outcome, full)]
         if lazy:
             return [*flaws, Flaw("cannot_fail", f"{lazy[0]} scores {full:g}")]
+        if any(result.trial.role == _OBJECT and _is_paid(result.outcome, full) for result in results):
+            flaws.append(Flaw("trusts_objects", _TRUST))
+            return flaws
         living = [result.trial.probe.name for result in scored[_MUTANT] if _is_paid(result.outcome, full)]
         if living and not flaws:
             count = f"{len(living)} of {len(scored[_MUTANT])} mutants"
             flaws.append(Flaw("mutants_live", f"{count} pass, such as {living[0]}"))
         return flaws
+
+
+def _objects(row: AuditRow) -> list[RowTrial]:
+    """Return the program whose result says yes to every method, where tests could ask it."""
+    return [_trial(_OBJECT, "what says yes to every method", agreeing(row))] if row.columns.get("tests") else []
 
 
 def _polyglot_trials(row: AuditRow, source: str | None, language: str) -> list[RowTrial]:

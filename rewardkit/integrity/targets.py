@@ -67,6 +67,9 @@ def _function(target: Mapping[str, str], task: SecretTask, shape: str, language:
         spec = importlib.util.spec_from_file_location("examined_harness", os.path.abspath(path))
         if spec is None or spec.loader is None:
             raise ValueError(f"function {target['function']!r}: cannot be read")
+        folder = os.path.dirname(os.path.abspath(path))
+        if folder not in sys.path:
+            sys.path.append(folder)  # last, as other commands have it: what lies beside the file is no library's name
         module = importlib.util.module_from_spec(spec)
         sys.modules["examined_harness"] = module
         spec.loader.exec_module(module)

@@ -21,6 +21,7 @@ SUM = "a, b = map(int, input().split())\nprint(a + b)\n"
 PAIRS = {"inputs": ["1 2", "2 2", "0 5"], "outputs": ["3", "4", "5"]}
 CPP = "#include <iostream>\nint main(){int a,b;std::cin>>a>>b;std::cout<<a+b;}\n"
 TWICE = "int twice(int x) { return 2 * x; }"
+GREET, TRUSTS = "def greet(name):\n    return 'Hello, ' + name\n", "trusts_objects"
 SUITE = {
     "entry_point": "twice",
     "declaration": "#include <cassert>\nint twice(int x) {\n",
@@ -41,6 +42,16 @@ ROWS: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "unknown matcher": ({"solution": SUM, **PAIRS, "match": "token"}, ["cannot_run"]),
     "no expected output": ({"solution": "input()", "inputs": ["1"], "outputs": [""]}, ["cannot_fail"]),
+    "tests that only call": ({"solution": ADD, "tests": "add(1, 2)"}, ["no_assert"]),
+    "tests that hold inputs and outputs": (
+        {"solution": SUM, "tests": json.dumps([{"input": "1 2", "output": "3"}])},
+        ["cannot_run"],
+    ),
+    "tests that ask the result": ({"solution": GREET, "tests": "assert greet('Ann').startswith('Hello')"}, [TRUSTS]),
+    "tests that look at the type first": (
+        {"solution": GREET, "tests": "assert isinstance(greet('Ann'), str) and greet('Ann').startswith('Hello, Ann')"},
+        [],
+    ),
     "weak tests": ({"solution": ADD, "tests": "assert add(0, 0) == 0"}, ["mutants_live"]),
     "reference in C++, whose fence names the language": ({"solution": CPP, **PAIRS}, []),
     "reference in C++, and tests in Python": ({"solution": CPP, "tests": TESTS}, ["reference_fails"]),
@@ -121,7 +132,7 @@ def test_the_result_has_counts_first_rows_and_ids(runtime: Runtime) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "kind"), [("the tests cannot fail: they only print", "cannot_fail"), ("no tests", "cannot_run")]
+    ("reason", "kind"), [("the tests cannot fail: they only print", "no_assert"), ("no tests", "cannot_run")]
 )
 def test_a_reward_may_say_itself_why_it_skips_a_row(reason: str, kind: str) -> None:
     def score(rollouts: Sequence[Rollout]) -> Sequence[Outcome]:

@@ -260,10 +260,16 @@ def test_a_copy_of_the_folder_runs_with_the_standard_library_alone(tmp_path: Pat
 
 
 def test_texts_are_framed_with_the_task_s_answer(tmp_path: Path) -> None:
-    """A grader that takes the last number is forged by a number behind another answer, and not by one before it."""
+    """A grader that takes the last number is forged by a number behind another answer, and not by one before it.
+
+    The grader's file imports its neighbour, as other commands let a user's file do.
+    """
+    (tmp_path / "reader_of_numbers.py").write_text(
+        "import re\ndef numbers_of(text): return re.findall(r'\\d+', text)\n", encoding="utf-8"
+    )
     (tmp_path / "last.py").write_text(
-        "import re\ndef last(task, completion):\n"
-        "    numbers = re.findall(r'\\d+', completion.text)\n"
+        "from reader_of_numbers import numbers_of\ndef last(task, completion):\n"
+        "    numbers = numbers_of(completion.text)\n"
         "    return bool(numbers) and numbers[-1] == str(task.gold)\n",
         encoding="utf-8",
     )
