@@ -25,3 +25,21 @@ def test_rows_of_data_sets_are_judged_in_their_form(form: str, full: bool) -> No
             if right.value != 1.0 or wrong.value is None or wrong.value == 1.0:
                 odd[row.name] = (right, wrong)
     assert {} == odd
+
+
+MISPLACED = {
+    "a list of cases": '[{"input": "1", "output": "2"}]',
+    "APPS's object": '{"inputs": ["1"], "outputs": ["2"]}',
+    "as Python writes it": "[{'input': '1', 'output': '2'}]",
+}
+
+
+def test_inputs_and_outputs_in_the_tests_name_their_columns() -> None:
+    """Data are no tests: the row is skipped, and the reason says which columns to use. A list of asserts is tests."""
+    listed = "['assert f(1) == {\"input\": 1}']"
+    with Sandbox(workers=1) as sandbox:
+        scores = [code_tests(completion="print(2)", tests=text, sandbox=sandbox) for text in MISPLACED.values()]
+        right = code_tests(completion="def f(x): return {'input': x}", tests=listed, sandbox=sandbox)
+    assert [None] * len(MISPLACED) == [score.value for score in scores]
+    assert all("name the columns 'inputs' and 'outputs'" in (score.reason or "") for score in scores)
+    assert 1.0 == right.value
