@@ -25,7 +25,7 @@ def join_asserts(tests: str) -> str:
 
 
 def why_no_tests(tests: str) -> str | None:
-    """Return why test text is none: it is data, inputs and outputs as APPS has them; ``None`` where it may be tests."""
+    """Return why test text cannot be run: it is data, as APPS has inputs and outputs; ``None`` where not."""
     if tests.lstrip()[:1] not in ("[", "{"):
         return None
     for read in (json.loads, _read_literal):
