@@ -84,7 +84,8 @@ def describe(reward: Composable) -> dict[str, Any]:
 
 def _text_of(reward: Reward[..., Any]) -> str:
     """Return what a reward says of itself; of one that asks others, such as a chain, also which these are."""
-    if not reward.inner:
+    has_own_text = "__doc__" in getattr(reward.spec.function, "__dict__", {})  # a step reward's tells of its inner one
+    if has_own_text or not reward.inner:
         return doc_of(reward.spec.function) or ""
     text = (inspect.getdoc(type(reward)) or "").partition("\n")[0]
     return f"{text} It asks {', '.join(inner.name for inner in reward.inner)}."
