@@ -18,3 +18,18 @@ if _init.is_file() and "RewardFunctionsConfig" not in _init.read_text(encoding="
     )
 
 import rewardkit  # noqa: E402, F401 - it says in one line where no reward can run
+
+
+def __getattr__(name: str) -> object:
+    """Name the import of a reward that is looked for here.
+
+    Raises:
+        AttributeError: There is no such reward.
+        ImportError: It is in a module, which the error names.
+    """
+    if not name.startswith("_") and importlib.util.find_spec(f"{__name__}.{name}") is None:
+        from importlib.metadata import entry_points
+
+        for offered in entry_points(group="rewardkit.rewards", name=name):
+            raise ImportError(f"{name!r} is in a module of its own: from {offered.module} import {offered.attr}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

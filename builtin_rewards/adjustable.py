@@ -64,6 +64,7 @@ class AdjustedReward(Reward[..., Any]):
             raise ValueError(f"{family.name}: {error}") from error
         super().__init__(reward.spec.function, reward.spec.kind, options or reward.options, reward.spec.hints)
         self._made_of = (family, settings, arguments)
+        self.changed_settings = dict(inspect.signature(family.make).bind(*settings, **arguments).arguments)
 
     def _having(self, options: RewardOptions) -> AdjustedReward:
         return AdjustedReward(*self._made_of, options)

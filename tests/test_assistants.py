@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from rewardkit import DataError, RewardDefinitionError, Rollout, Runtime, group_reward, reward
+from rewardkit.loading.registry import entry_points
 
 
 def _score(function: Callable[..., Any]) -> str:
@@ -115,6 +116,20 @@ def test_every_name_that_is_elsewhere_is_there() -> None:
     for name, home in rewardkit._ELSEWHERE.items():
         scope: dict[str, Any] = {}
         exec(f"from {home} import {name}", scope)
+        assert name in scope
+
+
+def test_a_reward_that_is_imported_from_the_package_itself_has_its_module_named() -> None:
+    """Every reward that the package offers by name."""
+    homes = {name: point.module for name, point in entry_points().items()}
+    modules = {home.rpartition(".")[2] for home in homes.values()}  # where a reward has their name, they come first
+    names = [name for name, home in homes.items() if home.startswith("builtin_rewards.") and name not in modules]
+    assert len(names) > 35
+    for name in names:
+        with pytest.raises(ImportError) as raised:
+            exec(f"from builtin_rewards import {name}")
+        scope: dict[str, Any] = {}
+        exec(str(raised.value).partition(": ")[2], scope)
         assert name in scope
 
 

@@ -6,13 +6,16 @@ import ast
 import random
 import re
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from rewardkit.audit.source import FunctionSource
 from rewardkit.versions.names_used import imported
 
 _TAG = re.compile(r"<[\\/a-zA-Z]")
+_ANY_IN_TAGS = re.compile(r">[^<]*(?<!\\)\.[*+{][^<]*<\\?/")  # a dot that is repeated between two tags
+_OTHER_FLAGS = {"re", "regex", "I", "IGNORECASE", "M", "MULTILINE", "X", "VERBOSE", "A", "ASCII", "U", "UNICODE"}
+_MATCHING = {"search", "match", "fullmatch", "findall", "finditer"}
 _RANDOM = ("random", "numpy.random", "secrets")
 _SEEDED = {"Random", "default_rng", "RandomState", "Generator", "seed", "SystemRandom"}
 _NETWORK = ("requests", "httpx", "urllib.request", "urllib3", "socket", "http.client", "aiohttp", "openai", "anthropic")
@@ -164,20 +167,48 @@ def _unanchored_format(piece: FunctionSource) -> Iterator[ast.AST]:
             yield call
 
 
-def _pattern(call: ast.Call, piece: FunctionSource) -> tuple[str, str] | None:
-    """Return method and pattern of a call that matches a regular expression."""
-    if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("search", "match"):
+@_rule(
+    "dot_without_lines",
+    "'.' stands for no line break, so what is written on several lines between the tags does not match.",
+    "Give the flag re.DOTALL, or write (?s) at the start of the pattern.",
+)
+def _dot_without_lines(piece: FunctionSource) -> Iterator[ast.AST]:
+    for call in _calls(piece):
+        match = _pattern(call, piece, _MATCHING)
+        if match is None or not _ANY_IN_TAGS.search(match[1]):
+            continue
+        flags = " ".join(map(ast.unparse, [*call.args[2:], *(keyword.value for keyword in call.keywords)]))
+        inline = re.match(r"\(\?([a-zA-Z]+)\)", match[1])
+        if _OTHER_FLAGS.issuperset(re.findall(r"\w+", flags)) and (inline is None or "s" not in inline[1]):
+            yield call
+
+
+def _pattern(
+    call: ast.Call, piece: FunctionSource, methods: Container[str] = ("search", "match")
+) -> tuple[str, str] | None:
+    """Return method and pattern of a call that matches a regular expression; inline flags are part of the pattern."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in methods:
         return None
-    if _dotted(call.func, piece) in ("re.search", "re.match", "regex.search", "regex.match"):
+    if _dotted(call.func, piece).rpartition(".")[0] in ("re", "regex"):
         first: Any = call.args[0] if call.args else None
         if isinstance(first, ast.Name):
-            first = ast.Constant(piece.names.get(first.id))
+            first = _assigned(first.id, piece) or ast.Constant(piece.names.get(first.id))
         value = first.value if isinstance(first, ast.Constant) else None
     else:
         value = piece.names.get(call.func.value.id) if isinstance(call.func.value, ast.Name) else None
     if isinstance(value, re.Pattern):
-        value = value.pattern
+        value = f"(?s){value.pattern}" if value.flags & re.DOTALL else value.pattern
     return (call.func.attr, value) if isinstance(value, str) else None
+
+
+def _assigned(name: str, piece: FunctionSource) -> ast.expr | None:
+    """Return what a function gives its own variable; ``None`` where it gives it nothing, or several things."""
+    values = [
+        node.value
+        for node in ast.walk(piece.tree)
+        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [name]
+    ]
+    return values[0] if len(values) == 1 else None
 
 
 def _is_only_tested(call: ast.Call, parents: dict[ast.AST, ast.AST], piece: FunctionSource) -> bool:

@@ -56,7 +56,8 @@ def print_reward_audit(audit: RewardAudit, limits: AuditLimits) -> None:
     _print_unaudited(audit, console)
     _print_lint(audit, console)
     refused = f"{audit.false_reject_share:.0%} of the honest forms refused (at most {limits['false_reject']:.0%})"
-    console.print(Text(_verdict(audit, limits, "completions", [refused]), style="bold"))
+    are_judged = audit.families[Family.FORMS].judged > 0  # else the share says nothing
+    console.print(Text(_verdict(audit, limits, "completions", [refused] if are_judged else []), style="bold"))
 
 
 def print_exploits(audit: ExploitAudit, limits: AuditLimits) -> None:

@@ -7,6 +7,7 @@ import difflib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from rewardkit.coercion.rule import Coercer, ColumnValueError
@@ -35,10 +36,12 @@ class Reward(Composable, Generic[P, R]):
     Attributes:
         spec: The function, its options and its parameter plan.
         make: The factory that makes the same reward with other settings; ``None`` where there is no such factory.
+        changed_settings: The settings, by name, that a caller gave to such a factory for this reward.
     """
 
     spec: RewardSpec
     make: Callable[..., Reward[..., Any]] | None = None
+    changed_settings: Mapping[str, Any] = MappingProxyType({})
     __name__: str
 
     def __init__(

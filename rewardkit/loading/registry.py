@@ -137,12 +137,30 @@ def resolve_all(reference: str) -> list[Composable]:
     module = load_file(Path(source)) if source.endswith(".py") or "/" in source else _import(source, reference)
     if name:
         return [_member(module, name, reference)]
-    rewards = rewards_in(module)
+    rewards = rewards_in(module) or [point.load() for point in entry_points().values() if _is_within(point, module)]
     if not rewards:
-        functions = [name for name, value in _functions(module).items() if value.__module__ == module.__name__]
-        hint = f", or name one, which then needs no mark: {reference}:{functions[0]}" if functions else ""
-        raise RewardLoadError(f"{reference}: no reward in it; mark a function with @reward{hint}")
+        raise RewardLoadError(f"{reference}: no reward in it; {_way_to_reward(module, reference)}")
     return rewards
+
+
+def _is_within(offered: EntryPoint, module: ModuleType) -> bool:
+    """Return whether a package itself is named, whose modules hold what it offers, such as ``builtin_rewards``."""
+    return offered.module.startswith(f"{module.__name__}.")
+
+
+def _way_to_reward(module: ModuleType, reference: str) -> str:
+    """Return how a module's functions become rewards: as they are, marked, or moved in from another trainer's form."""
+    problem = None
+    for name, function in _functions(module).items():
+        if function.__module__ != module.__name__:
+            continue
+        try:
+            reward(function)
+        except RewardDefinitionError as error:
+            problem = problem or str(error)
+        else:
+            return f"mark a function with @reward, or name one, which then needs no mark: {reference}:{name}"
+    return "mark a function with @reward" + (f"; {problem}" if problem else "")
 
 
 def _refuse_settings(reference: str) -> None:

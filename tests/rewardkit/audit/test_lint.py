@@ -20,7 +20,8 @@ import random, re, time, datetime, os, requests_like as requests
 from random import random as luck
 from rewardkit import reward
 
-FORMAT = re.compile(r"<answer>.*</answer>")
+FORMAT = re.compile(r"<answer>.*</answer>", re.DOTALL)
+ONE_LINE = re.compile(r"<answer>.*</answer>")
 SEEN = {}
 """
 
@@ -29,9 +30,14 @@ MISTAKES = {
     "silent_except bare": "try:\n    return float(completion)\nexcept:\n    return -1.0",
     "silent_except number": "try:\n    return float(completion)\nexcept Exception:\n    return 0",
     "silent_except pass": "try:\n    return float(completion)\nexcept Exception:\n    pass\nreturn 0.0",
-    "unanchored_format match": 'return float(bool(re.match(r"<think>.*</think>", completion)))',
-    "unanchored_format search": 'return 1.0 if re.search(r"^<a>.*</a>", completion) else 0.0',
+    "unanchored_format match": 'return float(bool(re.match(r"<think>[^<]*</think>", completion)))',
+    "unanchored_format search": 'return 1.0 if re.search(r"^<a>[^<]*</a>", completion) else 0.0',
     "unanchored_format compiled": "found = FORMAT.search(completion)\nreturn float(found is not None)",
+    "dot_without_lines": 'return float(bool(re.fullmatch(r"<think>.*?</think>", completion)))',
+    "dot_without_lines flag": 'return float(bool(re.fullmatch(r"<a>.*</a>", completion, re.I)))',
+    "dot_without_lines held": 'p = r"^<a>\\n.*?\\n</a>$"\nreturn float(bool(re.match(p, completion)))',
+    "dot_without_lines compiled": "return float(ONE_LINE.fullmatch(completion) is not None)",
+    "dot_without_lines all": 'return float(len(re.findall("<a>(.+)</a>", completion)) == 1)',
     "substring_answer": "return float(answer in completion)",
     "substring_answer lower": "text = completion.lower()\nreturn 1.0 if answer.lower() in text else 0.0",
     "substring_answer words": "return float(answer in completion.split())",
@@ -53,9 +59,11 @@ INNOCENT = {
     "bool of a computed value": "return float(bool(completion.strip()))",
     "named errors": "try:\n    return float(completion)\nexcept ValueError:\n    return 0.0",
     "an error that is told": "try:\n    return float(completion)\nexcept Exception as e:\n    raise ValueError from e",
-    "fullmatch": 'return float(bool(re.fullmatch(r"<a>.*</a>", completion)))',
-    "anchored": 'return float(bool(re.search(r"\\A<a>.*</a>\\Z", completion)))',
-    "taken out of tags": 'found = re.search("<a>(.*?)</a>", completion)\nreturn float(bool(found) and found[1] == "4")',
+    "fullmatch": 'return float(bool(re.fullmatch(r"<a>.*</a>", completion, flags=re.S | re.I)))',
+    "anchored": 'return float(bool(re.search(r"\\A<a>[^<]*</a>\\Z", completion)))',
+    "flags in the pattern": 'return float(bool(re.fullmatch(r"(?is)<a>.*</a>", completion)))',
+    "a decimal point": 'return float(bool(re.fullmatch(r"<a>[0-9]+\\.[0-9]*</a>", completion)))',
+    "taken out of tags": 'found = re.search("<a>(.)</a>", completion)\nreturn float(bool(found) and found[1] == "4")',
     "searched words": 'return float(re.search(r"sorry", completion) is None)',
     "a choice of constants": 'return float(completion in ("yes", "no"))',
     "one of many golds": "return float(completion.strip() in golds)",

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rewardkit.loading.registry import resolve_all
+import pytest
+
+from rewardkit.cli.listing import describe
+from rewardkit.errors import RewardLoadError
+from rewardkit.loading.registry import entry_points, resolve, resolve_all
 
 SOURCE = """from builtin_rewards.structured import json_fields
 from rewardkit import reward
@@ -27,3 +31,37 @@ def test_a_name_with_an_underscore_is_no_reward_of_the_file(tmp_path: Path) -> N
     file.write_text(SOURCE)
     assert ["fields"] == [reward.name for reward in resolve_all(str(file))]
     assert ["compare"] == [reward.name for reward in resolve_all(f"{file}:_compare")]
+
+
+def test_a_package_that_offers_rewards_by_name_has_them_all() -> None:
+    """Its own module defines none of them."""
+    assert {name for name, point in entry_points().items() if point.module.startswith("builtin_rewards.")} == {
+        reward.name for reward in resolve_all("builtin_rewards")
+    }
+
+
+FOREIGN = "def accuracy(completions, answer, **kwargs):\n    return [1.0 for _ in completions]\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("", r"mark a function with @reward$"),
+        (FOREIGN, r"'accuracy': parameter 'completions' is a list.*from_trl\(accuracy\)"),
+        (FOREIGN + "def usable(completion):\n    return 1.0\n", r"needs no mark: .*rewards\.py:usable$"),
+    ],
+    ids=["empty", "of another trainer", "one that would do"],
+)
+def test_a_file_without_rewards_has_a_way_that_works(tmp_path: Path, source: str, said: str) -> None:
+    """It names a function that can be scored by its name alone, or why the first cannot."""
+    (tmp_path / "rewards.py").write_text(source)
+    with pytest.raises(RewardLoadError, match=said):
+        resolve_all(f"{tmp_path}/rewards.py")
+
+
+def test_changed_settings_are_part_of_the_description(tmp_path: Path) -> None:
+    """The docstring of the factory speaks of its defaults."""
+    source = "from builtin_rewards.formats import format_tags\nmine = format_tags(tags=('plan', 'final'))\n"
+    (tmp_path / "mine.py").write_text(source)
+    changed, default = describe(resolve(f"{tmp_path}/mine.py:mine"))["doc"], describe(resolve("format_tags"))["doc"]
+    assert f"With tags=('plan', 'final'), and otherwise as by default: {default}" == changed
