@@ -39,6 +39,7 @@ from rewardkit.examinations.right_pay import (
     is_paid,
     reads_answers,
     silent_rollouts,
+    unpaid_as_written,
     wrong_rollouts,
 )
 from rewardkit.rows import read_rows, trainer_warnings
@@ -324,7 +325,7 @@ def _other_references(
     """Return the references of further rows; ``[]`` where a call costs requests, and for groups."""
     if leaf.spec.kind is Kind.GROUP or leaf.spec.is_async:
         return []
-    rows = (row for row in _good_rows(lines, gold, check) if row.reference_completions)
+    rows = (row for row in _good_rows(lines, gold, check) if row.references)
     return [
         RightAnswer(row, form, [rollout_of([leaf], row, form_probe(form))])
         for row in rows
@@ -370,6 +371,7 @@ def _score_right_answers(
                 scores[row.line] = max(scores[row.line], outcome.score)
         check.scores |= scores
     lines = tuple(line for line, value in scores.items() if not is_paid(leaf, value, floor))
+    elsewhere = [row.line for row, form, _ in unpaid if form.text in row.references and row.line not in lines]
     noun = "reference" if any(answer.row.references for answer in answers) else "gold"
     results = zip(answers, right[:: check.group or 1], strict=True)
     unpaid_answers = tuple(
@@ -381,6 +383,8 @@ def _score_right_answers(
     if reads_answers(leaf, gold):
         check.right_answers = pay
         check.warnings += [pay.warning] if pay.warning else []
+        if 0 < 2 * len(elsewhere) < len(answers):
+            check.warnings.append(unpaid_as_written(elsewhere, len(answers), check.unit))
     elif noun == "gold":
         reads = "it names no gold" if leaf.spec.wanted_columns is None else "it reads no gold"
         check.not_looked_at.append(f"whether it pays right answers: {reads}, and {_NO_REFERENCES}")

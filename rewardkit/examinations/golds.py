@@ -125,8 +125,10 @@ def _describe_missed(gold: str, trials: Sequence[RowTrial]) -> str:
 
 
 def _listing(trials: Sequence[RowTrial]) -> str:
-    return f"{trials[0].probe.point} ({trials[0].probe.name}){_more(trials)}"
+    """Return all of them, plain texts before formulas: of many forms a plain one is the likeliest in the data."""
+    plain_first = sorted(trials, key=lambda trial: "\\" in trial.probe.point)
+    return ", ".join(f"{trial.probe.point} ({trial.probe.name})" for trial in plain_first)
 
 
 def _more(trials: Sequence[RowTrial]) -> str:
-    return f" and {len(trials) - 1} more" if len(trials) > 1 else ""
+    return f", and {', '.join(trial.probe.name for trial in trials[1:])}" if len(trials) > 1 else ""

@@ -111,6 +111,15 @@ class RightPay:
         }
 
 
+def unpaid_as_written(lines: Sequence[int], rows: int, unit: str) -> str:
+    """Return a warning of solutions that earn nothing, though their golds do when they are written otherwise."""
+    listed = ", ".join(map(str, lines[:_LISTED])) + (", …" if len(lines) > _LISTED else "")
+    return (
+        f"the solutions of {len(lines):,} of {counted(rows, 'row')} ({unit} {listed}) earn nothing as they are "
+        "written, and their golds do in another form; a column 'reference' must be paid as it is"
+    )
+
+
 def expected_forms(row: AuditRow) -> list[Honest]:
     """Return the right answers of a row of which a reward must pay one; ``[]`` for a row without any.
 

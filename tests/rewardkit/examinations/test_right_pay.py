@@ -153,6 +153,20 @@ def test_rows_whose_right_answer_is_not_paid_are_named(work: Path, extra: tuple[
     assert {"some", None} == {flaw["reward"] for flaw in flaws}
 
 
+@pytest.mark.parametrize(("refused", "is_noted"), [(0, False), (2, True), (29, True), (31, False), (60, False)])
+def test_solutions_that_are_not_paid_as_they_are_written_are_noted(work: Path, refused: int, is_noted: bool) -> None:
+    """Where most are paid, the others are written otherwise; a reward that asks for another form pays none of them."""
+    (work / "some.py").write_text(SOME.replace('f"It is {answer}."', 'f"The answer is {answer}."'))
+    form = {True: "In all {}.", False: "The answer is {}."}
+    rows = [{"prompt": f"{n}?", "answer": str(n), "solution": form[n < refused].format(n)} for n in range(60)]
+    (work / "some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, out = _run("check", "some.py", "some.jsonl", "--examine", "0")
+    assert 0 == code
+    lines = ", ".join(str(n + 1) for n in range(min(refused, 8)))
+    note = f"the solutions of {refused} of 60 rows (line {lines}"
+    assert is_noted == (note in " ".join(out.split())), out
+
+
 def test_more_rows_are_not_scored_where_a_call_is_slow(work: Path) -> None:
     """A reward that takes a second scores the first 16 rows and no more than the calls of five seconds."""
     (work / "slow.py").write_text(SOME.replace("    right =", "    __import__('time').sleep(0.4)\n    right ="))
