@@ -106,7 +106,8 @@ def test_a_stray_key_is_found(tmp_path: Path) -> None:
     assert [
         "cases[0]: 'name' is read by no reward; here that is 'id'",
         "cases[1]: 'title' is read by no reward; here that is 'id'",
-        "cases[1]: 'tolerence' is read by no reward; did you mean 'tolerance'?",
+        "cases[1]: 'tolerence' is read by no reward; a reward reads the near name 'tolerance': "
+        "use one name in case and reward",
         "cases[2]: 'cases' is read by no reward; 'cases' is a setting of the table, beside 'cases'",
         "cases[3]: 'zebra' is read by no reward",
     ] == table_of(cases).unread(resolve(f"{tmp_path}/mine.py:near"))

@@ -45,7 +45,7 @@ from rewardkit.examinations.right_pay import (
 from rewardkit.rows import read_rows, trainer_warnings
 from rewardkit.rows.files import unit_of
 from rewardkit.rows.reader import Row
-from rewardkit.runtime.names import columns_read, meaning_of, near_name
+from rewardkit.runtime.names import missing_columns, unread_columns
 from rewardkit.runtime.target import time_to_load_s
 from rewardkit.score_batch import costs_told, per_1000
 from rewardkit.serving.choice import scorer_of
@@ -218,17 +218,13 @@ def _task_folders(rewards: str) -> list[Path]:
 
 
 def _unread_columns(leaves: Sequence[Reward[..., Any]], columns: Collection[str]) -> dict[str, str]:
-    """Return the columns that neither a reward reads nor this command, each with how a line names it.
+    """Return the columns that neither a reward reads nor this command, each with how a line names it; ids are neither.
 
-    It adds which column was meant where a reward reads a near one that the data lacks. Ids are for people.
+    It adds which parameter has a near name that the data lacks.
     """
-    read = columns_read(leaves)
-    if read is None:
-        return {}
-    excluded = {"prompt", "completion", "completions", "completion_ids", *REFERENCE_COLUMNS, *ID_COLUMNS, *read}
-    lacking = read.difference(columns)
-    near = {name: near_name(name, sorted(lacking), Kind.SINGLE) for name in columns if name not in excluded}
-    return {name: f"{shortened(name, 60)!r}" + (f" ({hint})" if hint else "") for name, hint in near.items()}
+    others = {"prompt", "completion", "completions", "completion_ids", *REFERENCE_COLUMNS, *ID_COLUMNS}
+    unread = unread_columns(leaves, columns, others)
+    return {name: f"{shortened(name, 60)!r}" + (f" ({hint})" if hint else "") for name, hint in unread.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,26 +274,19 @@ def check_columns(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck
     check = RewardCheck(reward.name, len(lines), reward.options.timeout_s)
     if reason := reward.options.why_failing_pays:
         check.warnings.append(reason)
-    own = [p for p in reward.spec.parameters if p.column]
     for name in reward.spec.bare_columns:
         values_of = (row.values[name] for row in lines if name in row.values)
         kinds = sorted({"float" if isinstance(value, float) else type(value).__name__ for value in values_of})
         if kinds:
             reason = f"column {name!r} has no annotation, so it is passed on as it is in the data ({', '.join(kinds)})"
             check.warnings.append(f"{reason}; annotate the parameter")
-    misfits, kind = [], reward.spec.kind
-    for row in lines:
-        for parameter in own:
-            if parameter.required and parameter.name not in row.values:
-                hint = near_name(parameter.name, list(row.values), kind) or meaning_of(parameter.name, kind)
-                error = f"column {parameter.name!r} is missing{'' if hint is None else f'; {hint}'}"
-                misfits.append(Misfit(row.line, parameter.name, error))
     values = [row.values for row in lines]
-    misfits += [Misfit(lines[index].line, column, error) for index, column, error in reward.misfits(values)]
+    misfits = [*missing_columns(reward, values), *reward.misfits(values)]
     if doubts := reward.doubts(values):
         first, more = doubts[0], f"; {len(doubts)} rows are like it" if len(doubts) > 1 else ""
         check.warnings.append(f"line {lines[first.row].line}, column {first.column!r}: {first.error}{more}")
-    check.misfits = sorted(misfits, key=lambda misfit: misfit.line)
+    misfits.sort(key=lambda misfit: misfit.row)
+    check.misfits = [Misfit(lines[row].line, column, error) for row, column, error in misfits]
     return check
 
 

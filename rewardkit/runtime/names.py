@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rewardkit.declare.decorator import Reward
-from rewardkit.declare.spec import Kind
+from rewardkit.declare.spec import ColumnMisfit, Kind
 
 _NAMES = {
     "here that is 'completion', the text of what the model wrote": (
@@ -41,6 +41,8 @@ _NAMES = {
 }
 _MEANINGS = {name: meaning for meaning, names in _NAMES.items() for name in names.split()}
 
+_ONE_NAME = "use one name in data and reward"
+
 _NEAR, _VERY_NEAR = 0.6, 0.8
 """How alike a column's name is that is offered: where the name asked for has a meaning elsewhere, hardly another."""
 
@@ -62,10 +64,56 @@ def hint_at(column: str, names: Sequence[str], kind: Kind) -> str:
 
 
 def near_name(column: str, names: Sequence[str], kind: Kind) -> str | None:
-    """Return the question whether a near name was meant; ``None`` where no name is near."""
+    """Return a sentence on names in the data near the column of a reward; ``None`` where no name is near.
+
+    Either of the two may be misspelt, so it says which side has which name.
+    """
+    near = near_columns(column, names, kind)
+    return f"the data has the near name {' or '.join(map(repr, near))}: {_ONE_NAME}" if near else None
+
+
+def near_columns(column: str, names: Iterable[str], kind: Kind) -> list[str]:
+    """Return the names in the data that are near the column of a reward, the nearest first, at most 3."""
     cutoff = _NEAR if meaning_of(column, kind) is None else _VERY_NEAR
-    suggestions = difflib.get_close_matches(column, names, n=3, cutoff=cutoff)
-    return f"did you mean {' or '.join(map(repr, suggestions))}?" if suggestions else None
+    return difflib.get_close_matches(column, list(names), n=3, cutoff=cutoff)
+
+
+def missing_columns(reward: Reward[..., Any], examples: Sequence[Mapping[str, Any]]) -> Iterator[ColumnMisfit]:
+    """Yield the columns that a reward needs and rows lack, in the rows' order, each with what may be meant."""
+    kind, hints = reward.spec.kind, dict[tuple[str, ...], str]()  # rows mostly have the same columns
+    for row, example in enumerate(examples):
+        for column in reward.spec.required_columns:
+            if column in example:
+                continue
+            key = (column, *map(str, example))
+            if key not in hints:
+                hint = near_name(column, key[1:], kind) or meaning_of(column, kind)
+                hints[key] = f"column {column!r} is missing{'' if hint is None else f'; {hint}'}"
+            yield ColumnMisfit(row, column, hints[key])
+
+
+def unread_columns(
+    leaves: Sequence[Reward[..., Any]], columns: Collection[str], others: Collection[str]
+) -> dict[str, str | None]:
+    """Return the data's columns that no reward reads, each with a sentence on a parameter near it; ``None`` without.
+
+    ``others`` are columns that something else reads. A parameter that the data has a column for is near none. Where
+    one has a default, nothing else tells that its name and the column's differ.
+    """
+    read = columns_read(leaves)
+    if read is None:
+        return {}
+    unread: dict[str, str | None] = {name: None for name in columns if name not in read and name not in others}
+    for reward in (reward for leaf in leaves for reward in (leaf, *leaf.inner)):
+        for parameter in reward.spec.parameters:
+            if not parameter.column or parameter.name in columns:
+                continue
+            for name in near_columns(parameter.name, unread, reward.spec.kind):
+                owner = f"the reward {reward.name!r}"
+                needs = f"{owner} needs the near name {parameter.name!r}"
+                keeps = f"{owner} has a parameter of the near name {parameter.name!r}, which keeps its default"
+                unread[name] = unread[name] or f"{needs if parameter.required else keeps}: {_ONE_NAME}"
+    return unread
 
 
 def meaning_of(column: str, kind: Kind) -> str | None:

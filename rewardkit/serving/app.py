@@ -25,6 +25,7 @@ from rewardkit import __version__
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.spec import ColumnMisfit
 from rewardkit.errors import DataError, FullError, InfrastructureError, RewardError, RuntimeClosedError
+from rewardkit.runtime.names import missing_columns
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.bodies import RefusedError, a_list, an_object, dumps, loads, preview
 from rewardkit.serving.contract import RowFate, told_rows
@@ -218,10 +219,7 @@ class RewardApp:
         rows = a_list(body, "examples", self._max_rows)
         examples = [an_object(row, f"examples[{number}]") for number, row in enumerate(rows)]
         columns = [await asyncio.to_thread(leaf.misfits, examples) for leaf in reward.leaves]  # authors' validators
-        required = {name for leaf in reward.leaves for name in leaf.spec.required_columns}
-        for row, example in enumerate(examples):
-            lacking = sorted(required - example.keys())
-            columns.append([ColumnMisfit(row, name, f"column {name!r} is missing") for name in lacking])
+        columns += [list(missing_columns(leaf, examples)) for leaf in reward.leaves]
         return sorted(dict.fromkeys(chain(*columns)), key=lambda misfit: misfit.row)
 
     async def _score(self, route: str, request: _Request, body: dict[str, Any]) -> _Answer:

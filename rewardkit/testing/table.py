@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -311,12 +312,17 @@ def _cases_with(cases: Sequence[Case]) -> str:
 
 
 def _key_meant(key: str, case: Case, columns: Collection[str]) -> str:
-    """Return which key was meant in a case by one that nothing reads; ``""`` where none is near."""
+    """Return which key was meant in a case by one that nothing reads, or a near column; ``""`` where none is near."""
     if key in SETTINGS:
         return f"; {key!r} is a setting of the table, beside 'cases'"
     free = [name for name in (*_KEYS, *columns) if name not in case.entry.values]
     meaning = _FOREIGN_KEYS.get(key)
-    return f"; here that is {meaning!r}" if meaning in free else meant(key, free)
+    if meaning in free:
+        return f"; here that is {meaning!r}"
+    near = next(iter(difflib.get_close_matches(key, free, n=1)), None)
+    if near is None or near in _KEYS:
+        return meant(key, free)
+    return f"; a reward reads the near name {near!r}: use one name in case and reward"
 
 
 def _names(values: Mapping[str, Any]) -> str:

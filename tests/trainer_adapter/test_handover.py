@@ -105,7 +105,7 @@ REFUSED: dict[str, tuple[Reward[..., Any], dict[str, Any], type[RewardError], st
     "no prompt to evaluate on": (short, {"eval_dataset": rows_of("answer")}, DataError, "evaluation set: column"),
     "no column": (matches, {"train_dataset": rows_of("prompt")}, MissingColumnError, "which the dataset lacks"),
     "no column to evaluate on": (
-        matches, {"eval_dataset": rows_of("prompt", "Answer")}, MissingColumnError, "the evaluation set lacks; did you",
+        matches, {"eval_dataset": rows_of("prompt", "Answer")}, MissingColumnError, "set lacks; the data has",
     ),
     "one of several to evaluate on": (
         matches, {"eval_dataset": {"a": ROWS, "b": rows_of("prompt")}}, MissingColumnError, "evaluation set 'b' lacks",

@@ -453,7 +453,7 @@ EARLY = {
         {"reward_fns": [exact]},
         [{"prompt": "?", "answr": "1"}],
         MissingColumnError,
-        "reward 'exact' needs column 'answer', which the dataset lacks; did you mean 'answr'?",
+        "reward 'exact' needs column 'answer', which the dataset lacks; the data has the near name 'answr'",
     ),
     "a column that a composition needs": (
         {"reward_fns": [0.5 * digits + 0.5 * exact]},

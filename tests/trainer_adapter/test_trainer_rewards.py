@@ -215,7 +215,7 @@ def test_a_column_that_did_not_come_is_told_with_the_trainers_setting() -> None:
     """Where the dataset decides, the first call tells it, and how the column gets there."""
     core = _core(asks=TrainerAsks("a trainer", more="put it into extra_info"))
     with pytest.raises(
-        MissingColumnError, match=r"a trainer: .*'answer'.*did you mean 'anser'.*put it into extra_info"
+        MissingColumnError, match=r"a trainer: .*'answer'.*the near name 'anser'.*put it into extra_info"
     ):
         core.score_one("", "4", {"anser": "4"})
 

@@ -582,7 +582,7 @@ def test_render_shows_nothing_where_nothing_is_sent() -> None:
 def test_render_says_what_it_lacks() -> None:
     """A column, as a run does; or what to show at all."""
     made, pair = judge(reference="answer", criteria=None), PairwiseJudge("m", client=FakeJudge(""))
-    with pytest.raises(MissingColumnError, match=r"'judge' needs column 'answer'.*did you mean 'anwser'"):
+    with pytest.raises(MissingColumnError, match=r"'judge' needs column 'answer'.*the near name 'anwser'"):
         made.render(Rollout("Why", "x", {"anwser": "y"}))
     with pytest.raises(DataError, match="row 0: expected a Rollout, got str"):
         made.render("hi")  # type: ignore[arg-type]

@@ -284,7 +284,8 @@ def test_check_offers_a_near_column(work: Path) -> None:
     """A misspelt column of the data is named, as by score."""
     _write(work / "misspelt.jsonl", [{"prompt": "1+1=", "anwser": "2"}])
     _, out, _ = _run("check", "mine.py:correct", "misspelt.jsonl", "--workers", "1")
-    assert "correct: line 1: column 'answer' is missing; did you mean 'anwser'?\n" in out
+    hint = "the data has the near name 'anwser': use one name in data and reward"
+    assert f"correct: line 1: column 'answer' is missing; {hint}" in " ".join(out.split())
 
 
 def test_check_leaves_columns_out_on_a_narrow_screen(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,6 +357,21 @@ def test_check_names_columns_that_no_reward_reads(work: Path) -> None:
     _write(work / "noted.jsonl", [{"prompt": "1+1=", "answer": 2, "note": "x"}])
     code, out, _ = _run("check", "mine.py:correct", "noted.jsonl", "--workers", "1")
     assert (0, True) == (code, "no reward reads the column 'note'" in out)
+
+
+def test_check_names_a_parameter_whose_misspelt_name_keeps_its_default(work: Path) -> None:
+    """The column is as the data has it, so the line does not ask whether the parameter's name was meant."""
+    (work / "graded.py").write_text(
+        "from rewardkit import reward\n"
+        "@reward\n"
+        "def graded(completion: str, answer: str, dificulty: int = 1) -> float:\n"
+        "    return float(answer in completion)\n"
+    )
+    _write(work / "graded.jsonl", [{"prompt": "1+1=", "answer": "2", "difficulty": 3}])
+    code, out, _ = _run("check", "graded.py", "graded.jsonl", "--workers", "1")
+    hint = "the reward 'graded' has a parameter of the near name 'dificulty', which keeps its default"
+    assert 0 == code
+    assert f"no reward reads the column 'difficulty' ({hint}: use one name in data and reward)" in " ".join(out.split())
 
 
 def test_check_warns_of_a_reward_that_does_not_apply(work: Path) -> None:

@@ -277,7 +277,10 @@ MISTAKES = {
     "empty": (["rewards.py:short", "empty.jsonl"], "empty.jsonl: no rows in it"),
     "not-json": (["rewards.py:short", "bad.jsonl"], "bad.jsonl:2: not JSON"),
     "other-keys": (["rewards.py:short", "keys.jsonl"], "keys.jsonl:2: has 'extra', which line 1 lacks"),
-    "no-column": (["typo.py", "data.jsonl"], "needs column 'anwser', which example 0 lacks; did you mean 'answer'?"),
+    "no-column": (
+        ["typo.py", "data.jsonl"],
+        "needs column 'anwser', which example 0 lacks; the data has the near name 'answer'",
+    ),
     "no-rewards-file": (["absent.py", "data.jsonl"], "absent.py: no such file"),
     "no-import": (["broken.py", "data.jsonl"], "ModuleNotFoundError: No module named 'no_such_module_at_all'"),
     "user-traceback": (["broken.py", "data.jsonl"], 'broken.py", line 3, in load'),

@@ -319,10 +319,12 @@ def test_a_check_names_columns_that_are_missing() -> None:
         return 1.0
 
     with Runtime([typed], workers=1) as runtime, reward_server(runtime) as server:
-        rows = [{"answer": "4"}, {"answer": "four"}, {}]
+        rows = [{"answer": "4"}, {"answer": "four"}, {}, {"anwser": "4"}]
         misfits = server.post("/v1/check", {"reward": "typed", "examples": rows}).json["misfits"]
-        assert [[1, "answer"], [2, "answer"]] == [misfit[:2] for misfit in misfits]
+        assert [[1, "answer"], [2, "answer"], [3, "answer"]] == [misfit[:2] for misfit in misfits]
         assert "column 'answer' is missing" == misfits[1][2]
+        hint = "the data has the near name 'anwser': use one name in data and reward"
+        assert f"column 'answer' is missing; {hint}" == misfits[2][2]
         with RemoteRuntime(server.url) as remote:
             assert [1] == [misfit.row for misfit in remote.rewards["typed"].misfits(rows)]
 
