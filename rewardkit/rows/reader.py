@@ -1,30 +1,27 @@
 """The rows of a data set, checked as trainers check them: every command and every training reads its rows here.
 
-A file with one wrong row is refused as a whole; the error names the file, the line, the mistake and what to write, and
-the lines of all other rows that are wrong.
+A file with one wrong row is refused as a whole; the error names the file, the line, the mistake and what to write, of
+each kind of mistake, and the lines of all other rows that are wrong.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn
 
 from rewardkit.errors import DataError
 from rewardkit.rows.csv_file import is_csv, is_header
 from rewardkit.rows.files import name_of, records
 from rewardkit.rows.invalid_rows import InvalidRows
+from rewardkit.rows.refusals import Refusals
 from rewardkit.rows.strict_json import decode_row, reason_of
-from rewardkit.shown.text import counted, shortened
+from rewardkit.shown.text import shortened
 from rewardkit.types import Rollout
 
 _PREVIEW_CHARS = 60
-_LISTED_LINES = 8
 _NOT_COLUMNS = ("prompt", "completion", "completion_ids")
-
-Talk: TypeAlias = "str | list[dict[str, Any]]"  # A prompt or a completion: text, or chat messages
 
 
 class Row(NamedTuple):
@@ -55,13 +52,13 @@ def read_rollouts(path: str | Path, *, limit: int | None = None) -> list[Rollout
         DataError: As :func:`read_rows` raises it, or a row lacks a prompt or a completion.
     """
     path = Path(path)
-    rows = _read(path, ("prompt", "completion"), limit, InvalidRows())
+    rows = _read(path, ("prompt", "completion"), limit, InvalidRows(), _OF_ROLLOUTS)
     return [
         Rollout(
-            prompt=_talk(name_of(path), row, "prompt"),
-            completion=_talk(name_of(path), row, "completion"),
+            prompt=row.values["prompt"],
+            completion=row.values["completion"],
             example={column: value for column, value in row.values.items() if column not in _NOT_COLUMNS},
-            completion_ids=_token_ids(name_of(path), row),
+            completion_ids=row.values.get("completion_ids"),
         )
         for row in rows
     ]
@@ -84,17 +81,15 @@ def read_rows(
         path: The file or folder; ``-`` for standard input. Text is UTF-8.
         needs: Keys that the rows must have.
         limit: Rows to read; ``None`` for all.
-        for_trainer: Whether prompts must be what a trainer takes, see :func:`check_prompts`.
+        for_trainer: Whether prompts must be what a trainer takes: all of them text, or all of them lists of messages,
+            and none empty.
         invalid: What becomes of a row that cannot be read; by default it is refused.
 
     Raises:
         DataError: There is no such file, it has no rows, or a row is wrong; names file and line.
     """
     path = Path(path)
-    rows = _read(path, needs, limit, invalid or InvalidRows())
-    if for_trainer:
-        check_prompts(name_of(path), rows)
-    return rows
+    return _read(path, needs, limit, invalid or InvalidRows(), _OF_TRAINERS if for_trainer else ())
 
 
 def listed_rows(source: Sequence[Mapping[str, Any]], label: str) -> list[Row]:
@@ -111,93 +106,86 @@ def listed_rows(source: Sequence[Mapping[str, Any]], label: str) -> list[Row]:
         kind = type(source).__name__
         raise DataError(f"{label}: expected a data set, a list of rows or a file's path, got {kind}")
     rows: list[Row] = []
-    refusals = _Refusals()
+    refusals = Refusals(label)
     for number, values in enumerate(source, 1):
-        if not isinstance(values, Mapping):
-            _refuse(label, number, f"expected a dictionary, got {_preview(repr(values))}")
-        rows.append(Row(number, dict(values)))
         with refusals.collect(number):
+            if not isinstance(values, Mapping):
+                _refuse(label, number, f"expected a dictionary, got {_preview(repr(values))}")
+            rows.append(Row(number, dict(values)))
             _check_keys(label, rows[-1], rows[0])
+    _check_contents(label, rows, _OF_TRAINERS, refusals)
+    refusals.check()
     if not rows:
         raise DataError(f"{label}: no rows in it")
-    refusals.check()
-    check_prompts(label, rows)
     return rows
 
 
-def check_prompts(label: str, rows: Sequence[Row]) -> None:
-    """Check the prompts of rows that have some: each is text, or each is a list of messages, and none is empty.
-
-    Raises DataError, which names the row, for a prompt that no trainer takes.
-    """
-    if not rows or "prompt" not in rows[0].values:
+def _check_prompt(label: str, row: Row, first: Row) -> None:
+    """Check a row's prompt, where rows have some: it is text or messages as the first one is, and it is not empty."""
+    if "prompt" not in row.values or "prompt" not in first.values:
         return
-    first = rows[0]
-    is_text = isinstance(first.values["prompt"], str)
-    refusals = _Refusals()
-    for row in rows:
-        with refusals.collect(row.line):
-            _check_prompt(label, row, first, is_text=is_text)
-    refusals.check()
-
-
-def _check_prompt(label: str, row: Row, first: Row, *, is_text: bool) -> None:
-    prompt = _talk(label, row, "prompt")
+    _check_talk(label, row, "prompt")
+    prompt = row.values["prompt"]
     if not prompt:
         _refuse(label, row.line, "'prompt': expected a string or a list of messages, got an empty string")
+    is_text = isinstance(first.values["prompt"], str)
     if isinstance(prompt, str) is not is_text:
         other = "text" if is_text else "messages"
         fix = 'write text as messages, [{"role": "user", "content": "..."}]'
         _refuse(label, row.line, f"'prompt': unlike line {first.line}, which has {other}; in all rows {fix}")
 
 
-class _Refusals:
-    """Rows that are refused: the error of the first, and which others are wrong, so that one reading names them all."""
-
-    def __init__(self) -> None:
-        self._first: DataError | None = None
-        self._others = 0
-        self._lines: list[int] = []  # Those of the others, as many as are listed
-
-    @contextmanager
-    def collect(self, line: int) -> Iterator[None]:
-        """Note the DataError of a row."""
-        try:
-            yield
-        except DataError as error:
-            if self._first is None:
-                self._first = error
-            else:
-                self._others += 1
-                self._lines += [line] if self._others <= _LISTED_LINES else []
-
-    def check(self) -> None:
-        """Raise DataError where a row was refused."""
-        if self._first is None:
-            return
-        lines = ", ".join(map(str, self._lines)) + (", …" if self._others > _LISTED_LINES else "")
-        others = f"; {counted(self._others, 'more row')} cannot be taken: line {lines}" if self._others else ""
-        raise DataError(f"{self._first}{others}") from None
+def _check_token_ids(label: str, row: Row, first: Row) -> None:
+    ids = row.values.get("completion_ids")
+    if ids is not None and (not isinstance(ids, list) or not all(type(token) is int for token in ids)):
+        _refuse(label, row.line, f"'completion_ids': expected a list of whole numbers, got {_preview(ids)}")
 
 
-def _read(path: Path, needs: Sequence[str], limit: int | None, invalid: InvalidRows) -> list[Row]:
-    """Return the rows of a file or folder, each with the keys of the first, of which ``needs`` are some."""
+_Check = Callable[[str, Row, Row], None]  # It gets the data set's label, a row and the first row, and raises DataError
+_OF_ROLLOUTS: Sequence[_Check] = (
+    lambda label, row, _: _check_talk(label, row, "prompt"),
+    lambda label, row, _: _check_talk(label, row, "completion"),
+    _check_token_ids,
+)
+_OF_TRAINERS: Sequence[_Check] = (_check_prompt,)
+
+
+def _check_contents(label: str, rows: Sequence[Row], checks: Sequence[_Check], refusals: Refusals) -> None:
+    """Note what is wrong with what rows hold."""
+    for row in rows:
+        for check in checks:
+            with refusals.collect(row.line):
+                check(label, row, rows[0])
+
+
+def _read(
+    path: Path, needs: Sequence[str], limit: int | None, invalid: InvalidRows, checks: Sequence[_Check]
+) -> list[Row]:
+    """Return the rows of a file or folder, each with the keys of the first, of which ``needs`` are some.
+
+    Raises DataError for all rows that cannot be taken: no row, other keys, or what one of ``checks`` refuses.
+    """
     label = name_of(path)
     rows: list[Row] = []
-    refusals = _Refusals()
+    other_keys: list[Row] = []  # their contents are checked all the same
+    refusals = Refusals(label)
     try:
         for number, record in records(path):
             if limit is not None and len(rows) >= limit:
                 break
+            row, refused = None, refusals.count
             with refusals.collect(number), invalid.leave_out():
                 if isinstance(record, DataError):
                     raise record
                 values = record if isinstance(record, dict) else object_in(label, number, record, path)
                 if values is not None:
-                    rows.append(_row(path, Row(number, values), needs, rows[0] if rows else None))
-    except DataError:
-        refusals.check()  # a row before what ended the file
-        raise
+                    row = Row(number, values)
+                    rows.append(_row(path, row, needs, rows[0] if rows else None))
+            if row is not None and refusals.count > refused:
+                other_keys.append(row)
+    except DataError as error:
+        refusals.add(0, error)  # beside the rows before what ended the file
+    _check_contents(label, [*rows, *other_keys], checks, refusals)
     refusals.check()
     invalid.check_rest(len(rows), label)
     if not rows:
@@ -284,11 +272,11 @@ def _check_keys(label: str, row: Row, first: Row) -> None:
     _refuse(label, row.line, f"{'; '.join(parts)}; all rows need the same keys (null where there is no value)")
 
 
-def _talk(label: str, row: Row, key: str) -> Talk:
-    """Return a row's prompt or completion; raise DataError where it is neither text nor messages with roles."""
-    value = row.values[key]
+def _check_talk(label: str, row: Row, key: str) -> None:
+    """Raise DataError where a row's prompt or completion is neither text nor messages with roles; pass without one."""
+    value = row.values.get(key, "")
     if isinstance(value, str):
-        return value
+        return
     if value == []:
         _refuse(label, row.line, f"{key!r}: expected a string or a list of messages; an empty list holds no message")
     if not isinstance(value, list):
@@ -296,16 +284,6 @@ def _talk(label: str, row: Row, key: str) -> Talk:
     for message in value:
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             _refuse(label, row.line, f"{key!r}: expected messages with 'role' and 'content', got {_preview(message)}")
-    return value
-
-
-def _token_ids(label: str, row: Row) -> list[int] | None:
-    ids = row.values.get("completion_ids")
-    if ids is None:
-        return None
-    if not isinstance(ids, list) or not all(type(token) is int for token in ids):
-        _refuse(label, row.line, f"'completion_ids': expected a list of whole numbers, got {_preview(ids)}")
-    return ids
 
 
 def _refuse(label: str, line: int, reason: str) -> NoReturn:

@@ -8,6 +8,8 @@ import gzip
 import io
 import json
 import math
+import random
+import re
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +22,7 @@ from pyarrow import parquet
 
 from rewardkit import DataError, Rollout
 from rewardkit.rows import files
-from rewardkit.rows.reader import Row, read_rollouts, read_rows
+from rewardkit.rows.reader import Row, listed_rows, read_rollouts, read_rows
 
 GOOD = '{"prompt": "2+2=", "completion": "4", "answer": "4"}'
 
@@ -400,7 +402,7 @@ def test_all_rows_that_are_wrong_are_named(tmp_path: Path, name: str) -> None:
     first = next(number for number, line in enumerate(lines, 1) if line == lines[-1])
     for wrong, rest in (
         (lines[:first], ""),
-        (lines[: first + 2], f"; 2 more rows cannot be taken: line {first + 1}, "),
+        (lines[: first + 2], f"; 2 more rows like it: line {first + 1}, "),
     ):
         (tmp_path / file).write_text("\n".join(wrong) + "\n")
         with pytest.raises(DataError) as refused:
@@ -408,5 +410,71 @@ def test_all_rows_that_are_wrong_are_named(tmp_path: Path, name: str) -> None:
         assert (True, True) == (mistake in str(refused.value), rest in str(refused.value))
         assert bool(rest) is ("more row" in str(refused.value))
     (tmp_path / file).write_text("\n".join(lines) + "\n")
-    with pytest.raises(DataError, match=r"; 10 more rows cannot be taken: line [0-9, ]+, …$"):
+    with pytest.raises(DataError, match=r"; 10 more rows like it: line [0-9, ]+, …$"):
         read_rows(tmp_path / file)
+
+
+RIGHT = {"prompt": "p", "completion": "c", "answer": 1}
+WRONG = {
+    "no JSON": "{nothing",
+    "a key twice": '{"prompt": "p", "prompt": "q"}',
+    "no object": "[1]",
+    "no keys": "{}",
+    "no column": '{"prompt": "p", "completion": "c"}',
+    "a column more": '{"prompt": "p", "completion": "c", "answer": 1, "note": 2}',
+    "an empty prompt": '{"prompt": "", "completion": "c", "answer": 1}',
+    "a prompt that is a number": '{"prompt": 4, "completion": "c", "answer": 1}',
+    "no column and an empty prompt": '{"prompt": "", "completion": "c"}',
+    "messages among texts": '{"prompt": [{"role": "user", "content": "p"}], "completion": "c", "answer": 1}',
+    "half a pair": '{"prompt": "\\ud800", "completion": "c", "answer": 1}',
+}
+TAKEN_AS_ROLLOUTS = ("an empty prompt", "messages among texts")
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("read", [read_rows, read_rollouts], ids=["rows", "rollouts"])
+def test_one_reading_names_the_rows_of_every_kind_of_mistake(tmp_path: Path, seed: int, read: Any) -> None:
+    """Every line that is wrong is named, and no other; a row with two mistakes has both, so that one run is enough."""
+    draw = random.Random(seed)
+    names = ["", *(name for name in draw.choices(["", *WRONG], k=14))]
+    lines = [WRONG.get(name, json.dumps(RIGHT)) for name in names]
+    (tmp_path / "rows.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    passes = {"", *(TAKEN_AS_ROLLOUTS if read is read_rollouts else ())}
+    wrong = {number for number, name in enumerate(names, 1) if name not in passes}
+    with pytest.raises(DataError) as refused:
+        read(tmp_path / "rows.jsonl")
+    message = str(refused.value)
+    firsts = re.findall(r"rows\.jsonl:(\d+): ", message)
+    others = ", ".join(re.findall(r"like it: line ([0-9, ]+)", message))
+    assert wrong == {int(number) for number in (*firsts, *re.findall(r"\d+", others))}
+    assert ("no column and an empty prompt" not in names) or ("lacks 'answer'" in message)
+    if read is read_rows and not {"an empty prompt", "no column and an empty prompt"}.isdisjoint(names):
+        assert "got an empty string" in message
+
+
+def test_of_many_kinds_of_mistakes_the_first_are_told(tmp_path: Path) -> None:
+    """The error stays short: ten kinds, and the lines of the rows with others."""
+    lines = [json.dumps(RIGHT), *(json.dumps({**RIGHT, chr(97 + n): 1}) for n in range(14))]
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+    with pytest.raises(DataError) as refused:
+        read_rows(tmp_path / "rows.jsonl")
+    *told, rest = str(refused.value).splitlines()
+    assert (10, "and 4 more rows with other mistakes: line 12, 13, 14, 15") == (len(told), rest)
+
+
+def test_what_ends_a_file_does_not_hide_the_rows_before_it(tmp_path: Path) -> None:
+    """A packed file that is cut off has rows, of which one may be wrong."""
+    text = "".join(f"{line}\n" for line in [json.dumps(RIGHT), WRONG["no column"], *[json.dumps(RIGHT)] * 2000])
+    (tmp_path / "rows.jsonl.gz").write_bytes(gzip.compress(text.encode())[:-20])
+    with pytest.raises(DataError) as refused:
+        read_rows(tmp_path / "rows.jsonl.gz")
+    assert ["lacks 'answer'", "damaged"] == [
+        word for word in ("lacks 'answer'", "damaged") if word in str(refused.value)
+    ]
+
+
+def test_rows_of_a_list_are_all_looked_at() -> None:
+    """What is no dictionary, has other keys or no prompt is named at once."""
+    with pytest.raises(DataError) as refused:
+        listed_rows([{"prompt": "p"}, 4, {"prompt": ""}, {"question": "q"}], "rows")  # type: ignore[list-item]
+    assert {"rows:2", "rows:3", "rows:4"} == set(re.findall(r"rows:\d+", str(refused.value)))
