@@ -188,7 +188,8 @@ def dominance(window: Evidence, baseline: Evidence | None, reward: str) -> Detec
         return None
     share = mean_of(shares[0])  # with the weights
     message = f"{reward} makes {share:.1%} of the spread inside groups; what the other rewards say is drowned"
-    action = f"Bring the rewards to one scale: divide {reward} by its range, or give it a smaller weight."
+    action = f"Bring the rewards to one scale: divide {reward} by its range, or give it a smaller weight. "
+    action += f"Where {reward} is to decide and the others only break ties, this is no fault."
     return Detection(share, 0.9, message, action)
 
 
