@@ -53,8 +53,8 @@ $(READY): constraints.txt pyproject.toml
 demo: $(READY) ## train a real small model with three rewards: make demo MINUTES=6
 	$(BIN)/python docs/examples/demo/demo.py $(if $(STEPS),--steps $(STEPS),--minutes $(MINUTES))
 
-test: $(READY) ## run the tests, the slow ones in a short form: make test JOBS=8
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
+test: $(READY) ## run the tests, of the slow ones a part that differs by run: make test JOBS=8
+	$(BIN)/python -m pytest --turns $(SIDE_BY_SIDE)
 
 test-all: $(READY) ## run the tests in full: real training, soaks, fuzzing
 	$(BIN)/python -m pytest --full $(SIDE_BY_SIDE)

@@ -16,6 +16,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from costs import out_of_turn, write_costs
 
 ROOT = Path(__file__).parents[1]
 
@@ -68,6 +69,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     later += [] if config.getoption("--full") else _cases_left_out([item for item in items if "cases" in marks[item]])
     config.stash[LATER] = later
     left_out = set(later)
+    if config.getoption("--turns"):
+        left_out.update(out_of_turn([item for item in items if item not in left_out], config.option.draw_seed))
     if config.getoption("--brief"):
         left_out.update(_cases_left_out([item for item in items if item not in left_out], most=1))
     config.hook.pytest_deselected(items=list(left_out))
@@ -95,6 +98,13 @@ def _cases_left_out(items: list[pytest.Item], most: int | None = None) -> list[p
     return left_out
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Write what the tests took, with ``--write-costs``."""
+    if config.option.write_costs:
+        reports = [report for reports in terminalreporter.stats.values() for report in reports]
+        write_costs([report for report in reports if isinstance(report, pytest.TestReport)])
+
+
 @pytest.fixture
 def later(pytestconfig: pytest.Config) -> list[pytest.Item]:
     """The tests that only ``--full`` runs, and this run leaves out."""
@@ -104,6 +114,8 @@ def later(pytestconfig: pytest.Config) -> list[pytest.Item]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="run slow tests in full, not in their short form")
     parser.addoption("--brief", action="store_true", help="run one case of each test, another on another Python")
+    parser.addoption("--turns", action="store_true", help="of tests that take long, run a part that differs by run")
+    parser.addoption("--write-costs", action="store_true", help="write to tests/costs.txt what tests take")
     parser.addoption("--draw-seed", type=int, help="the seed that labelled pairs are drawn from; a new one by default")
 
 
