@@ -66,7 +66,7 @@ def write_flaws(path: Path, flaws: Sequence[FlawLine], of_data: Sequence[DataFla
     Raises:
         ConfigError: The file cannot be written.
     """
-    data = [FlawLine(None, "data", line, flaw.kind, flaw.meaning) for flaw in of_data for line in flaw.lines]
+    data = [FlawLine(None, "data", line, flaw.kind, text) for flaw in of_data for line, text in flaw.by_line()]
     ids = {row.line: row_id(row.values, row.line) for row in rows}
     ordered = sorted([*flaws, *data], key=lambda flaw: flaw.line)
     text = "".join(json_line({**flaw._asdict(), "id": ids.get(flaw.line, str(flaw.line))}) for flaw in ordered)

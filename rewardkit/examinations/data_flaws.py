@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from rewardkit.audit.gold import GoldShape, gold_of
@@ -19,24 +20,55 @@ from rewardkit.shown.text import counted
 _USUAL_SHARE = 0.9  # golds of one kind are the usual ones where so many are of it
 _LEAST_ROWS = 10  # of fewer rows no kind is usual
 _SHOWN = 8
+_SHOWN_SETS = 4
 _INPUT_CHARS = 40  # a text of more is an input beside the prompt, such as a source, and no label or id
 _NO_INPUTS = frozenset({*GOLD_COLUMNS, *REFERENCE_COLUMNS, *PROMPT_COLUMNS, "completions", "completion_ids"})
 
 
 class DataFlaw(NamedTuple):
-    """Rows with one flaw: its kind, what it says of them, and their lines."""
+    """Rows with one flaw.
+
+    Attributes:
+        kind: The flaw's name.
+        meaning: What it says of the rows.
+        lines: Their lines.
+        sets: The lines of the rows that are wrong beside each other: those of each prompt, or of each row with its
+            copies; ``()`` where each row is wrong by itself.
+    """
 
     kind: str
     meaning: str
     lines: tuple[int, ...]
+    sets: tuple[tuple[int, ...], ...] = ()
 
     def describe(self, unit: str) -> str:
-        """Return it as a line, with the first rows' lines; ``unit`` names what these count."""
-        lines = ", ".join(map(str, self.lines[:_SHOWN])) + (", …" if len(self.lines) > _SHOWN else "")
-        return f"{counted(len(self.lines), 'row')} ({unit} {lines}): {self.meaning}"
+        """Return it as a line, with the first rows' lines, set by set; ``unit`` names what these count."""
+        count = counted(len(self.lines), "row") + (f" in {len(self.sets):,} sets" if len(self.sets) > 1 else "")
+        wrong, sets = set(self.lines), self.sets[:_SHOWN_SETS] or [self.lines]
+        texts = []
+        for lines in sets:
+            source = next((f" of {unit} {line}" for line in lines if line not in wrong), "")
+            texts.append(f"{unit} {_listed([line for line in lines if line in wrong])}{source}")
+        texts += [f"{len(self.sets) - _SHOWN_SETS:,} more"] if len(self.sets) > _SHOWN_SETS else []
+        return f"{count} ({'; '.join(texts)}): {self.meaning}"
+
+    def by_line(self) -> Iterator[tuple[int, str]]:
+        """Yield the lines, each with what it says of that row: beside which others it is wrong, too."""
+        wrong = set(self.lines)
+        yield from ((line, self.meaning) for line in self.lines if not self.sets)
+        for lines in self.sets:
+            for line in wrong.intersection(lines):
+                others = [other for other in lines[: _SHOWN + 2] if other != line]
+                yield line, f"{self.meaning}; beside {_listed(others)}"
 
     def as_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "meaning": self.meaning, "rows": len(self.lines), "lines": list(self.lines)}
+        lines = {"lines": list(self.lines), "sets": [list(lines) for lines in self.sets]}
+        return {"kind": self.kind, "meaning": self.meaning, "rows": len(self.lines), **lines}
+
+
+def _listed(lines: Sequence[int]) -> str:
+    """Return lines as a text, of many the first."""
+    return ", ".join(map(str, lines[:_SHOWN])) + (", …" if len(lines) > _SHOWN else "")
 
 
 def data_flaws(rows: Sequence[Row], gold_column: str | None) -> list[DataFlaw]:
@@ -53,13 +85,10 @@ def data_flaws(rows: Sequence[Row], gold_column: str | None) -> list[DataFlaw]:
         *(_empty_prompts(rows, prompt) if prompt else ()),
         *_copies(rows),
     ]
-    return [DataFlaw(kind, meaning, tuple(lines)) for kind, meaning, lines in flaws if lines]
+    return [flaw for flaw in flaws if flaw.lines]
 
 
-_Found = Iterator[tuple[str, str, list[int]]]
-
-
-def _contradictions(rows: Sequence[Row], prompt: str, gold_column: str) -> _Found:
+def _contradictions(rows: Sequence[Row], prompt: str, gold_column: str) -> Iterator[DataFlaw]:
     """Yield the rows that have one prompt, and one of every other long text, and golds that differ."""
     golds: defaultdict[str, list[tuple[int, object]]] = defaultdict(list)
     for row in rows:
@@ -68,24 +97,30 @@ def _contradictions(rows: Sequence[Row], prompt: str, gold_column: str) -> _Foun
         long = [value for value in inputs if isinstance(value, list | dict) or len(str(value)) > _INPUT_CHARS]
         if gold is not None:
             golds[_key([row.values[prompt], *long])].append((row.line, gold.key))
-    lines = [line for group in golds.values() if len({key for _, key in group}) > 1 for line, _ in group]
-    yield "contradictory_golds", f"one prompt, and golds in {gold_column!r} that differ", sorted(lines)
+    groups = [group for group in golds.values() if len({key for _, key in group}) > 1]
+    sets = tuple(tuple(line for line, _ in group) for group in groups)
+    meaning = f"one prompt, and golds in {gold_column!r} that differ"
+    yield DataFlaw("contradictory_golds", meaning, tuple(sorted(chain(*sets))), sets)
 
 
-def _odd_golds(rows: Sequence[Row], gold_column: str) -> _Found:
+def _odd_golds(rows: Sequence[Row], gold_column: str) -> Iterator[DataFlaw]:
     """Yield the rows without a gold, and those whose gold is of another kind than nearly all."""
     values = [(row.line, row.values[gold_column]) for row in rows]
-    yield "no_gold", f"nothing in {gold_column!r}", [line for line, value in values if gold_of(value) is None]
+    lacking = tuple(line for line, value in values if gold_of(value) is None)
+    yield DataFlaw("no_gold", f"nothing in {gold_column!r}", lacking)
     empty = [line for line, value in values if _is_empty_object(value)]
     if len(empty) < len(rows):  # where all are, that is what is asked
-        yield "empty_gold", f"an empty object in {gold_column!r}, for which no field can be right", empty
+        meaning = f"an empty object in {gold_column!r}, for which no field can be right"
+        yield DataFlaw("empty_gold", meaning, tuple(empty))
     usual, odd = _odd_lines([(line, _shape_of(value)) for line, value in values])
     first = next((value for line, value in values if line in odd), None)
     example = f"such as {json.dumps(first, ensure_ascii=False, default=str)[:_INPUT_CHARS]}, {_shape_of(first)}"
-    yield "odd_gold", f"a gold in {gold_column!r} that is not {usual}, as the others are, {example}", odd
+    meaning = f"a gold in {gold_column!r} that is not {usual}, as the others are, {example}"
+    yield DataFlaw("odd_gold", meaning, tuple(odd))
     usual, odd = _odd_lines([(line, _type_of(value)) for line, value in values])
     types = " or ".join(sorted({str(_type_of(value)) for line, value in values if line in odd}))
-    yield "odd_type", f"a gold in {gold_column!r} that is {types} in the file, where the others are {usual}", odd
+    meaning = f"a gold in {gold_column!r} that is {types} in the file, where the others are {usual}"
+    yield DataFlaw("odd_type", meaning, tuple(odd))
 
 
 def _odd_lines(kinds: Sequence[tuple[int, str | None]]) -> tuple[str, list[int]]:
@@ -125,24 +160,23 @@ _SHAPES = {
 }
 
 
-def _empty_prompts(rows: Sequence[Row], column: str) -> _Found:
-    lines = [row.line for row in rows if not _text_of(row.values[column]).strip()]
-    yield "empty_prompt", f"no words in {column!r}", lines
+def _empty_prompts(rows: Sequence[Row], column: str) -> Iterator[DataFlaw]:
+    lines = tuple(row.line for row in rows if not _text_of(row.values[column]).strip())
+    yield DataFlaw("empty_prompt", f"no words in {column!r}", lines)
 
 
 def _text_of(value: object) -> str:
     return prompt_text(value) if isinstance(value, str | list) else "" if value is None else str(value)
 
 
-def _copies(rows: Sequence[Row]) -> _Found:
+def _copies(rows: Sequence[Row]) -> Iterator[DataFlaw]:
     """Yield the rows that an earlier row has with all columns."""
-    keys: set[str] = set()
-    lines: list[int] = []
+    by_key: defaultdict[str, list[int]] = defaultdict(list)
     for row in rows:
-        key = _key(row.values)
-        lines += [row.line] if key in keys else []
-        keys.add(key)
-    yield "copies", "a copy of an earlier row", lines
+        by_key[_key(row.values)].append(row.line)
+    sets = tuple(tuple(lines) for lines in by_key.values() if len(lines) > 1)
+    lines = sorted(line for lines in sets for line in lines[1:])
+    yield DataFlaw("copies", "a copy of an earlier row", tuple(lines), sets)
 
 
 def _key(value: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -54,6 +55,45 @@ def test_an_odd_gold_is_shown_with_what_it_reads_as() -> None:
 
 def test_data_without_golds_or_prompts_is_looked_at_as_far_as_it_goes() -> None:
     rows = [Row(number, {"text": "the same"}) for number in (1, 2)]
-    assert [("copies", "1 row (line 2): a copy of an earlier row")] == [
+    assert [("copies", "1 row (line 2 of line 1): a copy of an earlier row")] == [
         (flaw.kind, flaw.describe("line")) for flaw in data_flaws(rows, None)
     ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_that_are_wrong_beside_each_other_are_named_set_by_set(seed: int) -> None:
+    """Prompts with several golds, and rows with copies, are drawn: each set is one line's, and no two are one heap."""
+    draw = random.Random(seed)
+    texts = [(f"{draw.randrange(9)} + 1?", str(draw.randrange(2))) for _ in range(24)]
+    rows = [Row(line, {"prompt": prompt, "answer": gold}) for line, (prompt, gold) in enumerate(texts, 1)]
+    flaws = {flaw.kind: flaw for flaw in data_flaws(rows, "answer")}
+    prompts: dict[str, list[int]] = {}
+    for row in rows:
+        prompts.setdefault(row.values["prompt"], []).append(row.line)
+    differ = {tuple(lines) for lines in prompts.values() if len({texts[line - 1][1] for line in lines}) > 1}
+    assert differ == set(flaws["contradictory_golds"].sets)
+    for lines in flaws["copies"].sets:
+        assert 1 == len({texts[line - 1] for line in lines})
+        assert set(lines[1:]) == set(lines) & set(flaws["copies"].lines)
+    for flaw in flaws.values():
+        assert list(flaw.lines) == sorted(line for line, _ in flaw.by_line())
+        assert [list(lines) for lines in flaw.sets] == flaw.as_json()["sets"]
+
+
+def test_two_pairs_are_two_pairs_in_words() -> None:
+    """The line, and what --out says of a row, tell which rows belong together."""
+    texts = {5: ("a", "1"), 12: ("b", "1"), 29: ("a", "2"), 43: ("b", "2"), 50: ("c", "1"), 60: ("c", "1")}
+    rows = [Row(line, {"prompt": prompt, "answer": gold}) for line, (prompt, gold) in texts.items()]
+    contradictory, copies = data_flaws(rows, "answer")
+    meaning = "one prompt, and golds in 'answer' that differ"
+    assert f"4 rows in 2 sets (line 5, 29; line 12, 43): {meaning}" == contradictory.describe("line")
+    assert (12, f"{meaning}; beside 43") in list(contradictory.by_line())
+    assert "1 row (line 60 of line 50): a copy of an earlier row" == copies.describe("line")
+
+
+def test_of_many_sets_the_first_are_shown() -> None:
+    """The line stays short; JSON has all."""
+    rows = [Row(line, {"prompt": str(line % 50), "answer": str(line)}) for line in range(1, 101)]
+    (flaw,) = data_flaws(rows, "answer")
+    assert "100 rows in 50 sets (line 1, 51; line 2, 52; line 3, 53; line 4, 54; 46 more): " in flaw.describe("line")
+    assert 50 == len(flaw.as_json()["sets"])
