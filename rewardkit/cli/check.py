@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import cycle
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from rich.table import Table
 from rich.text import Text
@@ -20,6 +20,7 @@ from rewardkit.audit.rows import REFERENCE_COLUMNS, AuditRow, gold_column, row_o
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
 from rewardkit.cli.examination_report import FlawLine, print_examination, print_unpaid, write_flaws
 from rewardkit.cli.exits import FAILED, finish
+from rewardkit.cli.misfits import Misfit, describe_misfits, is_complete
 from rewardkit.cli.progress import collect
 from rewardkit.cli.render import NONE, count_or_none, duration, fold, group_by_key, number, screen, table
 from rewardkit.cli.rewards import Leaves, load_rewards
@@ -42,6 +43,7 @@ from rewardkit.examinations.right_pay import (
     unpaid_as_written,
     wrong_rollouts,
 )
+from rewardkit.examinations.without_answers import own_completions, why_no_answers
 from rewardkit.rows import read_rows, trainer_warnings
 from rewardkit.rows.files import unit_of
 from rewardkit.rows.reader import Row
@@ -54,9 +56,7 @@ from rewardkit.types import Outcome, Rollout, Status
 from sandbox import LOAD_TIMEOUT_S
 
 _NO_REFERENCES = "the data has no right completions in a column 'reference'"
-_NO_ANSWERS = f"{_NO_REFERENCES}, and no golds; --gold names their column"
 _SHOWN = 10
-_SHOWN_LINES = 8
 _ROWS = 16  # Rows whose right answers are scored, unless asked for more
 _MORE_S = 5.0  # Seconds of calls that the references of further rows may take
 _LEAST_CALL_S = 1e-3
@@ -65,14 +65,6 @@ _NUMBER_WIDTH = 9
 _NAME_CHARS = 20  # a name of so many characters is not broken
 _ScoreAll = Callable[[str, Sequence[Rollout]], list[Outcome]]
 _GROUP = 8  # completions of a prompt, as TRL's num_generations has it
-
-
-class Misfit(NamedTuple):
-    """A row, by its line, that does not suit a reward, and why; no column where scoring its right answer failed."""
-
-    line: int
-    column: str | None
-    error: str
 
 
 @dataclass(slots=True)
@@ -245,13 +237,16 @@ def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: R
     rows = _ROWS if scoring.rows is None else scoring.rows
     answers = _right_answers(leaf, lines[:rows], gold, check)
     others = _other_references(leaf, lines[rows:], gold, check) if scoring.rows is None else []
-    if rows and not answers:
-        check.not_looked_at.append(f"whether it pays right answers: {_NO_ANSWERS}")
+    completions: list[RightAnswer] = []
+    if rows and lines and not answers:
+        if leaf.spec.is_async:  # what a call costs can be known without right answers
+            completions = own_completions(leaf, _good_rows(lines[:rows], gold, check), check.group or 1)
+        _note_no_answers(leaf, lines, rows, gold, check, has_forecast=bool(completions))
     examined = {
         item: rows_to_examine(item, leaf, _good_rows(lines, gold, check), scoring.examined, gold)
         for item in EXAMINATIONS
     }
-    if not answers and not any(examined.values()) and not time_to_load_s(leaf):
+    if not answers and not completions and not any(examined.values()) and not time_to_load_s(leaf):
         return
     load_timeout_s, workers = scoring.load_timeout_s, scoring.workers
     with scorer_of(parts, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0) as scorer:
@@ -263,6 +258,9 @@ def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: R
 
         if answers:
             _score_right_answers(leaf, answers, others, check, gold, outcomes_of)
+        if completions:
+            outcomes = outcomes_of("check", [rollout for answer in completions for rollout in answer.rollouts])
+            _add_costs(check, [answer.row.line for answer in completions], outcomes, "completion")
         for examination, chosen in examined.items():
             if chosen:
                 score = functools.partial(outcomes_of, examination.name)
@@ -293,19 +291,25 @@ def check_columns(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck
 def _right_answers(
     leaf: Reward[..., Any], lines: Sequence[Row], gold: str | None, check: RewardCheck
 ) -> list[RightAnswer]:
-    """Return right answers to score; add a warning to ``check`` if an async reward has none.
-
-    Groups are made of fewer rows, for the same cost.
-    """
+    """Return right answers to score. Groups are made of fewer rows, for the same cost."""
     rows = [(row, form) for row in _good_rows(lines, gold, check) for form in expected_forms(row)[:1]]
-    if not rows and leaf.spec.is_async and lines:
-        warning = "no right answer was found to score, so what 1,000 completions take is not known"
-        check.warnings.append(f"{warning}; --gold names its column")
     size = check.group or 1
     texts = [*dict.fromkeys(form.text for _, form in rows)]
     return [
         RightAnswer(row, form, group_of(leaf, row, form, texts, size)) for row, form in rows[: -(-len(rows) // size)]
     ]
+
+
+def _note_no_answers(
+    leaf: Reward[..., Any], lines: Sequence[Row], rows: int, gold: str | None, check: RewardCheck, *, has_forecast: bool
+) -> None:
+    """Add to ``check`` why it scores no right answer, and a warning where the costs of an async reward stay unknown."""
+    misfits = {misfit.line: misfit.column for misfit in reversed(check.misfits) if misfit.column is not None}
+    reason = why_no_answers(lines[:rows], misfits, gold, len(lines))
+    check.not_looked_at.append(f"whether it pays right answers: {reason}")
+    if leaf.spec.is_async and not has_forecast:
+        reason = "it cannot be called" if misfits else "no right answer and no completion was found to score"
+        check.warnings.append(f"what 1,000 completions take is not known: {reason}")
 
 
 def _other_references(
@@ -398,13 +402,19 @@ def _group_size(leaf: Reward[..., Any], lines: Sequence[Row], size: int | None) 
 def _add_scores(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome]) -> None:
     """Add the outcomes of right answers to ``check``: scores by line, misfits, warnings and times."""
     for line, outcome in zip(lines, outcomes[:: check.group or 1], strict=True):
-        if outcome.cause is not None:
-            check.misfits.append(Misfit(line, None, f"scoring its right answer: {outcome.cause}: {outcome.error}"))
-        else:
+        if outcome.cause is None:
             check.scores[line] = outcome.score
     reasons = [outcome.reason for outcome in outcomes if outcome.cause is None and outcome.score is None]
     if reasons and len(reasons) == len(outcomes):
         check.warnings.append(_all_skipped(reasons))
+    _add_costs(check, lines, outcomes, "right answer")
+
+
+def _add_costs(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome], noun: str) -> None:
+    """Add to ``check`` what calls took, and which rows' calls failed; ``noun`` is what of a row was scored."""
+    for line, outcome in zip(lines, outcomes[:: check.group or 1], strict=True):
+        if outcome.cause is not None:
+            check.misfits.append(Misfit(line, None, f"scoring its {noun}: {outcome.cause}: {outcome.error}"))
     check.per_1000 = per_1000(outcomes)
     check.p50_s = statistics.median(outcome.duration_s for outcome in outcomes)
     check.max_s = max(outcome.duration_s for outcome in outcomes)
@@ -462,8 +472,8 @@ def _print(checks: Sequence[RewardCheck], warnings: Sequence[str], unread: Seque
         for result in check.examinations:
             print_examination(console, check.reward, result, unit)
         for misfits in kinds[:_SHOWN]:
-            console.say(name, plain(_describe(misfits, unit)), fit="wrap")
-        if len(kinds) > _SHOWN or not all(map(_is_complete, kinds)):
+            console.say(name, plain(describe_misfits(misfits, unit)), fit="wrap")
+        if len(kinds) > _SHOWN or not all(map(is_complete, kinds)):
             console.say((f"{check.reward}: --json lists all {len(check.misfits):,}", "dim"), fit="wrap")
 
 
@@ -487,19 +497,3 @@ def _table(checks: Sequence[RewardCheck], width: int, left_out: Collection[str])
         ]
         rows.append([cell for name, cell in zip(names, cells, strict=True) if name not in left_out])
     return table(*(name for name in names if name not in left_out), left=1, rows=rows)
-
-
-def _is_complete(misfits: Sequence[Misfit]) -> bool:
-    """Whether their line names every row and every error."""
-    return len(misfits) <= _SHOWN_LINES and len({misfit.error for misfit in misfits}) == 1
-
-
-def _describe(misfits: Sequence[Misfit], unit: str) -> str:
-    """Return a line on the misfits of a column: their rows and the first error."""
-    first = misfits[0]
-    if len(misfits) == 1:
-        return f"{unit} {first.line}: {first.error}"
-    more = ", …" if len(misfits) > _SHOWN_LINES else ""
-    lines = ", ".join(str(misfit.line) for misfit in misfits[:_SHOWN_LINES]) + more
-    note = "" if all(misfit.error == first.error for misfit in misfits) else ", the first"
-    return f"{len(misfits):,} rows ({unit} {lines}){note}: {first.error}"
