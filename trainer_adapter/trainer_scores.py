@@ -106,7 +106,7 @@ def check_size(batch: ScoreBatch, step: int | None, shadows: Collection[str] = (
             if abs(score) > MAX_SCORE:
                 raise RewardError(
                     f"reward {name!r} gave {score:g}{where} on row {row}; the trainer computes in float32 and can take "
-                    f"at most {MAX_SCORE:g}: scale it down, or declare @reward(score_range=...)"
+                    f"at most {MAX_SCORE:g}: scale it down, or bound it by clip({name}, lowest, highest)"
                 )
             total += abs(batch.weights[name] * score)
         if total > MAX_SCORE:

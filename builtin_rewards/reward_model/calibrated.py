@@ -89,6 +89,10 @@ class Calibrated(Composite):
         raw = inner.value(values, step) if isinstance(inner, Composite) else values[inner]  # type: ignore[index]
         return self.calibration(raw)
 
+    def bounds(self, parts: Mapping[Composable, tuple[float, float]]) -> tuple[float, float]:
+        low, high = sorted(map(self.calibration, parts[self.reward]))
+        return low, high
+
     def combine(self, outcomes: Mapping[Reward[..., Any], Outcome], step: int | None = None) -> Outcome:
         outcome = self.reward.combine(outcomes, step)
         if outcome.status is not Status.SCORED or outcome.score is None:

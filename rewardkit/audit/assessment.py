@@ -44,8 +44,7 @@ class Assessment(ABC, Generic[A]):
         self._trials = trials
         self._settings = settings
         self._timeout_s = min(leaf.options.timeout_s for leaf in reward.leaves)
-        leaves = reward.leaves
-        self._range = leaves[0].options.score_range if len(leaves) == 1 else None
+        self._range = reward.score_range if len(reward.leaves) == 1 else None
         self._zero = self._lowest()
         self._tests = self._reads_tests()
         self._levels: dict[int, PayRange] = {}
@@ -117,7 +116,7 @@ class Assessment(ABC, Generic[A]):
         forms = self._trials.honest[index]
         best = best_of(forms)
         full = best.outcome.score if best is not None else None
-        declared = self._reward.leaves[0].options.score_range
+        declared = self._reward.score_range
         if row.is_code and self._tests and not row.references:
             if declared is None:
                 self._unaudited[index] = "it has tests, but no reference solution whose score could be the full level"

@@ -17,9 +17,10 @@ from rewardkit.cli.render import NONE, Cells, Screen, fold, screen, table
 from rewardkit.cli.rewards import load_rewards
 from rewardkit.errors import ConfigError
 from rewardkit.health.alerts import Alert, Told, alert_of, tell
-from rewardkit.health.examine import MOST_COMPLETIONS, Diagnosis, diagnose_rows, diagnose_run, finite_ranges
+from rewardkit.health.examine import MOST_COMPLETIONS, Diagnosis, diagnose_rows, diagnose_run
 from rewardkit.health.flag import Flag
 from rewardkit.health.noise import Noise
+from rewardkit.health.score_ranges import declared_ranges
 from rewardkit.health.scored_rows import are_scored, batch_of
 from rewardkit.health.watch import WINDOW_STEPS
 from rewardkit.record.places import run_path
@@ -114,9 +115,8 @@ def _diagnose_file(
         return diagnose_rows(batch_of(rollouts, str(path)))
     with scorer_of(reward_set, max_infrastructure_rate=1.0, **lane) as scorer:
         outcomes = collect("scoring", scorer.stream(rollouts), scorer.rewards, len(rollouts))
-        leaves = (leaf for reward in reward_set.rewards.values() for leaf in reward.leaves)
-        declared = {leaf.name: leaf.options.score_range for leaf in leaves}
-        return diagnose_rows(ScoreBatch(rollouts, outcomes, scorer.weights), finite_ranges(declared))
+        batch = ScoreBatch(rollouts, outcomes, scorer.weights)
+        return diagnose_rows(batch, **declared_ranges(reward_set.rewards)._asdict())
 
 
 def _span(text: str | None, run: RunReader) -> tuple[int, int] | None:

@@ -60,13 +60,11 @@ def describe(reward: Composable) -> dict[str, Any]:
     if isinstance(reward, Composite):
         leaves = reward.leaves
         kind, text = "composition", f"made of {', '.join(leaf.name for leaf in leaves)}"
-        score_range = None
     else:
         assert isinstance(reward, Reward)
         leaves = (reward,)
         kind = f"async {reward.spec.kind}" if reward.spec.is_async else str(reward.spec.kind)
         text = _text_of(reward)
-        score_range = reward.options.score_range
     required = dict.fromkeys(column for leaf in leaves for column in leaf.spec.required_columns)
     types = {p.name: p.coercer.expected for leaf in leaves for p in leaf.spec.parameters if p.coercer is not None}
     return {
@@ -76,7 +74,7 @@ def describe(reward: Composable) -> dict[str, Any]:
         "optional_columns": [column for column in types if column not in required],
         "doc": text.partition("\n")[0],
         "types": types,
-        "score_range": None if score_range is None else list(score_range),
+        "score_range": None if reward.score_range is None else list(reward.score_range),
         "description": text,
         **_settings(reward),
     }
@@ -161,10 +159,8 @@ def _print_whole(reward: dict[str, Any], console: Screen) -> None:
     types, settings = reward["types"], reward["settings"]
     columns = [f"{column}: {types[column]}" for column in reward["columns"]]
     columns += [f"[{column}: {types[column]}]" for column in reward["optional_columns"]]
-    facts = {"kind": reward["kind"]}
-    if reward["kind"] != "composition":
-        scores = reward["score_range"]
-        facts["scores"] = "any number" if scores is None else "{:g} to {:g}".format(*scores)
+    scores = reward["score_range"]
+    facts = {"kind": reward["kind"], "scores": "any number" if scores is None else "{:g} to {:g}".format(*scores)}
     facts["columns"] = ", ".join(columns) or "none"
     if settings:
         facts["settings"] = ", ".join(name if value is None else f"{name}={value}" for name, value in settings.items())

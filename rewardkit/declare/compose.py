@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from rewardkit.declare.bounds import UNBOUNDED, Bounds, extremes, finite
 from rewardkit.errors import RewardDefinitionError
 from rewardkit.function import Versioned
 from rewardkit.types import Outcome, Status
@@ -50,6 +51,22 @@ class Composable(Versioned):
     def credit(self) -> str | None:
         """How each turn of a completion has a number of its own; ``None`` for all but step rewards of that kind."""
         return None
+
+    @property
+    def score_range(self) -> Bounds | None:
+        """Lowest and highest score that it can give, perhaps infinite; ``None`` where that is not known.
+
+        A reward's is its option; a composition's follows from those of its parts.
+        """
+        raise NotImplementedError
+
+    @property
+    def parts_without_range(self) -> tuple[str, ...]:
+        """Names of the rewards that have to declare their range before the whole has a finite one.
+
+        Empty where it has one, and where no declaration gives it one, as with a weight that moves: :func:`clip` does.
+        """
+        raise NotImplementedError
 
     def uses(self, sign: int = 1) -> Iterator[tuple[Reward[..., Any], int]]:
         """Yield each use of a leaf with 1 where a higher score of it pays more and -1 where it pays less."""
@@ -126,6 +143,34 @@ class Composite(Composable):
 
     def uses(self, sign: int = 1) -> Iterator[tuple[Reward[..., Any], int]]:
         return (use for part in self.parts for use in part.uses(sign))
+
+    def bounds(self, parts: Mapping[Composable, Bounds]) -> Bounds:
+        """Return the lowest and highest score where each part gives any score within its own bounds."""
+        return UNBOUNDED
+
+    @functools.cached_property
+    def score_range(self) -> Bounds | None:
+        """Lowest and highest score, from the parts' ranges; ``None`` where parts that share a leaf leave it open."""
+        low, high = self.bounds({part: part.score_range or UNBOUNDED for part in self.parts})
+        if (low, high) == UNBOUNDED or not low <= high or not self._reaches(low, high):  # nan is no bound
+            return None
+        return low, high
+
+    def _reaches(self, low: float, high: float) -> bool:
+        """Return whether some scores of the leaves give the bounds that its parts have, each by itself."""
+        if sum(len(part.leaves) for part in self.parts) == len(self.leaves):
+            return True  # no part shares a leaf with another
+        ends = extremes(
+            lambda scores: self.value(dict(zip(self.leaves, scores, strict=True)), None),
+            [leaf.score_range or UNBOUNDED for leaf in self.leaves],
+        )
+        return all(math.isclose(end, bound, abs_tol=1e-12) for end, bound in zip(ends, (low, high), strict=True))
+
+    @property
+    def parts_without_range(self) -> tuple[str, ...]:
+        if finite(self.score_range) is not None:
+            return ()
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.parts_without_range))
 
     @functools.cached_property
     def _worst(self) -> dict[Reward[..., Any], float]:
@@ -224,6 +269,9 @@ class Named(Composite):
     def value(self, values: Values, step: int | None) -> float:
         return self.inner.value(values, step)
 
+    def bounds(self, parts: Mapping[Composable, Bounds]) -> Bounds:
+        return parts[self.inner]
+
 
 @dataclass(frozen=True, eq=False)
 class WeightedSum(Composite):
@@ -243,6 +291,14 @@ class WeightedSum(Composite):
     def value(self, values: Values, step: int | None) -> float:
         return math.fsum([*(weight * _value(part, values, step) for weight, part in self.terms), self.constant])
 
+    def bounds(self, parts: Mapping[Composable, Bounds]) -> Bounds:
+        ends = [sorted(weight * end for end in parts[part]) for weight, part in self.terms if weight]
+        try:
+            low, high = (math.fsum([*(pair[end] for pair in ends), self.constant]) for end in (0, -1))
+        except OverflowError:
+            return UNBOUNDED
+        return low, high
+
 
 @dataclass(frozen=True, eq=False)
 class Reduced(Composite):
@@ -258,6 +314,9 @@ class Reduced(Composite):
 
     def value(self, values: Values, step: int | None) -> float:
         return self.reduce([_value(node, values, step) for node in self.nodes])
+
+    def bounds(self, parts: Mapping[Composable, Bounds]) -> Bounds:
+        return extremes(self.reduce, [parts[node] for node in self.nodes])
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,6 +335,12 @@ class Gate(Composite):
     def value(self, values: Values, step: int | None) -> float:
         is_passed = _value(self.condition, values, step) >= self.threshold
         return _value(self.then, values, step) if is_passed else self.otherwise
+
+    def bounds(self, parts: Mapping[Composable, Bounds]) -> Bounds:
+        lowest, highest = parts[self.condition]
+        passing = parts[self.then] if highest >= self.threshold else ()
+        scores = [*passing, *((self.otherwise,) if lowest < self.threshold else ())]
+        return min(scores), max(scores)
 
 
 @dataclass(frozen=True, eq=False)

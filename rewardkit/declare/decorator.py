@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from rewardkit.coercion.rule import Coercer, ColumnValueError
+from rewardkit.declare.bounds import finite
 from rewardkit.declare.callables import set_by_partials, why_no_reward, without_partials
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.options import NamedOptions, RewardOptions
@@ -74,6 +75,15 @@ class Reward(Composable, Generic[P, R]):
 
     def combine(self, outcomes: Mapping[Reward[..., Any], Outcome], step: int | None = None) -> Outcome:
         return outcomes[self]
+
+    @property
+    def score_range(self) -> tuple[float, float] | None:
+        """Lowest and highest score that its author declares; ``None`` where every finite number is allowed."""
+        return self.options.score_range
+
+    @property
+    def parts_without_range(self) -> tuple[str, ...]:
+        return (self.name,) if finite(self.score_range) is None else ()
 
     @property
     def options(self) -> RewardOptions:

@@ -41,7 +41,9 @@ TextsOf: TypeAlias = Callable[[Sequence[int]], Sequence[str | None]]
 PromptsOf: TypeAlias = Callable[[Sequence[int]], Sequence[PromptRow | None]]
 """Prompts and columns of completions, by their ids; ``None`` where they are not known."""
 Ranges: TypeAlias = Mapping[str, tuple[float, float]]
-"""By reward, the lowest and highest score that it declares; rewards that declare none are left out."""
+"""By reward, the lowest and highest score that it or its parts declare; others are left out."""
+Undeclared: TypeAlias = Mapping[str, Sequence[str]]
+"""By reward whose range is not known, the rewards in it that declare none; nothing where only a clip would give one."""
 
 ErrorsOf: TypeAlias = Callable[[Sequence[int], str], Sequence[str | None]]
 """The error messages of a reward's calls on completions, by their ids; ``None`` where a call has none."""
@@ -75,6 +77,7 @@ class Evidence:
         metrics: The trainer's metrics in the window's steps, by the trainer's names.
         audits: By reward, what an audit of the run's completions found.
         ranges: By reward, its ``score_range``; without those that declare none.
+        undeclared: By reward without one, which rewards in it declare none.
         again: By reward, the scores of a second scoring of the same completions; ``nan`` without one.
     """
 
@@ -87,6 +90,7 @@ class Evidence:
     again: Mapping[str, Floats] = field(default_factory=dict)
     audits: Mapping[str, AuditNote] = field(default_factory=dict)
     ranges: Ranges = field(default_factory=dict)
+    undeclared: Undeclared = field(default_factory=dict)
     before: Evidence | None = None  # The window before, for what changes between the two; `None` without one
     errors: ErrorsOf = no_errors  # Where the messages of failed calls come from
     recorded: bool = True  # Whether a run's record has the completions, so that commands can look into it

@@ -14,11 +14,12 @@ from rewardkit.errors import RecordError
 from rewardkit.groups import group_numbers
 from rewardkit.health.coverage import Coverage, blind_spots_of, calls_of, summary_of, with_run
 from rewardkit.health.detectors import DETECTORS, flags_of, missing_need
-from rewardkit.health.evidence import CLIPPED, ErrorsOf, Evidence, PromptRow, Ranges, join_tables
+from rewardkit.health.evidence import CLIPPED, ErrorsOf, Evidence, PromptRow, Ranges, Undeclared, join_tables
 from rewardkit.health.flag import Flag
 from rewardkit.health.flat_groups import FlatShare, FlatShares, alone_words, flat_shares
 from rewardkit.health.measures import by_group
 from rewardkit.health.noise import Noise, noise_of
+from rewardkit.health.score_ranges import ranges_of
 from rewardkit.health.watch import BASELINE_STEPS, WINDOW_STEPS, Watch
 from rewardkit.messages import completion_text, message_text
 from rewardkit.record.audit_notes import audit_notes
@@ -141,9 +142,10 @@ def diagnose_run(
     if not run_steps:
         table = run.table()
         second = again(table) if again else {}
-        notes, ranges = audit_notes(run), ranges_of(run)
-        evidence = Evidence(table, run.texts, prompts, again=second, audits=notes, errors=errors_of(run), ranges=ranges)
+        notes, declared = audit_notes(run), ranges_of(run)._asdict()
+        evidence = Evidence(table, run.texts, prompts, again=second, audits=notes, errors=errors_of(run), **declared)
         return _for_commands(_diagnose_evidence(evidence), run)
+    declared_ranges = ranges_of(run)
     watch = Watch(
         texts=run.texts,
         prompts=prompts,
@@ -152,14 +154,14 @@ def diagnose_run(
         again=again,
         audits=audit_notes(run),
         errors=errors_of(run),
-        ranges=ranges_of(run),
+        **declared_ranges._asdict(),
     )
     early, newest = _parts(run, run_steps, every, most if steps is None else None)
     for table in _tables(run, early):
         watch.observe(table)
     if early:
         watch.pass_over(_means_between(run, run_steps, early[-1], newest[0]))
-    flat, groups, scored, alone = 0, 0, [], FlatShares(ranges_of(run))
+    flat, groups, scored, alone = 0, 0, [], FlatShares(declared_ranges.ranges)
     for table in _tables(run, newest):
         watch.observe(table)
         alone.add(table)
@@ -230,12 +232,13 @@ def _means_between(run: RunReader, steps: Sequence[int], after: int, before: int
     return {name: [means.get(step, np.nan) for step in between] for name, means in series.items()}
 
 
-def diagnose_rows(batch: ScoreBatch, ranges: Ranges | None = None) -> Diagnosis:
+def diagnose_rows(batch: ScoreBatch, ranges: Ranges | None = None, undeclared: Undeclared | None = None) -> Diagnosis:
     """Return the diagnosis of scored rollouts by the detectors that need no steps; a group has one prompt.
 
     Args:
         batch: The rollouts and their scores.
         ranges: By reward, its ``score_range``; without those that declare none.
+        undeclared: By reward without one, which rewards in it declare none; for the advice.
     """
     rollouts = batch.rollouts
 
@@ -248,7 +251,15 @@ def diagnose_rows(batch: ScoreBatch, ranges: Ranges | None = None) -> Diagnosis:
     def errors(ids: Sequence[int], reward: str) -> list[str | None]:
         return [batch.outcomes[reward][row].error for row in ids]
 
-    evidence = Evidence(table_of(batch), texts, prompts, errors=errors, recorded=False, ranges=ranges or {})
+    evidence = Evidence(
+        table_of(batch),
+        texts,
+        prompts,
+        errors=errors,
+        recorded=False,
+        ranges=ranges or {},
+        undeclared=undeclared or {},
+    )
     return _diagnose_evidence(evidence)
 
 
@@ -343,18 +354,6 @@ def _all_text(text: Text) -> str:
 def _again_of(run: RunReader) -> Again | None:
     passes = [(scoring, run.pass_columns(scoring.id)) for scoring in run.passes]
     return (lambda table: second_scores(table, passes)) if passes else None
-
-
-def ranges_of(run: RunReader) -> dict[str, tuple[float, float]]:
-    """Return by reward the range that its newest version in a run declares; without those that declare none."""
-    declared = {version.reward: version.settings.get("options", {}) for version in run.own_versions}
-    return finite_ranges({name: options.get("score_range") for name, options in declared.items()})
-
-
-def finite_ranges(declared: Mapping[str, Sequence[float] | None]) -> dict[str, tuple[float, float]]:
-    """Return the ranges whose ends are numbers."""
-    pairs = {name: (float(pair[0]), float(pair[1])) for name, pair in declared.items() if pair is not None}
-    return {name: pair for name, pair in pairs.items() if np.isfinite(pair).all()}
 
 
 def metrics_of(run: RunReader) -> Callable[[int, int], dict[str, list[float]]]:

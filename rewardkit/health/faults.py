@@ -207,8 +207,13 @@ def failing_pays(window: Evidence, baseline: Evidence | None, reward: str) -> De
         return _pays_above_mean(window, reward, worth)
     message = f"{margin.share:.0%} of the failed calls earn more than the worst answer of their group: "
     message += f"{margin.mean:.3g} on the mean, and the worst {margin.worst:.3g}"
-    action = f"Take default out of {reward} and declare its score_range: a failure then counts as the worst score."
+    action = _without_default(reward)
     return Detection(margin.share, 0.5, message, action, rows=margin.rows)
+
+
+def _without_default(reward: str) -> str:
+    action = f"Take default out of {reward}, or of the parts that a composition has, and declare score_range there"
+    return f"{action}: a failure then counts as the worst score."
 
 
 def _pays_above_mean(window: Evidence, reward: str, worth: Floats) -> Detection | None:
@@ -223,7 +228,7 @@ def _pays_above_mean(window: Evidence, reward: str, worth: Floats) -> Detection 
         return None
     message = f"{int(failed.sum()):,} failed calls earn {mean:.3g} on the mean, and those that are scored "
     message += f"{float(worth[scored].mean()):.3g}"
-    action = f"Take default out of {reward} and declare its score_range: a failure then counts as the worst score."
+    action = _without_default(reward)
     return Detection(mean, bound, message, action, rows=failed)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,14 +26,14 @@ from rewardkit.shown.text import counted
 def zero_variance(window: Evidence, baseline: Evidence | None) -> Detection | None:
     """Groups give no gradient, because all their completions have one reward.
 
-    Formula: groups of two completions or more whose weighted rewards are all the same (TRL's
-    ``frac_reward_zero_std``), over all such groups; split into groups where all are at the best reward seen, and where
-    all are at the worst. Each of several rewards is split so by itself first, and where most groups are at neither, the
-    advice is for the reward with most groups at its worst, because another lifts these off the lowest sum. Flagged at
-    once above 0.8, because such a share is wasted whatever it was before; above 0.5 where it is also above the
-    baseline's, or where the completions have no steps. Where no reward ever gave two scores, best and worst are the
-    ends of their ``score_range``. Small groups are of one score by chance: in a run the share must
-    also be 0.15 above what groups of this size would have if all prompts were alike, or 0.95.
+    Formula: groups of two completions or more whose weighted rewards are all the same (TRL's ``frac_reward_zero_std``),
+    over all such groups; split into groups where all are at the best reward seen, and where all are at the worst. Each
+    of several rewards is split so by itself first, and where most groups are at neither, the advice is for the reward
+    with most groups at its worst, because another lifts these off the lowest sum. Flagged at once above 0.8, because
+    such a share is wasted whatever it was before; above 0.5 where it is also above the baseline's, or where the
+    completions have no steps. Where no reward ever gave two scores, best and worst are the ends of their
+    ``score_range``, of a composition those that its parts' ranges give it. Small groups are of one score by chance: in
+    a run the share must also be 0.15 above what groups of this size would have if all prompts were alike, or 0.95.
 
     Source: TRL's metric; DAPO (arXiv 2503.14476) drops such groups; 0.5 is that of rewardspy.
     Limits: a sparse reward has such groups by design, so 0.5 alone is not enough in a run. Fewer than 8 groups (4
@@ -61,9 +61,9 @@ def zero_variance(window: Evidence, baseline: Evidence | None) -> Detection | No
     alone = flat_shares(table, window.ranges)
     message = f"{alone_words(alone)}{share:.0%} of groups give no gradient: "
     is_known = not np.isnan(means).all()
-    message += f"in {best:.0%} all completions are best, in {worst:.0%} all worst" if is_known else _ONE_REWARD
+    message += f"in {best:.0%} all completions are best, in {worst:.0%} all worst" if is_known else _one_reward(window)
     rows = np.isin(parts.places, np.flatnonzero(parts.flat))
-    action = _action(FlatShare(share, best, worst), alone) if is_known else _GRADIENT_ACTIONS["constant"]
+    action = _action(FlatShare(share, best, worst), alone) if is_known else _action_of_one_reward(window)
     old_share = None if before is None else before.share
     return Detection(share, bound, message, action, baseline=old_share, rows=rows)
 
@@ -75,14 +75,39 @@ def _chance_of_flat(rewards: Floats, size: float) -> float:
     return float(((counts / max(len(numbers), 1)) ** size).sum())
 
 
-_ONE_REWARD = "all completions have one reward, and no score_range says whether it is the worst or the best"
+def _one_reward(window: Evidence) -> str:
+    """Return what is said where nothing varies and the range of a reward is not known, and of which reward."""
+    message = "all completions have one reward, and whether it is the worst or the best is not known"
+    causes = [
+        f"{' and '.join(parts)} {'declare' if len(parts) > 1 else 'declares'} no score_range"
+        if parts
+        else f"the ranges of its parts do not bound {reward}"
+        for reward, parts in _undeclared(window).items()
+    ]
+    return f"{message}: {'; '.join(dict.fromkeys(causes))}" if causes else message
+
+
+def _action_of_one_reward(window: Evidence) -> str:
+    """Return what to do there: who is to declare a range, and to score what must be right and what must be wrong."""
+    undeclared = _undeclared(window)
+    names = list(dict.fromkeys(part for parts in undeclared.values() for part in parts))
+    steps = [f"declare the score_range of {' and of '.join(names)}"] if names else []
+    steps += [f"bound {reward} by clip({reward}, lowest, highest)" for reward, parts in undeclared.items() if not parts]
+    action = ", and ".join([*steps, _GRADIENT_ACTIONS["constant"]])
+    return f"{action[:1].upper()}{action[1:]}"
+
+
+def _undeclared(window: Evidence) -> dict[str, Sequence[str]]:
+    return {reward: parts for reward, parts in window.undeclared.items() if reward in window.paid}
+
+
 _GRADIENT_ACTIONS = {
     "best": "The prompts are too easy by now: filter out those that are always solved, or add harder ones.",
     "worst": "The prompts are too hard or the reward too strict: look at the rows, give part of the reward for part of"
     " the way, take easier prompts first, or sample more completions a prompt.",
     "mixed": "Keep prompts that are sometimes solved, and drop those that always or never are.",
-    "constant": "Declare the score_range of the rewards, and score completions that must be right and some that must be"
-    " wrong: does the reward read the completion at all?",
+    "constant": "score completions that must be right and some that must be wrong: does the reward read the completion"
+    " at all?",
     "between": "Whole groups have one middling reward: look whether the reward reads the completion at all.",
 }
 

@@ -22,8 +22,9 @@ from rewardkit.health.alerts import (
 )
 from rewardkit.health.coverage import blind_spots_of, summary_of
 from rewardkit.health.evidence import TextsOf, nothing
-from rewardkit.health.examine import errors_of, metrics_of, prompts_of, ranges_of
+from rewardkit.health.examine import errors_of, metrics_of, prompts_of
 from rewardkit.health.flag import Flag
+from rewardkit.health.score_ranges import ranges_of
 from rewardkit.health.watch import WINDOW_STEPS, Watch
 from rewardkit.record.reader import RunReader
 from rewardkit.record.recorder import Recorder
@@ -111,7 +112,7 @@ class LiveHealth:
                 every=self._every,
                 on_flag=self._report,
                 metrics=metrics_of(reader),
-                ranges=ranges_of(reader),
+                **ranges_of(reader)._asdict(),
             )
             last_look = -1
             while True:

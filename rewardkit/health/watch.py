@@ -21,6 +21,7 @@ from rewardkit.health.evidence import (
     Ranges,
     Sampled,
     TextsOf,
+    Undeclared,
     by_step,
     join_tables,
     no_errors,
@@ -50,6 +51,7 @@ class Watch:
         audits: By reward, what an audit of the run's completions found.
         errors: Where the messages of failed calls come from.
         ranges: By reward, its ``score_range``; without those that declare none.
+        undeclared: By reward without one, which rewards in it declare none.
 
     Raises:
         RewardDefinitionError: ``every`` is below 1.
@@ -67,11 +69,18 @@ class Watch:
         audits: Mapping[str, AuditNote] | None = None,
         errors: ErrorsOf = no_errors,
         ranges: Ranges | None = None,
+        undeclared: Undeclared | None = None,
     ) -> None:
         if every < 1:
             raise RewardDefinitionError(f"Watch: every={every!r}: expected a number of steps, 1 or more")
         self._empty = Evidence(
-            _no_completions(), texts, prompts, audits=audits or {}, errors=errors, ranges=ranges or {}
+            _no_completions(),
+            texts,
+            prompts,
+            audits=audits or {},
+            errors=errors,
+            ranges=ranges or {},
+            undeclared=undeclared or {},
         )
         self._on_flag, self._every, self._metrics_of, self._again = on_flag, every, metrics, again
         self._recent: dict[int, list[CompletionTable]] = {}

@@ -13,6 +13,7 @@ from dataclasses import asdict, fields, is_dataclass
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from rewardkit.declare.bounds import finite
 from rewardkit.declare.callables import without_partials
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.decorator import Reward
@@ -111,10 +112,18 @@ def _source(leaf: Reward[..., Any]) -> str | None:
 
 
 def _settings(reward: Composable) -> dict[str, Any]:
+    """Return the settings as JSON data; the range is there where it is finite, else the parts that declare none."""
+    missing = list(reward.parts_without_range)
+    own_range = {"score_range": finite(reward.score_range), "parts_without_range": missing}
     if not isinstance(reward, Reward):
-        return {"composition": reward.name, "parts": {leaf.name: _settings(leaf) for leaf in reward.leaves}}
+        return {
+            "composition": reward.name,
+            **own_range,
+            "parts": {leaf.name: _settings(leaf) for leaf in reward.leaves},
+        }
     return {
         "kind": str(reward.spec.kind),
+        **own_range,
         "options": plain(asdict(reward.options)),
         "set": plain(dict(_preset_values(reward.spec.function))),
     }

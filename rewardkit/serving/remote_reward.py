@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from rewardkit.declare.bounds import finite
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.options import RewardOptions
@@ -29,7 +30,8 @@ def signature_of(reward: Composable) -> dict[str, Any]:
     parameters = [parameter for spec in specs for parameter in spec.parameters if not parameter.supplied]
     options = asdict(specs[0].options)
     if len(specs) > 1 or reward.leaves != (reward,):
-        options = {"timeout_s": min(spec.options.timeout_s for spec in specs), "default": None}
+        timeout_s = min(spec.options.timeout_s for spec in specs)
+        options = {"timeout_s": timeout_s, "default": None, "score_range": finite(reward.score_range)}
     hints = {name for spec in specs for name in spec.hints if name not in spec.bare_columns}
     parameters.sort(key=lambda parameter: parameter.required)  # a column that one part needs is needed
     columns = {parameter.name: parameter.required for parameter in parameters if parameter.taken is None}
@@ -44,6 +46,7 @@ def signature_of(reward: Composable) -> dict[str, Any]:
         "texts": {name: next(form for form in _FORMS if (name, form) in forms) for name, _ in forms},
         "others": any(spec.rest is not None for spec in specs),
         "credit": reward.credit,
+        "parts_without_range": reward.parts_without_range,
     }
 
 
@@ -68,6 +71,7 @@ class RemoteReward(Reward[..., float]):
         for name, form in signature["texts"].items():
             hints[name] = (_EACH if name == "completions" else _ANNOTATIONS)[form]
         self.title, self._ask_misfits, self._credit = title, ask_misfits, signature.get("credit")
+        self._without_range = tuple(signature.get("parts_without_range", [title]))
         super().__init__(_stub(title, signature), kind, RewardOptions(**signature["options"]), hints, version)
 
     @property
@@ -77,6 +81,10 @@ class RemoteReward(Reward[..., float]):
     @property
     def credit(self) -> str | None:
         return self._credit
+
+    @property
+    def parts_without_range(self) -> tuple[str, ...]:
+        return self._without_range
 
     def misfits(self, examples: Sequence[Mapping[str, Any]]) -> list[ColumnMisfit]:
         return self._ask_misfits(examples)
