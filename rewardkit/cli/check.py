@@ -7,7 +7,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,12 +23,13 @@ from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.misfits import Misfit, describe_misfits, is_complete
 from rewardkit.cli.progress import collect
 from rewardkit.cli.render import NONE, count_or_none, duration, fold, group_by_key, number, screen, table
+from rewardkit.cli.reward_check import RewardCheck, describe_unscored, unscored_lines
 from rewardkit.cli.rewards import Leaves, load_rewards
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
 from rewardkit.examinations.catalogue import EXAMINATIONS
 from rewardkit.examinations.data_flaws import data_flaws
-from rewardkit.examinations.examination import ID_COLUMNS, ExaminationResult, examine, rows_to_examine
+from rewardkit.examinations.examination import ID_COLUMNS, examine, rows_to_examine
 from rewardkit.examinations.right_pay import (
     SILENT_ROWS,
     RightAnswer,
@@ -58,6 +59,7 @@ from sandbox import LOAD_TIMEOUT_S
 _NO_REFERENCES = "the data has no right completions in a column 'reference'"
 _SHOWN = 10
 _ROWS = 16  # Rows whose right answers are scored, unless asked for more
+_SPARE = 8  # times as many rows are tried as are examined, where the reward skips some
 _MORE_S = 5.0  # Seconds of calls that the references of further rows may take
 _LEAST_CALL_S = 1e-3
 _NUMBERS_WIDTH = 69
@@ -65,45 +67,6 @@ _NUMBER_WIDTH = 9
 _NAME_CHARS = 20  # a name of so many characters is not broken
 _ScoreAll = Callable[[str, Sequence[Rollout]], list[Outcome]]
 _GROUP = 8  # completions of a prompt, as TRL's num_generations has it
-
-
-@dataclass(slots=True)
-class RewardCheck:
-    """What was found of one reward in so many rows; times are in seconds, ``None`` where no call was made."""
-
-    reward: str
-    rows: int
-    timeout_s: float
-    unit: str = "line"  # What the numbers of rows count
-    misfits: list[Misfit] = field(default_factory=list)
-    scores: dict[int, float | None] = field(default_factory=dict)  # By line, of the reference; `None` for a skip
-    p50_s: float | None = None
-    max_s: float | None = None
-    warnings: list[str] = field(default_factory=list)  # No row fails, but the reward is useless or surprising
-    per_1000: dict[str, float] = field(default_factory=dict)  # What 1,000 completions take, by the calls' metrics
-    examinations: list[ExaminationResult] = field(default_factory=list)
-    right_answers: RightPay | None = None  # `None` where none was scored
-    not_looked_at: list[str] = field(default_factory=list)  # What could not be known, and why
-    group: int | None = None  # How many completions a group has; `None` where the reward scores single ones
-
-    def as_json(self) -> dict[str, Any]:
-        scores = {str(line): score for line, score in self.scores.items()}
-        misfits = [misfit._asdict() for misfit in self.misfits]
-        examinations = [result.as_json() for result in self.examinations]
-        right = None if self.right_answers is None else self.right_answers.as_json()
-        values = {item.name: getattr(self, item.name) for item in fields(self)} | {"right_answers": right}
-        return {**values, "misfits": misfits, "scores": scores, "examinations": examinations, "ok": self.is_ok}
-
-    @property
-    def unpaid(self) -> str | None:
-        """What is wrong where it pays few of the data's right answers."""
-        return None if self.right_answers is None else self.right_answers.finding
-
-    @property
-    def is_ok(self) -> bool:
-        """Whether no row failed, and right answers are paid."""
-        failing = self.misfits or self.unpaid or any(result.has_failures for result in self.examinations)
-        return not failing
 
 
 def check_command(
@@ -184,8 +147,9 @@ def check_command(
         "warnings": trainers,
         "unread_columns": [*unread],
         "data_flaws": [flaw.as_json() for flaw in flaws],
+        "unscored_lines": (unscored := unscored_lines(checks)),
     }
-    notes = [*trainers, *(flaw.describe(unit_of(path)) for flaw in flaws)]
+    notes = [*trainers, *(flaw.describe(unit_of(path)) for flaw in flaws), *describe_unscored(unscored, unit_of(path))]
     finish(result, lambda: _print(checks, notes, [*unread.values()], unit_of(path)), as_json=as_json, code=code)
 
 
@@ -243,7 +207,7 @@ def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: R
             completions = own_completions(leaf, _good_rows(lines[:rows], gold, check), check.group or 1)
         _note_no_answers(leaf, lines, rows, gold, check, has_forecast=bool(completions))
     examined = {
-        item: rows_to_examine(item, leaf, _good_rows(lines, gold, check), scoring.examined, gold)
+        item: rows_to_examine(item, leaf, _good_rows(lines, gold, check), scoring.examined * _SPARE, gold)
         for item in EXAMINATIONS
     }
     if not answers and not completions and not any(examined.values()) and not time_to_load_s(leaf):
@@ -264,7 +228,7 @@ def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: R
         for examination, chosen in examined.items():
             if chosen:
                 score = functools.partial(outcomes_of, examination.name)
-                check.examinations.append(examine(examination, leaf, chosen, len(lines), score))
+                check.examinations.append(examine(examination, leaf, chosen, len(lines), score, scoring.examined))
 
 
 def check_columns(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:

@@ -17,6 +17,7 @@ from rewardkit.shown.text import counted, plain, shortened
 
 _DETAIL_CHARS = 300
 _SHOWN_ANSWERS = 12
+_SHOWN_LINES = 8
 
 
 def print_examination(console: Screen, reward: str, result: ExaminationResult, unit: str) -> None:
@@ -32,6 +33,11 @@ def print_examination(console: Screen, reward: str, result: ExaminationResult, u
         else "not looked at"
     )
     console.say(name, f"{scope}: {verdict}", fit="wrap")
+    if result.skipped:
+        more = ", …" if len(result.skipped) > _SHOWN_LINES else ""
+        lines = ", ".join(map(str, result.skipped[:_SHOWN_LINES])) + more
+        rows = counted(len(result.skipped), "row")
+        console.indented(f"not examined: {rows} that the reward skips ({unit} {lines})", "dim")
     if result.untold:
         console.indented(f"{counted(result.untold, 'row')} show nothing: {result.untold_reason}", "dim")
     for kind, flaws in by_kind.items():

@@ -15,7 +15,7 @@ from rewardkit.audit.engine import rollout_of
 from rewardkit.audit.probe import Probe
 from rewardkit.audit.rows import AuditRow
 from rewardkit.declare.decorator import Reward
-from rewardkit.types import Outcome, Rollout
+from rewardkit.types import Outcome, Rollout, Status
 
 ID_COLUMNS = ("id", "task_id", "question_id", "problem_id", "uid", "name")
 """Columns that name a row, the first that the data has; rows of other data are named by their lines."""
@@ -99,12 +99,14 @@ class ExaminationResult:
 
     name: str
     kinds: Mapping[str, FlawKind]
-    rows: int  # Rows examined
+    rows: int  # Rows examined, without those that the reward skips
     total_rows: int  # Rows of the data
-    trials: int  # Completions tried
+    trials: int  # Completions tried on them
     flaws: Sequence[RowFlaw] = field(default=())
     untold: int = 0  # Rows examined whose outcomes tell nothing
     untold_reason: str = ""  # Why they tell nothing
+    lines: Sequence[int] = ()  # Lines of the rows examined
+    skipped: Sequence[int] = ()  # Lines of the rows on which the reward skipped every completion, and said of no flaw
 
     @property
     def has_failures(self) -> bool:
@@ -129,7 +131,7 @@ class ExaminationResult:
             for kind, flaws in self.by_kind().items()
         }
         counts = {"rows": self.rows, "total_rows": self.total_rows, "trials": self.trials, "untold": self.untold}
-        return {"examination": self.name, **counts, "flaws": kinds}
+        return {"examination": self.name, **counts, "skipped_lines": list(self.skipped), "flaws": kinds}
 
 
 def rows_to_examine(
@@ -143,8 +145,26 @@ def rows_to_examine(
     return list(islice(filter(examination.applies, rows), most)) if examination.suits(reward, gold_column) else []
 
 
+class _ExaminedRow(NamedTuple):
+    """A row, what its trials earned, and the flaws that this shows; ``None`` where it tells nothing."""
+
+    row: AuditRow
+    results: list[RowTrialResult]
+    flaws: Sequence[Flaw] | None
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether the reward skips the row, as it does in mixed data, and says of no flaw that makes it do so."""
+        return not self.flaws and all(result.outcome.status is Status.SKIPPED for result in self.results)
+
+
 def examine(
-    examination: Examination, reward: Reward[..., Any], rows: Sequence[AuditRow], total_rows: int, score: ScoreAll
+    examination: Examination,
+    reward: Reward[..., Any],
+    rows: Iterable[AuditRow],
+    total_rows: int,
+    score: ScoreAll,
+    most: int | None = None,
 ) -> ExaminationResult:
     """Examine rows: score the trials of all of them, and return the flaws that the outcomes show.
 
@@ -154,21 +174,37 @@ def examine(
         rows: The rows, as :func:`rows_to_examine` chooses them.
         total_rows: Rows of the whole data.
         score: Scores completions by the reward and returns their outcomes in order.
+        most: Rows to examine; those that the reward skips do not count. All unless given.
     """
+    examined: list[_ExaminedRow] = []
+    skipped: list[int] = []
+    waiting = iter(rows)
+    while chunk := list(islice(waiting, None if most is None else most - len(examined))):
+        tried = _try_rows(examination, reward, chunk, score)
+        skipped += [result.row.line for result in tried if result.is_skipped]
+        examined += [result for result in tried if not result.is_skipped]
+    row_flaws = [
+        RowFlaw(row.line, row_id(row.columns, row.line), flaw) for row, _, flaws in examined for flaw in flaws or ()
+    ]
+    untold = sum(result.flaws is None for result in examined)
+    counts = (len(examined), total_rows, sum(len(result.results) for result in examined))
+    reason = examination.untold_reason if untold else ""
+    lines = tuple(result.row.line for result in examined)
+    return ExaminationResult(
+        examination.name, examination.kinds, *counts, row_flaws, untold, reason, lines, tuple(skipped)
+    )
+
+
+def _try_rows(
+    examination: Examination, reward: Reward[..., Any], rows: Sequence[AuditRow], score: ScoreAll
+) -> list[_ExaminedRow]:
+    """Score the trials of rows, and return what they show of each row."""
     trials = [(row, trial) for row in rows for trial in examination.trials(row)]
     outcomes = score([rollout_of([reward], row, trial.probe) for row, trial in trials])
     results: dict[int, list[RowTrialResult]] = {row.line: [] for row in rows}
     for (row, trial), outcome in zip(trials, outcomes, strict=True):
         results[row.line].append(RowTrialResult(trial, outcome))
-    flaws = {row.line: examination.flaws(reward, row, results[row.line]) for row in rows}
-    row_flaws = [
-        RowFlaw(row.line, row_id(row.columns, row.line), flaw) for row in rows for flaw in flaws[row.line] or ()
-    ]
-    untold = sum(flaws[row.line] is None for row in rows)
-    counts = (len(rows), total_rows, len(trials))
-    return ExaminationResult(
-        examination.name, examination.kinds, *counts, row_flaws, untold, examination.untold_reason if untold else ""
-    )
+    return [_ExaminedRow(row, results[row.line], examination.flaws(reward, row, results[row.line])) for row in rows]
 
 
 def row_id(columns: Mapping[str, Any], line: int) -> str:

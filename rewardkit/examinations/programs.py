@@ -77,8 +77,13 @@ class ProgramExamination:
         trials += _objects(row)
         return [*trials, *(_trial(_MUTANT, mutant.label, mutant.source) for mutant in code_mutants(source, MUTANTS))]
 
-    def flaws(self, reward: Reward[..., Any], row: AuditRow, results: Sequence[RowTrialResult]) -> Sequence[Flaw]:
-        """Return what is wrong with a row; where its tests cannot be run or fail, nothing is said of mutants."""
+    def flaws(
+        self, reward: Reward[..., Any], row: AuditRow, results: Sequence[RowTrialResult]
+    ) -> Sequence[Flaw] | None:
+        """Return what is wrong with a row; where its tests cannot be run or fail, nothing is said of mutants.
+
+        ``None`` where the reward skips the row and says nothing of its tests, or reads no test that the row has.
+        """
         mismatch = _language_flaw(reward, row, _reference(row))
         if mismatch is not None:
             return [mismatch]
@@ -86,6 +91,8 @@ class ProgramExamination:
         first = results[0].outcome
         if any(result.outcome.is_lost for result in results):
             return []
+        if first.status is Status.SKIPPED and not (first.reason and _has_tests_for(reward, row)):
+            return None
         if first.status is not Status.SCORED:
             reason = first.reason or first.error or "it was not scored"
             return [Flaw("no_assert" if _CANNOT_FAIL in reason else "cannot_run", reason)]
@@ -105,6 +112,11 @@ class ProgramExamination:
             count = f"{len(living)} of {len(scored[_MUTANT])} mutants"
             flaws.append(Flaw("mutants_live", f"{count} pass, such as {living[0]}"))
         return flaws
+
+
+def _has_tests_for(reward: Reward[..., Any], row: AuditRow) -> bool:
+    """Return whether a row has a value in a column of tests that the reward reads."""
+    return any(row.columns.get(name) for name in _TESTS if name in reward.spec.named_columns)
 
 
 def _objects(row: AuditRow) -> list[RowTrial]:
