@@ -140,7 +140,7 @@ def print_diagnosis(diagnosis: Diagnosis, target: str, console: Screen) -> None:
         for flag in diagnosis.flags:
             _print_flag(flag, console, rows="rows" if diagnosis.steps is None else "completions")
     else:
-        style = "yellow" if diagnosis.coverage.failures else "green"
+        style = "yellow" if diagnosis.coverage.news else "green"
         console.say((plain(diagnosis.summary), style), fit="wrap")
     if diagnosis.noise:
         console.print()

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from rewardkit.health.detectors import DETECTORS, NEEDS
 from rewardkit.health.flag import Flag
@@ -50,6 +50,13 @@ def calls_of(table: CompletionTable) -> dict[str, CallCounts]:
     return counts
 
 
+class Unflagged(NamedTuple):
+    """Completions most of whose groups give no gradient, which is no flag."""
+
+    steps: tuple[int, int] | None  # The first and last step; `None` for rows without steps
+    reason: str  # What is so, and why it is no flag
+
+
 @dataclass(frozen=True, slots=True)
 class Coverage:
     """How much of a run the detectors looked at.
@@ -66,6 +73,7 @@ class Coverage:
         baseline: The first and last of the earlier steps that they were compared with, where steps were left out.
         left_out: The first and last of each stretch of the run's steps that was not looked at, because the run is long.
         calls: By reward, what became of its calls.
+        unflagged: The last window most of whose groups give no gradient and that is no flag; ``None`` without one.
     """
 
     completions: int = 0
@@ -79,6 +87,7 @@ class Coverage:
     baseline: tuple[int, int] | None = None
     left_out: tuple[tuple[int, int], ...] = ()
     calls: Mapping[str, CallCounts] = field(default_factory=dict)
+    unflagged: Unflagged | None = None
 
     @property
     def extent(self) -> str:
@@ -104,9 +113,18 @@ class Coverage:
         calls = sum(counts.calls for counts in self.calls.values())
         return f"{failed:,} of {counted(calls, 'call')} failed" if failed else ""
 
+    @property
+    def news(self) -> str:
+        """What must be told where nothing is flagged: calls that failed, and groups without a gradient."""
+        if self.unflagged is None:
+            return self.failures
+        steps = self.unflagged.steps
+        where = "" if steps is None or steps == self.steps else f"in {_stretch_text(steps)} "
+        return "; ".join(filter(None, (self.failures, f"{where}{self.unflagged.reason}")))
+
     def as_row(self) -> dict[str, Any]:
         """Return it as a dictionary ready for JSON."""
-        return asdict(self)
+        return asdict(self) | {"unflagged": None if self.unflagged is None else self.unflagged._asdict()}
 
 
 def _stretch_text(stretch: tuple[int, int]) -> str:
@@ -127,7 +145,7 @@ def summary_of(flags: Sequence[Flag], looked: Sequence[str], coverage: Coverage)
     """Return in a sentence what the detectors found, and over what; without a flag also how closely they looked."""
     detectors = counted(len(looked), "detector")
     if not flags:
-        outcome = f"; {coverage.failures}" if coverage.failures else ", and found nothing"
+        outcome = f"; {coverage.news}" if coverage.news else ", and found nothing"
         return f"No flag in {coverage.extent}: {detectors} looked{coverage.depth}{outcome}."
     gravest = sorted(flags, key=lambda flag: _GRAVEST.index(DETECTORS[flag.detector].family))
     names = [_flag_name(flag) for flag in gravest]

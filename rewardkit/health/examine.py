@@ -12,11 +12,12 @@ import numpy as np
 
 from rewardkit.errors import RecordError
 from rewardkit.groups import group_numbers
-from rewardkit.health.coverage import Coverage, blind_spots_of, calls_of, summary_of, with_run
+from rewardkit.health.coverage import Coverage, Unflagged, blind_spots_of, calls_of, summary_of, with_run
 from rewardkit.health.detectors import DETECTORS, flags_of, missing_need
 from rewardkit.health.evidence import CLIPPED, ErrorsOf, Evidence, PromptRow, Ranges, Undeclared, join_tables
 from rewardkit.health.flag import Flag
 from rewardkit.health.flat_groups import FlatShare, FlatShares, alone_words, flat_shares
+from rewardkit.health.gradient import unflagged_share
 from rewardkit.health.measures import by_group
 from rewardkit.health.noise import Noise, noise_of
 from rewardkit.health.score_ranges import ranges_of
@@ -286,6 +287,7 @@ def _diagnose_evidence(evidence: Evidence) -> Diagnosis:
             texts=len(sample.texts),
             texts_missing=len(sample.drawn) - len(sample.texts),
             calls=calls_of(table),
+            unflagged=Unflagged(None, reason) if (reason := unflagged_share(evidence, None)) else None,
         ),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,20 +39,12 @@ def zero_variance(window: Evidence, baseline: Evidence | None) -> Detection | No
     Limits: a sparse reward has such groups by design, so 0.5 alone is not enough in a run. Fewer than 8 groups (4
     without steps) say nothing.
     """
-    table, at_once, static = window.table, 0.8, 0.5
+    evidence = _flat_evidence(window, baseline)
+    if not evidence.is_flag:
+        return None
+    table, share, bound, before = window.table, evidence.share, evidence.bound, evidence.before
     parts = by_group(table.rewards, table.groups)
-    able = parts.counts > 1
-    if able.sum() < (8 if window.timed else 4):
-        return None
-    flat = parts.flat[able]
-    share = float(flat.mean())
-    before = _flat_share(baseline)
-    abnormal = before is not None and lower_share(flat) > before.high
-    bound = static if abnormal or not window.timed else at_once
-    if window.timed:
-        bound = max(bound, min(_chance_of_flat(table.rewards, float(parts.counts[able].mean())) + 0.15, 0.95))
-    if share <= bound or (window.timed and not abnormal and lower_share(flat) <= static):
-        return None
+    able, flat = parts.counts > 1, evidence.flat
     good = window.share_of_best(baseline)
     if np.isnan(good).all():  # nothing varies: only what the rewards declare says how good their scores are
         good = window.share_of_declared()
@@ -66,6 +58,66 @@ def zero_variance(window: Evidence, baseline: Evidence | None) -> Detection | No
     action = _action(FlatShare(share, best, worst), alone) if is_known else _action_of_one_reward(window)
     old_share = None if before is None else before.share
     return Detection(share, bound, message, action, baseline=old_share, rows=rows)
+
+
+class _FlatEvidence(NamedTuple):
+    """Which groups of a window are flat, and what makes a flag of that."""
+
+    flat: Any  # Of each group of two completions or more
+    share: float  # Of these; `nan` without any
+    bound: float  # The share above which a flag begins
+    least: int  # Groups below which nothing is said
+    needs_proof: bool  # Whether the share's lower bound must be above 0.5, too
+    before: BaselineShare | None  # The share in the baseline
+
+    @property
+    def is_flag(self) -> bool:
+        return self.share > self.bound and not self.are_too_few(self.flat)
+
+    def are_too_few(self, flat: Any) -> bool:
+        """Return whether such groups are too few for a flag, whatever their share is."""
+        return len(flat) < self.least or (self.needs_proof and not lower_share(flat) > _STATIC)
+
+    @property
+    def enough(self) -> int | None:
+        """How many groups like these would be a flag; ``None`` where 1,000 are too few."""
+        for count in range(max(self.least, len(self.flat) + 1), 1001):
+            flat = np.arange(count) < round(self.share * count)
+            if float(flat.mean()) > self.bound and not self.are_too_few(flat):
+                return count
+        return None
+
+
+_AT_ONCE, _STATIC = 0.8, 0.5  # The share of flat groups that is flagged at once, and the one with more evidence
+
+
+def _flat_evidence(window: Evidence, baseline: Evidence | None) -> _FlatEvidence:
+    parts = by_group(window.table.rewards, window.table.groups)
+    able = parts.counts > 1
+    flat, before = parts.flat[able], _flat_share(baseline)
+    if not window.timed or not len(flat):
+        return _FlatEvidence(flat, mean_of(flat), _STATIC, 8 if window.timed else 4, False, before)
+    abnormal = before is not None and lower_share(flat) > before.high
+    chance = _chance_of_flat(window.table.rewards, float(parts.counts[able].mean()))
+    bound = max(_STATIC if abnormal else _AT_ONCE, min(chance + 0.15, 0.95))
+    return _FlatEvidence(flat, float(flat.mean()), bound, 8, not abnormal, before)
+
+
+def unflagged_share(window: Evidence, baseline: Evidence | None) -> str:
+    """Return why ``zero_variance`` makes no flag of a window most of whose groups are flat; ``""`` for all others."""
+    with np.errstate(over="ignore", invalid="ignore"):  # scores of 1e300
+        evidence = _flat_evidence(window, baseline)
+    if not evidence.share > _STATIC or evidence.is_flag:
+        return ""
+    count = len(evidence.flat)
+    message = (
+        f"{int(evidence.flat.sum()):,} of {counted(count, 'group')} {'gives' if count == 1 else 'give'} no gradient"
+    )
+    if evidence.share <= evidence.bound:
+        size = "in groups of this size " if evidence.bound > _AT_ONCE else ""
+        return f"{message}, and {size}a flag begins above {evidence.bound:.0%}"
+    enough = "" if evidence.enough is None else f": {evidence.enough:,} groups like them would be enough"
+    return f"{message}, too few groups for a flag{enough}"
 
 
 def _chance_of_flat(rewards: Floats, size: float) -> float:

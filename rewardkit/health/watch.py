@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from rewardkit.errors import RewardDefinitionError
-from rewardkit.health.coverage import CallCounts, Coverage, calls_of
+from rewardkit.health.coverage import CallCounts, Coverage, Unflagged, calls_of
 from rewardkit.health.detectors import DETECTORS, flags_of, missing_need
 from rewardkit.health.evidence import (
     ErrorsOf,
@@ -29,6 +29,7 @@ from rewardkit.health.evidence import (
 )
 from rewardkit.health.evidence import lengths as lengths_of
 from rewardkit.health.flag import Flag, OnFlag
+from rewardkit.health.gradient import unflagged_share
 from rewardkit.record.audit_notes import AuditNote
 from rewardkit.record.table import CompletionTable, Floats
 
@@ -203,7 +204,9 @@ class Watch:
             self._first_tables.append(new)
             self._baseline = replace(self._empty, table=join_tables(self._first_tables), _cache={})
         self._previous, self._recent = self._recent, {}
-        self._seen.add(new, window.sampled())
+        reason = unflagged_share(window, baseline)
+        span = (int(table.steps.min()), int(table.steps.max()))
+        self._seen.add(new, window.sampled(), Unflagged(span, reason) if reason else None)
         return self._update(flags)
 
     def _steps_before(self, table: CompletionTable) -> Evidence | None:
@@ -245,7 +248,7 @@ class _Seen:
         self.coverage = Coverage()
         self._prompts: set[int] = set()
 
-    def add(self, table: CompletionTable, sample: Sampled) -> None:
+    def add(self, table: CompletionTable, sample: Sampled, unflagged: Unflagged | None) -> None:
         """Add a window's new completions, and the sample whose texts were read, which may have older ones too."""
         before, steps = self.coverage, np.unique(table.steps)
         texts, drawn = (int(np.isin(part.steps, steps).sum()) for part in (sample.table, sample.drawn))
@@ -264,6 +267,7 @@ class _Seen:
             texts=before.texts + texts,
             texts_missing=before.texts_missing + drawn - texts,
             repeats=repeats,
+            unflagged=unflagged or before.unflagged,
             calls=dict(before.calls)
             | {name: before.calls.get(name, CallCounts()) + counts for name, counts in calls_of(table).items()},
         )
