@@ -23,7 +23,7 @@ from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.misfits import Misfit, describe_misfits, is_complete
 from rewardkit.cli.progress import collect
 from rewardkit.cli.render import NONE, count_or_none, duration, fold, group_by_key, number, screen, table
-from rewardkit.cli.reward_check import RewardCheck, describe_unscored, unscored_lines
+from rewardkit.cli.reward_check import RewardCheck, composition_checks, describe_unscored, unscored_lines
 from rewardkit.cli.rewards import Leaves, load_rewards
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
@@ -136,21 +136,29 @@ def check_command(
         _score(Leaves(reward_set, leaf), leaf, lines, check, scoring)
         checks.append(check)
     code = 0 if all(check.is_ok for check in checks) else FAILED
+    compositions = composition_checks(reward_set.rewards, dict(zip(leaves, checks, strict=True)))
     trainers = trainer_warnings(lines[0].values)
     unread = _unread_columns(leaves, lines[0].values)
     named = [name for leaf in leaves for name in leaf.spec.named_columns]
+    unscored = unscored_lines(checks)
     flaws = data_flaws(lines, gold_column(lines[0].values, gold, named, str(path)))
     if out is not None:
         write_flaws(out, [flaw for check in checks for flaw in _flaws_of(check)], flaws, lines)
     result = {
         "rewards": [check.as_json() for check in checks],
+        "compositions": [check.as_short_json() for check in compositions],
         "warnings": trainers,
         "unread_columns": [*unread],
         "data_flaws": [flaw.as_json() for flaw in flaws],
-        "unscored_lines": (unscored := unscored_lines(checks)),
+        "unscored_lines": unscored,
     }
     notes = [*trainers, *(flaw.describe(unit_of(path)) for flaw in flaws), *describe_unscored(unscored, unit_of(path))]
-    finish(result, lambda: _print(checks, notes, [*unread.values()], unit_of(path)), as_json=as_json, code=code)
+    finish(
+        result,
+        lambda: _print(checks, compositions, notes, [*unread.values()], unit_of(path)),
+        as_json=as_json,
+        code=code,
+    )
 
 
 def _flaws_of(check: RewardCheck) -> Iterator[FlawLine]:
@@ -306,13 +314,13 @@ def _score_right_answers(
     silent, wrong = silent_rollouts(leaf, rollouts), wrong_rollouts(leaf, answers)
     outcomes = score("check", [*rollouts, *silent, *wrong])
     right, others = outcomes[: len(rollouts)], outcomes[len(rollouts) :]
-    _add_scores(check, [answer.row.line for answer in answers], right)
+    _add_scores(check, answers, right)
     _warn_of_silence(check, right, others[: len(silent)])
     quick = further[: int(_MORE_S / max(check.p50_s or 0.0, _LEAST_CALL_S))]
     if quick:
         right += score("check", [rollout for answer in quick for rollout in answer.rollouts])
         answers = [*answers, *quick]
-        _add_scores(check, [answer.row.line for answer in quick], right[-len(quick) :])
+        _add_scores(check, quick, right[-len(quick) :])
     scores = {line: value for line, value in check.scores.items() if value is not None}
     if not scores:
         return
@@ -323,7 +331,8 @@ def _score_right_answers(
         tries = [(answer.row, form) for answer in unpaid for form in expected_forms(answer.row)[1:]]
         forms += max(Counter(row.line for row, _ in tries).values(), default=0)
         tried = score("check", [rollout_of([leaf], row, form_probe(form)) for row, form in tries]) if tries else []
-        for (row, _), outcome in zip(tries, tried, strict=True):
+        for (row, form), outcome in zip(tries, tried, strict=True):
+            check.outcomes[row.line, form.text] = outcome
             if outcome.status is Status.SCORED and outcome.score is not None:
                 scores[row.line] = max(scores[row.line], outcome.score)
         check.scores |= scores
@@ -363,15 +372,16 @@ def _group_size(leaf: Reward[..., Any], lines: Sequence[Row], size: int | None) 
     return size or (len(own) if isinstance(own, list | tuple) and len(own) > 1 else _GROUP)
 
 
-def _add_scores(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome]) -> None:
+def _add_scores(check: RewardCheck, answers: Sequence[RightAnswer], outcomes: Sequence[Outcome]) -> None:
     """Add the outcomes of right answers to ``check``: scores by line, misfits, warnings and times."""
-    for line, outcome in zip(lines, outcomes[:: check.group or 1], strict=True):
+    for (row, form, _), outcome in zip(answers, outcomes[:: check.group or 1], strict=True):
+        check.outcomes[row.line, form.text] = outcome
         if outcome.cause is None:
-            check.scores[line] = outcome.score
+            check.scores[row.line] = outcome.score
     reasons = [outcome.reason for outcome in outcomes if outcome.cause is None and outcome.score is None]
     if reasons and len(reasons) == len(outcomes):
         check.warnings.append(_all_skipped(reasons))
-    _add_costs(check, lines, outcomes, "right answer")
+    _add_costs(check, [answer.row.line for answer in answers], outcomes, "right answer")
 
 
 def _add_costs(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outcome], noun: str) -> None:
@@ -408,12 +418,20 @@ def _all_skipped(reasons: Sequence[str | None]) -> str:
     return f"{answers} skipped: the reward does not seem to apply to this data{why}"
 
 
-def _print(checks: Sequence[RewardCheck], warnings: Sequence[str], unread: Sequence[str], unit: str) -> None:
+def _print(
+    checks: Sequence[RewardCheck],
+    compositions: Sequence[RewardCheck],
+    warnings: Sequence[str],
+    unread: Sequence[str],
+    unit: str,
+) -> None:
     console = screen()
     for check in checks:
         if check.unpaid:
             console.say((f"{check.reward}: ", "bold"), (check.unpaid, "red"), fit="wrap")
-    console.fitted_table(functools.partial(_table, checks, console.width), ["skipped"], ["answers", "slowest"])
+    console.fitted_table(
+        functools.partial(_table, [*checks, *compositions], console.width), ["skipped"], ["answers", "slowest"]
+    )
     for warning in warnings:
         console.say(("warning: ", "yellow"), plain(warning), fit="wrap")
     if unread:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from rewardkit.cli.misfits import Misfit
+from rewardkit.declare.compose import Composable, Composite
+from rewardkit.declare.decorator import Reward
 from rewardkit.examinations.examination import ExaminationResult
 from rewardkit.examinations.right_pay import RightPay
 from rewardkit.shown.text import counted
+from rewardkit.types import Outcome, Status
 
 _SHOWN_LINES = 8
 
@@ -32,14 +36,23 @@ class RewardCheck:
     right_answers: RightPay | None = None  # `None` where none was scored
     not_looked_at: list[str] = field(default_factory=list)  # What could not be known, and why
     group: int | None = None  # How many completions a group has; `None` where the reward scores single ones
+    outcomes: dict[tuple[int, str], Outcome] = field(default_factory=dict)  # By line and text of a right answer
 
     def as_json(self) -> dict[str, Any]:
         scores = {str(line): score for line, score in self.scores.items()}
         misfits = [misfit._asdict() for misfit in self.misfits]
         examinations = [result.as_json() for result in self.examinations]
         right = None if self.right_answers is None else self.right_answers.as_json()
-        values = {item.name: getattr(self, item.name) for item in fields(self)} | {"right_answers": right}
+        own = (item.name for item in fields(self) if item.name != "outcomes")
+        values = {name: getattr(self, name) for name in own} | {"right_answers": right}
         return {**values, "misfits": misfits, "scores": scores, "examinations": examinations, "ok": self.is_ok}
+
+    def as_short_json(self) -> dict[str, Any]:
+        """Return what the table shows of it, ready for JSON."""
+        scores = {str(line): score for line, score in self.scores.items()}
+        times = {"p50_s": self.p50_s, "max_s": self.max_s, "timeout_s": self.timeout_s}
+        failing = sorted({misfit.line for misfit in self.misfits})
+        return {"reward": self.reward, "rows": self.rows, "failing_lines": failing, "scores": scores, **times}
 
     @property
     def scored_lines(self) -> set[int]:
@@ -67,6 +80,39 @@ class RewardCheck:
         """Whether no row failed, and right answers are paid."""
         failing = self.misfits or self.unpaid or any(result.has_failures for result in self.examinations)
         return not failing
+
+
+def composition_checks(
+    rewards: Mapping[str, Composable], checks: Mapping[Reward[..., Any], RewardCheck]
+) -> list[RewardCheck]:
+    """Return what is found of each composition among rewards, by what was found of its parts.
+
+    A row fails where it fails for a part, and a right answer scores what the parts' outcomes of it make.
+    """
+    compositions = {name: reward for name, reward in rewards.items() if isinstance(reward, Composite)}
+    return [
+        _composition_check(name, reward, {leaf: checks[leaf] for leaf in reward.leaves})
+        for name, reward in compositions.items()
+    ]
+
+
+def _composition_check(name: str, reward: Composite, parts: Mapping[Reward[..., Any], RewardCheck]) -> RewardCheck:
+    first = parts[reward.leaves[0]]
+    misfits = {misfit.line: misfit for part in parts.values() for misfit in part.misfits}
+    timeout_s = min(part.timeout_s for part in parts.values())
+    check = RewardCheck(name, first.rows, timeout_s, first.unit, list(misfits.values()))
+    answers = sorted(set.intersection(*(set(part.outcomes) for part in parts.values())))
+    outcomes = {
+        answer: reward.combine({leaf: part.outcomes[answer] for leaf, part in parts.items()}) for answer in answers
+    }
+    for (line, _), outcome in outcomes.items():
+        if outcome.status is not Status.FAILED:
+            scores = [score for score in (check.scores.get(line), outcome.score) if score is not None]
+            check.scores[line] = max(scores, default=None)  # of the forms in which the answer was tried, the best
+    durations = [outcome.duration_s for outcome in outcomes.values()]
+    if durations:
+        check.p50_s, check.max_s = statistics.median(durations), max(durations)
+    return check
 
 
 def unscored_lines(checks: Sequence[RewardCheck]) -> list[int]:
