@@ -7,12 +7,13 @@ it, so a completion cannot forge a pass. A jail that fails is the cause ``infras
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable
+from builtin_rewards.check_scores import DEADLINE_S, LIMITS, CheckTime, score_of
 from builtin_rewards.inside import program
 from builtin_rewards.one_process import check_in_one_process
 from builtin_rewards.polyglot import (
@@ -35,7 +36,6 @@ from sandbox import (
     Artefact,
     CheckReport,
     CheckResult,
-    CheckStatus,
     ExecutionResult,
     FunctionCheck,
     Limits,
@@ -55,10 +55,7 @@ from sandbox import (
 )
 from sandbox.errors import CheckError, LanguageUnavailableError, NotPlainError, SharedProcessError
 
-LIMITS = Limits(timeout_s=10.0)  # What one completion may use, all its checks together
-MAX_NAMES = 10  # Names of tests that passed, and of those that did not, in the reason
 FLOAT_TOLERANCE = 1e-9  # How far a float may be off that a function returns, absolutely or relatively: by rounding
-DEADLINE_S = 60.0  # Seconds of one call; above the jail's own limit, which ends slow code
 _MARKS = ("python", "py", "python3")
 _COMPILE = "def compiles(source):\n    compile(source, 'main.py', 'exec', dont_inherit=True)\n"
 _FIRST_LINE = re.compile(r"^(?:(?:from|import|def|class|async def|@)\b|[A-Za-z_]\w* *=)", re.MULTILINE)
@@ -118,31 +115,6 @@ def _other_language(code: str, sandbox: Sandbox) -> str | None:
     return None if is_python else f"the code is in {language}, not in Python"
 
 
-def _score(checks: Sequence[CheckResult], *, all_or_nothing: bool) -> Score:
-    faults = [check.reason for check in checks if check.status is CheckStatus.INFRASTRUCTURE]
-    if faults or not checks:
-        raise InfrastructureError(f"the jail failed: {[*faults, 'it reported no check'][0]}")
-    failures = [check for check in checks if check.status is not CheckStatus.PASSED]
-    passes = len(checks) - len(failures)
-    share = sum(check.credit for check in checks) / len(checks)
-    detail = "".join(f"; {check.status}: {check.label}: {check.reason}" for check in failures[:1])
-    score = float(not failures) if all_or_nothing else share
-    metrics = {"passed": float(passes), "checks": float(len(checks))}
-    reason = f"{passes} of {len(checks)} checks passed{_test_names(checks)}{detail}"
-    return Score(score, reason=reason, metrics=metrics)
-
-
-def _test_names(checks: Sequence[CheckResult]) -> str:
-    """Return the names of the tests that passed and of those that did not, where checks are tests with names."""
-    tests = [check for check in checks if check.is_test]
-    parts = []
-    for title, passed in (("passed", True), ("not passed", False)):
-        labels = [check.label for check in tests if (check.status is CheckStatus.PASSED) is passed]
-        more = f" and {len(labels) - MAX_NAMES} more" if len(labels) > MAX_NAMES else ""
-        parts += [f"; {title}: {', '.join(labels[:MAX_NAMES])}{more}"] if labels else []
-    return "".join(parts)
-
-
 @dataclass(frozen=True, slots=True)
 class _Matching:
     """How the outputs of programs are compared, by the row or else by the setting; refuses what makes no sense."""
@@ -171,9 +143,10 @@ class _Matching:
         return _Matching(match or self.match, tolerance, checker, interactor, language_name(language))
 
     def check(
-        self, sandbox: Sandbox, code: str, checks: list[ProgramCheck], limits: Limits, language: str
+        self, sandbox: Sandbox, code: str, checks: list[ProgramCheck], time: CheckTime, language: str
     ) -> CheckReport:
         """Return the report of a program's outputs."""
+        limits, check_timeout_s = time.together(len(checks)), time.check_timeout_s
         if self.interactor is None:
             return check_programs(
                 sandbox,
@@ -184,11 +157,12 @@ class _Matching:
                 checker=self.checker,
                 checker_language=self.checker_language,
                 limits=limits,
+                check_timeout_s=check_timeout_s,
                 language=language,
             )
         if language != PYTHON:
             raise CheckError(f"an interactor talks with programs in Python, and the row is in {language}")
-        return check_dialogs(sandbox, code, checks, self.interactor, limits=limits)
+        return check_dialogs(sandbox, code, checks, self.interactor, limits=limits, check_timeout_s=check_timeout_s)
 
 
 def _require_python(checker: str) -> None:
@@ -224,24 +198,25 @@ class _Row:
             self.context,
         )
 
-    def score(self, code: str, sandbox: Sandbox, limits: Limits, *, all_or_nothing: bool) -> Score:
+    def score(self, code: str, sandbox: Sandbox, time: CheckTime, *, all_or_nothing: bool) -> Score:
         """Return the score of the code; ``None`` as its value where the row is at fault."""
         reports: list[CheckReport] = []
         checks: list[CheckResult] = []
         try:
             if self.tests is not None:
                 try:
+                    limits = time.together(1)
                     reports.append(self._run_tests(self.tests, code, sandbox, limits))
                 except SharedProcessError as error:
                     checks += check_in_one_process(code, self.tests, self.entry_point, self.setup, limits, error)
             if self.inputs is not None:
-                reports.append(self._check_pairs(code, self.inputs, sandbox, limits))
+                reports.append(self._check_pairs(code, self.inputs, sandbox, time))
         except (CheckError, NotPlainError) as error:
             return Score(None, reason=f"the row's tests cannot be run: {error}")
         except LanguageUnavailableError as error:
             return Score(None if self.is_named else 0.0, reason=str(error))
         checks += [check for report in reports for check in report.checks]
-        score = _score(checks, all_or_nothing=all_or_nothing)
+        score = score_of(checks, all_or_nothing=all_or_nothing, time=time if self.tests is None else None)
         return judged_by(score, self.language, [report.execution for report in reports])
 
     def _run_tests(self, tests: str, code: str, sandbox: Sandbox, limits: Limits) -> CheckReport:
@@ -260,19 +235,27 @@ class _Row:
         suite = Suite(tests, self.entry_point, self.context, self.setup)
         return check_suite(sandbox, code, suite, self.language, limits=limits)
 
-    def _check_pairs(self, code: str, inputs: list[Any], sandbox: Sandbox, limits: Limits) -> CheckReport:
+    def _check_pairs(self, code: str, inputs: list[Any], sandbox: Sandbox, time: CheckTime) -> CheckReport:
         outputs, matching, language = self.outputs, self.matching, self.language
         if len(outputs) != len(inputs):
             raise CheckError(f"{len(inputs)} inputs and {len(outputs)} outputs")
         if self.entry_point is None:
             checks = list(map(ProgramCheck, map(join_lines, inputs), map(join_lines, outputs)))
-            return matching.check(sandbox, code, checks, limits, language)
+            return matching.check(sandbox, code, checks, time, language)
         if matching.checker or matching.interactor:
             raise CheckError("a checker and an interactor judge programs, and the row has an entry_point")
         rounding = FLOAT_TOLERANCE if matching.tolerance is None else 0.0
         margins = (matching.tolerance or 0.0, matching.tolerance or 0.0, rounding)
         calls = [FunctionCheck(*pair, *margins) for pair in zip(inputs, outputs, strict=True)]
-        return check_functions(sandbox, code, self.entry_point, calls, limits=limits, language=language)
+        return check_functions(
+            sandbox,
+            code,
+            self.entry_point,
+            calls,
+            limits=time.together(len(calls)),
+            check_timeout_s=time.check_timeout_s,
+            language=language,
+        )
 
 
 @adjustable
@@ -284,7 +267,8 @@ def code_tests(
     checker: str | None = None,
     checker_language: str = PYTHON,
     language: str | None = None,
-    limits: Limits = LIMITS,
+    check_timeout_s: float | None = None,
+    limits: Limits | None = None,
 ) -> Reward[..., Score]:
     """Return ``code_tests`` with these settings.
 
@@ -297,17 +281,23 @@ def code_tests(
         checker: Source of a checker for the outputs of programs of rows that name neither a checker nor a rule.
         checker_language: What that checker is written in.
         language: The language of all rows; ``None`` where the rows name it, or the completions' fences do.
-        limits: What one completion may use, all its checks together.
+        check_timeout_s: Seconds of each check of ``inputs`` and ``outputs``: one that is late fails alone, and while
+            the time of all checks lasts, those after it are run. Rows with ``tests`` are skipped. ``None``: no limit of
+            each, and nothing is run after a check that is late.
+        limits: What one completion may use, all its checks together. ``None``: 10 s, and with ``check_timeout_s`` as
+            many seconds as a row's checks may take, at most 120.
 
     Raises:
-        ValueError: There is no such rule, the tolerance makes no sense, or the checker does not compile.
+        ValueError: There is no such rule, the tolerance makes no sense, the checker does not compile, or
+            ``check_timeout_s`` is not above 0 and below ``limits.timeout_s``.
     """
+    time = CheckTime(limits, check_timeout_s)
     setting = _Matching(match, tolerance, checker, checker_language=checker_language)
     if checker is not None and checker_language == PYTHON:
         _require_python(checker)
     language_of_all = LanguageSetting(language)
 
-    @reward(timeout_s=max(DEADLINE_S, 3 * limits.timeout_s), score_range=(0, 1))
+    @reward(timeout_s=time.call_s, score_range=(0, 1))
     def code_tests(
         completion: str,
         sandbox: Sandbox,
@@ -392,6 +382,8 @@ def code_tests(
             return Score(None, reason="the row has no tests: neither 'tests' nor 'inputs' and 'outputs'")
         if tests and (reason := why_no_tests(tests)):
             return Score(None, reason=reason)
+        if tests and check_timeout_s is not None:
+            return Score(None, reason=time.refusal())
         try:
             matching = setting.of_row(match, tolerance, checker, interactor, checker_language)
         except CheckError as error:
@@ -409,7 +401,7 @@ def code_tests(
             matching=matching,
         )
         code = row.code_of(completion, prompt, sandbox)
-        return code if isinstance(code, Score) else row.score(code, sandbox, limits, all_or_nothing=all_or_nothing)
+        return code if isinstance(code, Score) else row.score(code, sandbox, time, all_or_nothing=all_or_nothing)
 
     return code_tests
 

@@ -2,7 +2,7 @@
 
 Three kinds: calls of a function (:func:`check_functions`), assert-style test text (:func:`check_asserts`), and programs
 that read standard input and write standard output (:mod:`sandbox.program_checks`). All checks of one completion share
-one forked process; two completions never share one.
+one forked process where none of them has a time limit of its own; two completions never share one.
 
 Covered: the completion sees arguments and input, and gives back plain values and output. It never sees an
 expected value, the text of a test, or the file where a verdict is written, so nothing that it does to its own
@@ -29,8 +29,19 @@ from sandbox.errors import CheckError, NotPlainError
 from sandbox.languages.catalogue import language_of
 from sandbox.languages.names import PYTHON, language_name
 from sandbox.languages.readings import as_returned
-from sandbox.reports import CheckReport, CheckResult, CheckStatus, preview, refuse_empty, shorten, unfinished_status
+from sandbox.reports import (
+    CheckReport,
+    CheckResult,
+    CheckStatus,
+    preview,
+    refuse_empty,
+    shorten,
+    telling_execution,
+    unfinished_status,
+    with_times,
+)
 from sandbox.results import NO_ANSWER_CODES, TESTS_AT_FAULT, CallValue, ExecutionResult, ExecutionStatus, SuiteRun
+from sandbox.shared_time import time_of_checks
 from sandbox.tester_reports import read_reports
 from sandbox.workers.collector import CollectorPaused
 
@@ -81,11 +92,14 @@ def check_functions(
     checks: Sequence[FunctionCheck],
     *,
     limits: Limits | None = None,
+    check_timeout_s: float | None = None,
     language: str = PYTHON,
 ) -> CheckReport:
     """Run code once, call a function of it for each check, and compare the values here, outside the jail.
 
-    Each call gets copies of its arguments, so no other call and no comparison sees what it changes in them.
+    Each call gets copies of its arguments, so no other call and no comparison sees what it changes in them. Without
+    ``check_timeout_s`` all calls share a process, and what ends it ends the checks; in other languages than Python the
+    answers count only once all are there.
 
     In other languages than Python a whole number is the same as a float of its size, a tuple as a list, a set as a list
     of its members, and a text as the number that it writes where it is a key.
@@ -95,10 +109,14 @@ def check_functions(
         source: Source that defines the function.
         entry_point: The function's name, or ``"Class.method"``.
         checks: What to call it with, and what it must return.
-        limits: What all of it may use together; the sandbox's own if ``None``.
+        limits: What all of it may use together; the sandbox's own if ``None``, where with ``check_timeout_s`` the time
+            is that of all checks together.
+        check_timeout_s: Seconds of each check. Each then runs the code anew, in a process of its own, and one that is
+            late or ends its process fails alone. ``None`` for no limit of each.
         language: What it is written in.
 
     Raises:
+        ValueError: ``check_timeout_s`` is no number of seconds, or more than ``limits.timeout_s``.
         CheckError: There are no checks, or in another language than Python the entry point is no name of a function.
         NotPlainError: An argument or expected value is not plain, or no value of the language.
         LanguageUnavailableError: Nobody knows the language, or it does not run here.
@@ -106,18 +124,50 @@ def check_functions(
     refuse_empty(checks)
     notation = None if language_name(language) == PYTHON else language_of(language).notation
     expected_values = [_as_from_jail(number, check.expected, notation) for number, check in enumerate(checks)]
-    arguments = [check.arguments for check in checks]
-    execution = sandbox.call(source, entry_point, arguments, limits=limits, language=language)
+    limits = time_of_checks(limits, sandbox.limits, check_timeout_s, len(checks))
+    executions, values = _call(sandbox, source, entry_point, checks, limits, check_timeout_s, language)
     results: list[CheckResult] = []
-    ended = False
-    for check, expected, value in zip(checks, expected_values, execution.value or (), strict=True):
+    before: ExecutionResult | None = None
+    for check, expected, value, execution in zip(checks, expected_values, values, executions, strict=True):
         if notation is not None:
             value = dataclasses.replace(value, value=notation.meant(value.value, expected))
             expected = as_returned(expected, value.value, letters=notation.letters)
-        status, reason = _judge_call(check, expected, value, execution, ended)
-        ended = ended or (not value.ok and value.error == execution.error)
+        status, reason = _judge_call(check, expected, value, execution, ended=execution is before)
+        if not value.ok and value.error == execution.error:
+            before = execution
         results.append(CheckResult(status, reason, _describe_call(entry_point, check.arguments)))
-    return CheckReport(tuple(results), execution)
+    checked = with_times(results, limits, check_timeout_s)
+    if notation is not None and check_timeout_s is None:
+        checked = _without_blame(checked)
+    return CheckReport(checked, telling_execution(executions))
+
+
+def _without_blame(results: tuple[CheckResult, ...]) -> tuple[CheckResult, ...]:
+    """Return results that say of a late process whose answers count only together that no call is known to be late."""
+    first, *others = results
+    if first.status is not CheckStatus.TIMEOUT or not others:
+        return results
+    return (dataclasses.replace(first, reason=f"{first.reason}; which of the calls is late is not known"), *others)
+
+
+def _call(
+    sandbox: Sandbox,
+    source: str,
+    entry_point: str,
+    checks: Sequence[FunctionCheck],
+    limits: Limits,
+    check_timeout_s: float | None,
+    language: str,
+) -> tuple[list[ExecutionResult], list[CallValue]]:
+    """Return the execution in which each check's call was made, and its value."""
+    calls = [check.arguments for check in checks]
+    if check_timeout_s is None:
+        execution = sandbox.call(source, entry_point, calls, limits=limits, language=language)
+        return [execution] * len(checks), [*(execution.value or ())]
+    executions = sandbox.call_each(
+        source, entry_point, calls, call_timeout_s=check_timeout_s, limits=limits, language=language
+    )
+    return executions, [value for execution in executions for value in execution.value or ()]
 
 
 def check_asserts(
@@ -174,8 +224,9 @@ def check_asserts(
         raise CheckError("there are no checks: the tests are empty")
     if entry_point is not None and not all(part.isidentifier() for part in entry_point.split(".")):
         raise CheckError(f"entry_point={entry_point!r}: expected the name of a function, or 'Class.method'")
+    limits = limits or sandbox.limits
     run = sandbox.run_asserts(source, text, entry_point=entry_point, setup=setup, helpers=helpers, limits=limits)
-    return CheckReport(read_reports(run), run.execution)
+    return CheckReport(with_times(read_reports(run), limits), run.execution)
 
 
 def check_suite(

@@ -9,26 +9,26 @@ import functools
 import marshal
 import os
 import threading
-import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from sandbox import plain
 from sandbox.core_count import default_workers
-from sandbox.errors import NotPlainError, PoolClosedError, SandboxUnavailableError
+from sandbox.errors import PoolClosedError, SandboxUnavailableError
 from sandbox.evaluation import Evaluation, unrun
+from sandbox.input_runs import InputRuns
 from sandbox.inside.runner import CALLS, PROGRAM
 from sandbox.inside.zygote import PAIR
 from sandbox.jail import kernel, probe
 from sandbox.jail.levels import Level
-from sandbox.jail.scratch import MOST_FILES
+from sandbox.jail_input import checked_files, encode_calls
 from sandbox.languages.names import PYTHON, language_name
 from sandbox.limits import Limits
 from sandbox.process import PROFILES, ZygoteProcess, remove_stale_folders
 from sandbox.results import AssertsRun, CallValue, ExecutionResult, ExecutionStatus, SuiteRun
+from sandbox.shared_time import SharedTime, require_seconds
 from sandbox.workers.clock import stopped
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from sandbox.projects.project import Project
 
 MAX_SOURCE_BYTES = 1 << 20  # size of a source; a larger one is not run, and its result says so
-MAX_CALLS = 100_000  # calls in one evaluation
-PROOF_S = 0.5  # seconds beyond the time of an evaluation in which runs may be run again to show that they end
 MAX_ATTEMPTS = 3  # how often an evaluation is started whose zygote dies; then its status is infrastructure
 
 
@@ -142,6 +140,7 @@ class Sandbox:
         files: Mapping[str, str | bytes] | None = None,
         args: Sequence[str] = (),
         limits: Limits | None = None,
+        run_timeout_s: float | None = None,
         language: str = PYTHON,
     ) -> list[ExecutionResult]:
         """Run one program once for each input and return a result for each.
@@ -149,53 +148,28 @@ class Sandbox:
         All runs share the time of one evaluation. Quick runs share a process too, each with names of its own; a run
         that ends its process makes the next one start in a new process. If a signal ended a process, the wait status
         shows how the last run ended, but only the process itself reported the ends of the earlier runs. So those are
-        run again without the last one, for up to :data:`PROOF_S` beyond the time. If a signal ends that process as
-        well, all of these runs get the last run's result. In other languages each run has a process of its own.
+        run again without the last one, for up to 0.5 s beyond the time. If a signal ends that process as well, all of
+        these runs get the last run's result. In other languages each run has a process of its own.
+
+        With ``run_timeout_s``, the seconds of each run, a late run costs the others nothing: the next one has a new
+        process. All of them still have the time of the limits together; runs for which none is left get the last
+        result. Raise ``ValueError`` where it is no number of seconds.
         """
         limits = self._limits(limits)
+        if run_timeout_s is not None:
+            require_seconds("run_timeout_s", run_timeout_s)
         if language_name(language) != PYTHON:
-            checked = _check_files(files or {}, limits.file_bytes)
-            return self._programs().run_inputs(language, source, inputs, checked, args, limits)
+            checked = checked_files(files or {}, limits.file_bytes)
+            return self._programs().run_inputs(language, source, inputs, checked, args, limits, run_timeout_s)
         refusal = self._refuse_large(source)
         if refusal is not None:
             return [refusal] * len(inputs)
-        request = {"source": source, "args": list(args), "files": _check_files(files or {}, limits.file_bytes)}
-        results: list[ExecutionResult] = []
+        request = {"source": source, "args": list(args), "files": checked_files(files or {}, limits.file_bytes)}
         self.start()
-        deadline = time.monotonic() + limits.timeout_s
-        while len(results) < len(inputs):
-            rest = limits if not results else limits.until(deadline)
-            batch, ended_itself = self._run_together(request, inputs[len(results) :], rest)
-            if not ended_itself and len(batch) > 1:
-                batch = self._run_again(request, inputs[len(results) :][: len(batch) - 1], batch[-1], limits, deadline)
-            results += batch
-            if results[-1].status in (ExecutionStatus.TIMEOUT, ExecutionStatus.INFRASTRUCTURE):
-                results += [results[-1]] * (len(inputs) - len(results))
-        return results
-
-    def _run_together(
-        self, request: Mapping[str, Any], inputs: Sequence[str], limits: Limits
-    ) -> tuple[list[ExecutionResult], bool]:
-        """Run the first of some inputs in one process; return their results, and whether the process ended itself."""
-        together = list(inputs[: _count_together(inputs[1:], limits)])
-        evaluation = self._attempt(PROGRAM, {**request, "inputs": together}, limits)
-        return evaluation.results(len(together), self.level), evaluation.ended_itself
-
-    def _run_again(
-        self, request: Mapping[str, Any], inputs: Sequence[str], last: ExecutionResult, limits: Limits, deadline: float
-    ) -> list[ExecutionResult]:
-        """Run the inputs before the last again, as a signal ended their process, and return the results of all.
-
-        Where a signal ends that process too, nothing shows which input is to blame: all get the last one's result.
-        """
-        results: list[ExecutionResult] = []
-        deadline = max(deadline, time.monotonic() + PROOF_S)
-        while last.status is not ExecutionStatus.INFRASTRUCTURE and len(results) < len(inputs):
-            batch, ended_itself = self._run_together(request, inputs[len(results) :], limits.until(deadline))
-            if not ended_itself:
-                return [last] * (len(inputs) + 1)
-            results += batch
-        return [*results, last]
+        runs = InputRuns(functools.partial(self._attempt, PROGRAM), request, self.level)
+        if run_timeout_s is None:
+            return runs.run(inputs, limits)
+        return runs.run_each(inputs, limits, run_timeout_s)
 
     def call(
         self,
@@ -221,19 +195,62 @@ class Sandbox:
         Raises:
             NotPlainError: An argument is not plain, or no value of the language.
             CheckError: In another language than Python, the name is no function's.
-            ValueError: There are more than :data:`MAX_CALLS` calls.
+            ValueError: There are more than 100,000 calls.
             LanguageUnavailableError: Nobody knows the language, or it does not run here.
         """
         limits = self._limits(limits)
         if language_name(language) != PYTHON:
             return self._programs().call(language, source, function, [*calls], limits)
-        encoded = [_encode_call(number, call) for number, call in enumerate(calls)]
-        if len(encoded) > MAX_CALLS:
-            raise ValueError(f"{len(encoded):,} calls in one evaluation; at most {MAX_CALLS:,}")
+        encoded = encode_calls(calls)
         refusal = self._refuse_large(source)
         if refusal is not None:
             values = [CallValue(ok=False, error=refusal.error)] * len(encoded)
             return dataclasses.replace(refusal, value=values)
+        return self._call_encoded(source, function, encoded, limits)
+
+    def call_each(
+        self,
+        source: str,
+        function: str,
+        calls: Iterable[Any],
+        *,
+        call_timeout_s: float,
+        limits: Limits | None = None,
+        language: str = PYTHON,
+    ) -> list[ExecutionResult]:
+        """Call a function of code as :meth:`call` does, each time in a new process, and return a result for each call.
+
+        Args:
+            source: Source that defines the function; it runs anew for each call.
+            function: Its name, as :meth:`call` takes it.
+            calls: The arguments of each call.
+            call_timeout_s: Seconds of each call, the run of the source included.
+            limits: What a call may use; ``timeout_s`` is for all of them together. Calls for which no time is left get
+                the last result.
+            language: What it is written in.
+
+        Raises:
+            NotPlainError, CheckError, LanguageUnavailableError: As :meth:`call` raises them.
+            ValueError: There are more than 100,000 calls, or ``call_timeout_s`` is no number of seconds.
+        """
+        limits = self._limits(limits)
+        require_seconds("call_timeout_s", call_timeout_s)
+        shared = SharedTime(limits, call_timeout_s)
+        if language_name(language) != PYTHON:
+            return self._programs().call_each(language, source, function, [*calls], limits, shared)
+        encoded = encode_calls(calls)
+        refusal = self._refuse_large(source)
+        if refusal is not None:
+            return [dataclasses.replace(refusal, value=[CallValue(ok=False, error=refusal.error)])] * len(encoded)
+        results: list[ExecutionResult] = []
+        for call in encoded:
+            results.append(self._call_encoded(source, function, [call], shared.next_limits()))
+            shared.charge(results[-1])
+            if shared.ends_with(results[-1]):
+                break
+        return results + results[-1:] * (len(encoded) - len(results))
+
+    def _call_encoded(self, source: str, function: str, encoded: list[Any], limits: Limits) -> ExecutionResult:
         request = {"source": source, "function": function, "calls": encoded, "room": limits.output_bytes}
         return self._attempt(CALLS, request, limits).results(len(encoded), self.level)[0]
 
@@ -465,42 +482,6 @@ class Sandbox:
 
     def _on_failure(self, failure: str) -> None:
         """Do nothing: the result has the status infrastructure. A subclass may raise instead."""
-
-
-def _count_together(following: Sequence[str], limits: Limits) -> int:
-    """Return how many inputs one process can read: it writes each but the first to a file whose size is bounded."""
-    most = max(limits.output_bytes, limits.file_bytes)
-    for number, text in enumerate(following):
-        if len(text) > most // 4 and len(text.encode("utf-8", "surrogatepass")) > most:
-            return number + 1
-    return len(following) + 1
-
-
-def _encode_call(number: int, call: Iterable[Any]) -> list[Any]:
-    """Return a call's arguments and keywords as they enter a jail; raise NotPlainError with the call's number."""
-    arguments, keywords = ([], dict(call)) if isinstance(call, Mapping) else (list(call), {})
-    try:
-        return [plain.encode(arguments), plain.encode(keywords)]
-    except NotPlainError as error:
-        raise NotPlainError(f"call {number}: {error}") from None
-
-
-def _check_files(files: Mapping[str, str | bytes], most_bytes: int) -> dict[str, str | bytes]:
-    """Return the files; raise ``ValueError`` for a name that leads elsewhere, for content that is no text, or many."""
-    for name, content in files.items():
-        if not name or name.startswith("/") or ".." in name.split("/") or "\0" in name:
-            raise ValueError(f"file name {name!r}: expected a relative one that stays in its directory")
-        try:
-            os.fsencode(name)
-            size = len(content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape"))
-        except UnicodeEncodeError as error:
-            raise ValueError(f"file {name!r}: cannot be written as UTF-8: {error}") from None
-        if size > most_bytes:
-            raise ValueError(f"file {name!r}: {size:,} bytes; at most {most_bytes:,} (file_bytes)")
-    folders = {name[:index] for name in files for index, letter in enumerate(name) if letter == "/"}
-    if len(files) + len(folders) > MOST_FILES:
-        raise ValueError(f"{len(files) + len(folders):,} files and folders; at most {MOST_FILES:,}")
-    return dict(files)
 
 
 def _probe(zygote: ZygoteProcess, source: str) -> str:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sandbox.errors import CheckError
-from sandbox.reports import CheckReport, CheckResult, CheckStatus, preview, refuse_empty
+from sandbox.reports import (
+    CheckReport,
+    CheckResult,
+    CheckStatus,
+    preview,
+    refuse_empty,
+    telling_execution,
+    unfinished_status,
+    with_times,
+)
 from sandbox.results import AssertsRun, ExecutionResult, ExecutionStatus, printable
+from sandbox.shared_time import SharedTime, time_of_checks
 
 if TYPE_CHECKING:
     from sandbox.client import Sandbox
@@ -23,6 +32,7 @@ def check_dialogs(
     interactor: str,
     *,
     limits: Limits | None = None,
+    check_timeout_s: float | None = None,
 ) -> CheckReport:
     """Run a program once for each check, in a dialog with an interactor that says how right it is.
 
@@ -37,29 +47,36 @@ def check_dialogs(
         interactor: Python source that defines ``interact(input, expected, read, write)``: ``read()`` returns the
             program's next line, or an empty text once it has ended, ``write(text)`` sends it a line. It returns a bool
             or a share from 0 to 1.
-        limits: What all dialogs may use together; the sandbox's own if ``None``.
+        limits: What all dialogs may use together; the sandbox's own if ``None``, where with ``check_timeout_s`` the
+            time is that of all checks together.
+        check_timeout_s: Seconds of each dialog: a late one is failed, and those after it are held all the same while
+            any of the time of all is left. ``None`` for no limit of each.
 
     Raises:
+        ValueError: ``check_timeout_s`` is no number of seconds, or more than ``limits.timeout_s``.
         CheckError: There are no checks, or the interactor is at fault; the message names the check.
     """
     refuse_empty(checks)
-    limits = limits or sandbox.limits
-    deadline = time.monotonic() + limits.timeout_s
+    limits = time_of_checks(limits, sandbox.limits, check_timeout_s, len(checks))
+    own_s = limits.timeout_s if check_timeout_s is None else check_timeout_s
+    shared = SharedTime(limits, own_s)
     results: list[CheckResult] = []
     executions: list[ExecutionResult] = []
     for number, check in enumerate(checks):
         label = f"input {preview(check.stdin)}"
-        if results and results[-1].status is CheckStatus.TIMEOUT:
-            results.append(CheckResult(CheckStatus.NOT_REACHED, "no time was left", label))
+        if executions and shared.ends_with(executions[-1]):
+            results.append(CheckResult(unfinished_status(executions[-1], ended=True), executions[-1].error, label))
             continue
-        run = sandbox.run_dialog(source, interactor, check.stdin, check.stdout, limits=limits.until(deadline))
+        rest = shared.next_limits()
+        run = sandbox.run_dialog(source, interactor, check.stdin, check.stdout, limits=rest)
+        shared.charge(run.execution)
         executions.append(run.execution)
-        results.append(_result(run, number, label))
-    failed = (execution for execution in executions if execution.status is not ExecutionStatus.OK)
-    return CheckReport(tuple(results), next(failed, executions[-1]))
+        results.append(_result(run, number, label, had_own_time=rest.timeout_s >= own_s))
+    return CheckReport(with_times(results, limits, check_timeout_s), telling_execution(executions))
 
 
-def _result(run: AssertsRun, number: int, label: str) -> CheckResult:
+def _result(run: AssertsRun, number: int, label: str, *, had_own_time: bool) -> CheckResult:
+    """Return the result of a dialog; an interactor that had only what earlier dialogs left is not at fault for it."""
     execution = run.execution
     if execution.status is ExecutionStatus.INFRASTRUCTURE:
         return CheckResult(CheckStatus.INFRASTRUCTURE, execution.error, label)
@@ -72,6 +89,8 @@ def _result(run: AssertsRun, number: int, label: str) -> CheckResult:
     fault = _fault(report)
     if not fault and _is_ended_by_program(execution):
         return CheckResult(CheckStatus.ERROR, execution.error, label)
+    if execution.status is ExecutionStatus.TIMEOUT and "odd" not in report and not had_own_time:
+        return CheckResult(CheckStatus.TIMEOUT, execution.error, label)
     if "odd" in report or not any("waiting" in line for line in run.lines):
         reason = fault or execution.error or "it ended without an answer"
         raise CheckError(f"the interactor is at fault in check {number}: {reason}")

@@ -24,7 +24,7 @@ from sandbox.inside.zygote import MAX_THREADS, PAIR, REASONS
 from sandbox.jail.levels import Level
 from sandbox.jail.scratch import MOST_FILES
 from sandbox.limits import Limits
-from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, printable
+from sandbox.results import LATE, CallValue, ExecutionResult, ExecutionStatus, printable
 from sandbox.workers.collector import CollectorPaused
 
 MAX_VERDICT_LINES = 1 << 20  # lines that are read of a tester, which writes at most two for each assert
@@ -159,7 +159,7 @@ class Evaluation:
         kinds, message = _exception(raised)
         cpu_s = self._report.user_s + self._report.system_s
         if reason == "timeout" and ended_by is not None:
-            return ExecutionStatus.TIMEOUT, f"not done within {limits.timeout_s:.3g} s"
+            return ExecutionStatus.TIMEOUT, f"{LATE} {limits.timeout_s:.3g} s"
         if reason == "scratch" and ended_by is not None:
             return (
                 ExecutionStatus.OUTPUT_LIMIT,

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sandbox.errors import CheckError
 from sandbox.languages.names import PYTHON
 from sandbox.matching.checker import CheckedOutput, Checker, CheckerAnswer, ask_checker, prove_checker
 from sandbox.matching.outputs import OutputMatch, output_matcher
-from sandbox.reports import CheckReport, CheckResult, CheckStatus, preview, refuse_empty, unfinished_status
+from sandbox.reports import (
+    CheckReport,
+    CheckResult,
+    CheckStatus,
+    preview,
+    refuse_empty,
+    telling_execution,
+    unfinished_status,
+    with_times,
+)
 from sandbox.results import ExecutionResult, ExecutionStatus
+from sandbox.shared_time import time_of_checks
 
 if TYPE_CHECKING:
     from sandbox.client import Sandbox
@@ -48,13 +59,15 @@ def check_programs(
     tolerance: float | None = None,
     checker: str | None = None,
     limits: Limits | None = None,
+    check_timeout_s: float | None = None,
     language: str = PYTHON,
     checker_language: str = PYTHON,
 ) -> CheckReport:
     """Run a program once for each check and compare its output here, outside the jail.
 
     A check is passed if the program ended by itself with exit code 0 and its output is right. The runs share the time
-    limit, and those of Python a process, each with names of its own.
+    limit, and quick ones of Python a process, each with names of its own. Without ``check_timeout_s`` nothing is run
+    after a check at which the time was up.
 
     Args:
         sandbox: Where the program runs.
@@ -68,41 +81,42 @@ def check_programs(
             ``check(input, output, expected)``, which returns a bool or a share from 0 to 1, or is a program, as
             :func:`~sandbox.matching.checker.ask_checker` says. It must be able to judge the expected outputs; then an
             output that it cannot judge is wrong.
-        limits: What all runs may use together, and the checker again; the sandbox's own if ``None``.
+        limits: What all runs may use together, and the checker again; the sandbox's own if ``None``, where with
+            ``check_timeout_s`` the time is that of all checks together.
+        check_timeout_s: Seconds of each check, and of the checker for each output: a late check is failed, and those
+            after it are run all the same while any of the time of all runs is left. ``None`` for no limit of each.
         language: What the program is written in.
         checker_language: What the checker is written in; in another language than Python it is a program.
 
     Raises:
+        ValueError: ``check_timeout_s`` is no number of seconds, or more than ``limits.timeout_s``.
         LanguageUnavailableError: Nobody knows a language, or it does not run here.
         CheckError: There are no checks, there is no such rule, the tolerance makes no sense, or the checker is at
             fault, which shows before the program runs.
     """
     refuse_empty(checks)
     matches = output_matcher(match, tolerance)
+    limits = time_of_checks(limits, sandbox.limits, check_timeout_s, len(checks))
     inputs = [check.stdin for check in checks]
     judge = None if checker is None else Checker(checker, checker_language)
     if judge is not None:
-        prove_checker(sandbox, judge, inputs, [check.stdout for check in checks], limits)
-    executions = sandbox.run_inputs(source, inputs, limits=limits, language=language)
-    results = []
+        prove_checker(sandbox, judge, inputs, [check.stdout for check in checks], limits, check_timeout_s)
+    executions = sandbox.run_inputs(source, inputs, limits=limits, run_timeout_s=check_timeout_s, language=language)
+    results: list[CheckResult] = []
     for check, execution, before in zip(checks, executions, [None, *executions[:-1]], strict=True):
         status, reason = _judge_run(check, execution, matches, ended=execution is before)
         results.append(CheckResult(status, reason, f"stdin {preview(check.stdin)}"))
     if judge is not None:
-        results = _checked_results(sandbox, judge, checks, executions, results, limits)
-    # the report shows a failure of the sandbox, else the first run that did not end well
-    lost = (execution for execution in executions if execution.status is ExecutionStatus.INFRASTRUCTURE)
-    failed = (execution for execution in executions if execution.status is not ExecutionStatus.OK)
-    return CheckReport(tuple(results), next(lost, None) or next(failed, None) or executions[-1])
+        ask = partial(ask_checker, sandbox, judge, limits=limits, output_timeout_s=check_timeout_s)
+        results = _checked_results(ask, checks, executions, results)
+    return CheckReport(with_times(results, limits, check_timeout_s), telling_execution(executions))
 
 
 def _checked_results(
-    sandbox: Sandbox,
-    checker: Checker,
+    ask: Callable[[Sequence[CheckedOutput]], Iterator[CheckerAnswer]],
     checks: Sequence[ProgramCheck],
     executions: Sequence[ExecutionResult],
     results: Sequence[CheckResult],
-    limits: Limits | None,
 ) -> list[CheckResult]:
     """Return the results with the checker's word on each output that a run wrote to its end."""
     whole = [execution.status is ExecutionStatus.OK and not execution.truncated for execution in executions]
@@ -111,7 +125,7 @@ def _checked_results(
         for check, execution, is_whole in zip(checks, executions, whole, strict=True)
         if is_whole
     ]
-    answers = iter(ask_checker(sandbox, checker, outputs, limits))
+    answers = ask(outputs)
     return [
         _checked_result(next(answers), result) if is_whole else result
         for result, is_whole in zip(results, whole, strict=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from sandbox.errors import CheckError
-from sandbox.results import ExecutionResult, ExecutionStatus
+from sandbox.limits import Limits
+from sandbox.results import LATE, ExecutionResult, ExecutionStatus
 
 _MAX_SHOWN = 200
 
@@ -83,6 +85,44 @@ def unfinished_status(execution: ExecutionResult, ended: bool) -> CheckStatus:
     if ended:
         return CheckStatus.NOT_REACHED
     return CheckStatus.TIMEOUT if execution.status is ExecutionStatus.TIMEOUT else CheckStatus.ERROR
+
+
+def telling_execution(executions: Sequence[ExecutionResult]) -> ExecutionResult:
+    """Return the execution that a report shows: a failure of the sandbox, else the first that did not end well."""
+    lost = (execution for execution in executions if execution.status is ExecutionStatus.INFRASTRUCTURE)
+    failed = (execution for execution in executions if execution.status is not ExecutionStatus.OK)
+    return next(lost, None) or next(failed, None) or executions[-1]
+
+
+def with_times(
+    results: Sequence[CheckResult], limits: Limits, check_timeout_s: float | None = None
+) -> tuple[CheckResult, ...]:
+    """Return results whose reasons say whose time was up: that of a check, or what all checks share.
+
+    Args:
+        results: All checks of a completion.
+        limits: What they may use together.
+        check_timeout_s: Seconds of each; ``None`` where they have no limits of their own.
+    """
+    if len(results) == 1:
+        return tuple(results)
+    own_s = limits.timeout_s if check_timeout_s is None else check_timeout_s
+    return tuple(
+        dataclasses.replace(result, reason=_time_reason(result, own_s, limits, is_shared=check_timeout_s is None))
+        for result in results
+    )
+
+
+def _time_reason(result: CheckResult, own_s: float, limits: Limits, *, is_shared: bool) -> str:
+    if not result.reason.startswith(LATE):
+        return result.reason
+    if result.status is CheckStatus.NOT_REACHED:
+        return "the time of all checks was used up"
+    if result.status is not CheckStatus.TIMEOUT:
+        return result.reason
+    if result.reason != f"{LATE} {own_s:.3g} s":
+        return f"{result.reason}, what was left of {limits.timeout_s:.3g} s for all checks"
+    return f"{result.reason} for all checks" if is_shared else result.reason
 
 
 def refuse_empty(checks: Sequence[object]) -> None:

@@ -82,6 +82,8 @@ class AssertsRun:
     ended: bool = False  # whether the tester came to its own end
 
 
+LATE = "not done within"
+"""What the error of an evaluation begins with whose time was up by the clock; the seconds that it had follow."""
 NO_COMPILE = "it does not compile: "
 """What the error of a program begins with that its compiler refused; its ``stderr`` has the compiler's messages."""
 NO_ANSWER_CODES = range(71, 77)

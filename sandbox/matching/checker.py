@@ -10,13 +10,15 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from sandbox.errors import CheckError
 from sandbox.languages.names import PYTHON
 from sandbox.reports import preview
 from sandbox.results import ExecutionResult, ExecutionStatus
+from sandbox.shared_time import SharedTime
 
 if TYPE_CHECKING:
     from sandbox.client import Sandbox
@@ -56,18 +58,24 @@ class CheckerAnswer(NamedTuple):
 
 
 def prove_checker(
-    sandbox: Sandbox, checker: Checker, inputs: Sequence[str], expected: Sequence[str], limits: Limits | None
+    sandbox: Sandbox,
+    checker: Checker,
+    inputs: Sequence[str],
+    expected: Sequence[str],
+    limits: Limits,
+    output_timeout_s: float | None = None,
 ) -> None:
     """Ask a checker about the expected outputs themselves, once for each checker and outputs in this process.
 
     Raises:
         CheckError: It does not compile, hangs, raises or gives no answer; the message names the check.
     """
-    digest = hashlib.blake2b(repr((tuple(checker), inputs, expected)).encode("utf-8", "surrogatepass")).digest()
+    proof = repr((tuple(checker), inputs, expected, output_timeout_s))
+    digest = hashlib.blake2b(proof.encode("utf-8", "surrogatepass")).digest()
     if digest in _proved:
         return
     outputs = [CheckedOutput(stdin, right, right) for stdin, right in zip(inputs, expected, strict=True)]
-    for number, answer in enumerate(ask_checker(sandbox, checker, outputs, limits)):
+    for number, answer in enumerate(ask_checker(sandbox, checker, outputs, limits, output_timeout_s)):
         if answer.is_lost:
             return
         if answer.share is None:
@@ -80,27 +88,50 @@ def prove_checker(
 
 
 def ask_checker(
-    sandbox: Sandbox, checker: Checker, outputs: Sequence[CheckedOutput], limits: Limits | None
+    sandbox: Sandbox,
+    checker: Checker,
+    outputs: Sequence[CheckedOutput],
+    limits: Limits,
+    output_timeout_s: float | None = None,
 ) -> Iterator[CheckerAnswer]:
     """Yield what a checker says of each output; all together have the limits' time.
+
+    With ``output_timeout_s`` it has so many seconds for each output, and a process for each.
 
     A checker defines ``check(input, output, expected)``, which returns a bool or a share; else it is a program with the
     arguments ``input.txt``, ``expected.txt`` and ``output.txt``, whose last line is yes, no or a share. In a language
     other than Python it is a program with testlib's order of arguments, ``input.txt``, ``output.txt`` and
     ``expected.txt``, and may say by its exit code alone what testlib's do: 0 for right, 1 and 2 for wrong.
     """
-    limits = limits or sandbox.limits
-    deadline = time.monotonic() + limits.timeout_s
     is_function = checker.language == PYTHON and _FUNCTION.search(checker.source)
-    ask = _ask_function if is_function else _ask_program
+    ask = partial(_ask_function if is_function else _ask_program, sandbox, checker)
+    if output_timeout_s is not None:
+        yield from _ask_each(ask, outputs, SharedTime(limits, output_timeout_s))
+        return
+    deadline = time.monotonic() + limits.timeout_s
     answered = 0
     while answered < len(outputs):
-        answers = ask(sandbox, checker, outputs[answered:], limits.until(deadline))
+        answers = ask(outputs[answered:], limits.until(deadline))
         yield from answers
         answered += len(answers)
         if time.monotonic() >= deadline:
             yield from [CheckerAnswer(None, _NO_TIME)] * (len(outputs) - answered)
             return
+
+
+def _ask_each(
+    ask: Callable[[Sequence[CheckedOutput], Limits], list[CheckerAnswer]],
+    outputs: Sequence[CheckedOutput],
+    shared: SharedTime,
+) -> Iterator[CheckerAnswer]:
+    """Yield the answer to each output, asked for alone while any of the time is left."""
+    for output in outputs:
+        if shared.is_spent:
+            yield CheckerAnswer(None, _NO_TIME)
+            continue
+        began = time.monotonic()
+        yield ask([output], shared.next_limits())[0]
+        shared.spend(time.monotonic() - began)
 
 
 def _ask_function(

@@ -28,7 +28,10 @@ from sandbox.languages.wire import DriverAnswer, decode_answer, encode_call
 from sandbox.limits import Limits
 from sandbox.programs.engine import MAX_ATTEMPTS, Artefact, Programs
 from sandbox.results import CallValue, ExecutionResult, ExecutionStatus, SuiteRun
+from sandbox.shared_time import SharedTime
 from sandbox.workers.wire import anonymous_file
+
+_UNANSWERED = "the process ended before this call was answered"
 
 
 def build_source(
@@ -66,8 +69,12 @@ def run_inputs(
     files: Mapping[str, str | bytes],
     arguments: Sequence[str],
     limits: Limits,
+    run_timeout_s: float | None = None,
 ) -> list[ExecutionResult]:
-    """Run a program once for each input, each time in a process of its own; all share the time of ``limits``."""
+    """Run a program once for each input, each time in a process of its own; all share the time of ``limits``.
+
+    With ``run_timeout_s``, the seconds of each run, those after a late one are run too while any of the time is left.
+    """
     programs.prove(language)
     built = _build_program(programs, language, source, limits)
     if isinstance(built, ExecutionResult):
@@ -77,15 +84,15 @@ def run_inputs(
         for name, content in files.items()
     }
     results: list[ExecutionResult] = []
-    left_s = limits.timeout_s
+    shared = SharedTime(limits, limits.timeout_s if run_timeout_s is None else run_timeout_s)
     for text in inputs:
-        rest = dataclasses.replace(limits, timeout_s=max(0.001, left_s))
+        rest = shared.next_limits()
         stdin = text.encode("utf-8", "surrogatepass")
         results.append(programs.run(language, built, rest, stdin=stdin, files=contents, arguments=arguments))
-        left_s -= max(0.0, results[-1].duration_s - language.start_s)
-        if results[-1].status in (ExecutionStatus.TIMEOUT, ExecutionStatus.INFRASTRUCTURE):
-            return results + [results[-1]] * (len(inputs) - len(results))
-    return results
+        shared.charge(results[-1], language.start_s)
+        if shared.ends_with(results[-1]):
+            break
+    return results + results[-1:] * (len(inputs) - len(results))
 
 
 def call_function(
@@ -97,25 +104,70 @@ def call_function(
         CheckError: The name is not one of a function.
         NotPlainError: An argument is no value of the language.
     """
-    builder = language.driver_language or language
-    for needed in (language, builder):
-        programs.prove(needed)
+    builder = _proved_builder(programs, language)
     requests = b"".join(_encoded(number, call) for number, call in enumerate(calls))
     built = _build_answerer(programs, language, source, function, limits, calls)
     if isinstance(built, ExecutionResult):
         return _without_values(built, len(calls))
-    room = output_room(limits.output_bytes)["results"]
-    with _memory_file("calls", requests) as questions, _memory_file("answers") as answers:
-        result = programs.run(builder, built, limits, streams=(questions, answers))
-        data = os.pread(answers, room + 1, 0)
+    result, data = _ask(programs, builder, built, requests, limits)
     if result.status is not ExecutionStatus.OK:
         return _without_values(result, len(calls))
-    if len(data) > room:
-        problem = f"more than {room:,} bytes of values"
-        return _without_values(
-            dataclasses.replace(result, status=ExecutionStatus.OUTPUT_LIMIT, error=problem), len(calls)
-        )
     return dataclasses.replace(result, value=_values(data, calls))
+
+
+def call_each(
+    programs: Programs,
+    language: Language,
+    source: str,
+    function: str,
+    calls: Sequence[Any],
+    limits: Limits,
+    shared: SharedTime,
+) -> list[ExecutionResult]:
+    """Call a function as :func:`call_function` does, each time in a process of its own, in the time that calls share.
+
+    Each result's ``value`` has the one value of its call. Calls for which no time is left get the last result.
+    """
+    builder = _proved_builder(programs, language)
+    requests = [_encoded(number, call) for number, call in enumerate(calls)]
+    built = _build_answerer(programs, language, source, function, limits, calls)
+    if isinstance(built, ExecutionResult):
+        return [_without_values(built, 1)] * len(calls)
+    results: list[ExecutionResult] = []
+    answers: list[DriverAnswer] = []
+    for request in requests:
+        result, data = _ask(programs, builder, built, request, shared.next_limits())
+        shared.charge(result, builder.start_s)
+        is_ok = result.status is ExecutionStatus.OK
+        answers += _answers(data, 1) if is_ok else [DriverAnswer(error=result.error or _UNANSWERED)]
+        results.append(result)
+        if shared.ends_with(result):
+            break
+    values = map(_value_of, with_changed_arguments(answers, calls[: len(answers)]))
+    results = [dataclasses.replace(result, value=[value]) for result, value in zip(results, values, strict=True)]
+    return results + results[-1:] * (len(calls) - len(results))
+
+
+def _proved_builder(programs: Programs, language: Language) -> Language:
+    """Return the language that builds and runs a driver's programs, after both have run in the jail."""
+    builder = language.driver_language or language
+    for needed in (language, builder):
+        programs.prove(needed)
+    return builder
+
+
+def _ask(
+    programs: Programs, builder: Language, answerer: Artefact, requests: bytes, limits: Limits
+) -> tuple[ExecutionResult, bytes]:
+    """Run an answerer on the lines of some calls; return its result and the lines that it wrote."""
+    room = output_room(limits.output_bytes)["results"]
+    with _memory_file("calls", requests) as questions, _memory_file("answers") as answers:
+        result = programs.run(builder, answerer, limits, streams=(questions, answers))
+        data = os.pread(answers, room + 1, 0)
+    if result.status is ExecutionStatus.OK and len(data) > room:
+        problem = f"more than {room:,} bytes of values"
+        result = dataclasses.replace(result, status=ExecutionStatus.OUTPUT_LIMIT, error=problem)
+    return result, data
 
 
 def _encoded(number: int, call: Any) -> bytes:
@@ -150,24 +202,26 @@ def _driver_of(language: Language) -> Driver:
 
 
 def _without_values(result: ExecutionResult, count: int) -> ExecutionResult:
-    error = result.error or "the process ended before this call was answered"
-    return dataclasses.replace(result, value=[CallValue(ok=False, error=error)] * count)
+    return dataclasses.replace(result, value=[CallValue(ok=False, error=result.error or _UNANSWERED)] * count)
 
 
 def _values(data: bytes, calls: Sequence[Sequence[Any]]) -> list[CallValue]:
     """Return the value of each call; an error for all where there is not exactly one line for each."""
-    lines, count = data.split(b"\n"), len(calls)
+    return [_value_of(answer) for answer in with_changed_arguments(_answers(data, len(calls)), calls)]
+
+
+def _answers(data: bytes, count: int) -> list[DriverAnswer]:
+    lines = data.split(b"\n")
     if lines[-1] or len(lines) - 1 != count:
-        problem = f"{len(lines) - 1} answers to {count} calls"
-        return [CallValue(ok=False, error=problem)] * count
+        return [DriverAnswer(error=f"{len(lines) - 1} answers to {count} calls")] * count
     effort = Effort(MAX_STEPS + STEPS_A_CALL * count)
-    answers = with_changed_arguments([_answer(line, effort) for line in lines[:-1]], calls)
-    return [
-        CallValue(ok=True, value=answer.value)
-        if answer.error is None
-        else CallValue(ok=False, error=answer.error[:2_000] or "it raised")
-        for answer in answers
-    ]
+    return [_answer(line, effort) for line in lines[:-1]]
+
+
+def _value_of(answer: DriverAnswer) -> CallValue:
+    if answer.error is None:
+        return CallValue(ok=True, value=answer.value)
+    return CallValue(ok=False, error=answer.error[:2_000] or "it raised")
 
 
 def _answer(line: bytes, effort: Effort) -> DriverAnswer:

@@ -11,7 +11,7 @@ import signal
 from collections.abc import Sequence
 
 from sandbox.programs.launcher import Ending
-from sandbox.results import ExecutionResult, ExecutionStatus
+from sandbox.results import LATE, ExecutionResult, ExecutionStatus
 
 _NEARLY = 0.95  # of the memory: who ended there, ended for want of it
 _BY_MEMORY = frozenset({signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGTRAP, signal.SIGILL, signal.SIGKILL})
@@ -27,7 +27,7 @@ def result_of(
     stdout, stderr = (text[:output_bytes].decode("utf-8", "replace") for text in (ending.stdout, ending.stderr))
     is_full = ending.peak_bytes >= _NEARLY * memory_bytes or any(text in stderr for text in memory_texts)
     if ending.reason == "timeout" or ended_by == signal.SIGXCPU:
-        status, error = ExecutionStatus.TIMEOUT, f"not done within {timeout_s:.3g} s"
+        status, error = ExecutionStatus.TIMEOUT, f"{LATE} {timeout_s:.3g} s"
     elif ending.reason == "files":
         status, error = ExecutionStatus.OUTPUT_LIMIT, "more files in its directory than it may have"
     elif ending.reason == "stopped":

@@ -13,6 +13,7 @@ from sandbox.programs import calls
 from sandbox.programs.engine import Artefact, Programs
 from sandbox.projects.project import Project
 from sandbox.results import ExecutionResult, SuiteRun
+from sandbox.shared_time import SharedTime
 
 
 class OtherLanguages:
@@ -40,15 +41,30 @@ class OtherLanguages:
         files: Mapping[str, str | bytes],
         arguments: Sequence[str],
         limits: Limits,
+        run_timeout_s: float | None = None,
     ) -> list[ExecutionResult]:
-        """Run a program once for each input."""
-        return calls.run_inputs(self._programs, language_of(language), source, inputs, files, arguments, limits)
+        """Run a program once for each input, each time for ``run_timeout_s`` at most."""
+        jail_language = language_of(language)
+        return calls.run_inputs(self._programs, jail_language, source, inputs, files, arguments, limits, run_timeout_s)
 
     def call(
         self, language: str, source: str, function: str, arguments: Sequence[Any], limits: Limits
     ) -> ExecutionResult:
         """Call a function once for each of some arguments."""
         return calls.call_function(self._programs, language_of(language), source, function, arguments, limits)
+
+    def call_each(
+        self,
+        language: str,
+        source: str,
+        function: str,
+        arguments: Sequence[Any],
+        limits: Limits,
+        shared: SharedTime,
+    ) -> list[ExecutionResult]:
+        """Call a function once for each of some arguments, each time in a process of its own."""
+        jail_language = language_of(language)
+        return calls.call_each(self._programs, jail_language, source, function, arguments, limits, shared)
 
     def run_suite(self, language: str, source: str, suite: Suite, limits: Limits) -> SuiteRun:
         """Run a completion's tests."""

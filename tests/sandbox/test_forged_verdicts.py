@@ -791,6 +791,14 @@ def _programs(sandbox: Sandbox, source: str) -> CheckReport:
     return check_programs(sandbox, source + MAIN, PROGRAMS, limits=LIMITS)
 
 
+def _functions_apart(sandbox: Sandbox, source: str) -> CheckReport:
+    return check_functions(sandbox, source, "solve", FUNCTIONS, limits=LIMITS, check_timeout_s=0.5)
+
+
+def _programs_in_time(sandbox: Sandbox, source: str) -> CheckReport:
+    return check_programs(sandbox, source + MAIN, PROGRAMS, limits=LIMITS, check_timeout_s=0.5)
+
+
 def _check(sandbox: Sandbox, source: str) -> CheckReport:
     return check_asserts(sandbox, source, CHECK, entry_point="solve", limits=LIMITS)
 
@@ -799,7 +807,14 @@ def _lines(sandbox: Sandbox, source: str) -> CheckReport:
     return check_asserts(sandbox, source, LINES, setup="import math", limits=LIMITS)
 
 
-KINDS = {"functions": _functions, "programs": _programs, "check": _check, "lines": _lines}
+KINDS = {
+    "functions": _functions,
+    "programs": _programs,
+    "functions, each in its time": _functions_apart,
+    "programs, each in its time": _programs_in_time,
+    "check": _check,
+    "lines": _lines,
+}
 
 
 def _kinds(sandbox: Sandbox, attack: str, full: bool) -> list[str]:

@@ -24,10 +24,11 @@ import pytest
 from patience import LONG_S, alive, in_time, wait_for
 
 from sandbox import CallValue, ExecutionResult, ExecutionStatus, Limits, Sandbox, check_asserts, folders
-from sandbox.client import MAX_ATTEMPTS, MAX_CALLS, MAX_SOURCE_BYTES
+from sandbox.client import MAX_ATTEMPTS, MAX_SOURCE_BYTES
 from sandbox.errors import NotPlainError, PoolClosedError, SandboxError
 from sandbox.inside.workfolder import FOLDER
 from sandbox.inside.zygote import _is_unread
+from sandbox.jail_input import MAX_CALLS
 from sandbox.process import remove_stale_folders
 
 pytestmark = pytest.mark.slow  # a minute, for there are processes to be killed and waited for
@@ -259,6 +260,7 @@ for number in range(9):
 
 
 @ONE_LEVEL
+@pytest.mark.parametrize("run_timeout_s", [None, 0.5])
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize(
     ("act", "status"),
@@ -271,11 +273,13 @@ for number in range(9):
     ids=["crash", "loop", "sleep", "alarm"],
 )
 def test_how_a_program_ended_is_not_its_own_to_tell(
-    sandbox: Sandbox, act: str, status: ExecutionStatus, count: int
+    sandbox: Sandbox, act: str, status: ExecutionStatus, count: int, run_timeout_s: float | None
 ) -> None:
-    """A program that writes its own runs' ends is told as its process ended, all of them."""
-    limits = Limits(timeout_s=0.5 if status is TIMEOUT else 10)
-    results = sandbox.run_inputs(FORGED_RUNS.format(act), ["a", "b", "c"][:count], limits=limits)
+    """A program that writes its own runs' ends is told as its process ended, all of them, and with limits for each."""
+    limits = Limits(timeout_s=0.5 if status is TIMEOUT and run_timeout_s is None else 10)
+    inputs = ["a", "b", "c"][:count]
+    run_timeout_s = run_timeout_s and (run_timeout_s if status is TIMEOUT else 10)
+    results = sandbox.run_inputs(FORGED_RUNS.format(act), inputs, limits=limits, run_timeout_s=run_timeout_s)
     assert [status] * count == [result.status for result in results]
     assert [None] * count == [result.exit_code for result in results]
 
