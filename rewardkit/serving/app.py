@@ -33,6 +33,7 @@ from rewardkit.serving.gathering import GROUP_WAIT_S, Gathering
 from rewardkit.serving.joining import MOST_ROWS, Joining, PartsScorer
 from rewardkit.serving.metrics import KIND, Metrics
 from rewardkit.serving.openapi import description
+from rewardkit.serving.refusal_log import RefusalLog
 from rewardkit.serving.remote_reward import PROTOCOL, signature_of
 from rewardkit.serving.shared_counts import SharedCounts
 from rewardkit.serving.translate import TRANSLATIONS, Raw, ScoreRequest, gym_metrics, native_row
@@ -48,7 +49,6 @@ LINGER_S, LINGER_BYTES = 2.0, 2 * BODY_BYTES
 """How much of a longer one is still read and dropped, so that a client that reads after it has sent sees the answer."""
 ROWS = 8_192  # Rows of one request
 ANSWER_S = 900.0  # Seconds for an answer; a reward's own timeouts end far earlier
-LOG_EVERY_S = 10.0  # Seconds between two lines of the log about refusals of one kind at one address
 NDJSON = "application/x-ndjson"
 JSON = "application/json"
 _HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
@@ -100,13 +100,14 @@ class RewardApp:
         self._bytes = 0  # Of the bodies that are inside
         self._readers: dict[_Request, _Reader] = {}  # Of the bodies that are arriving
         self._look: asyncio.TimerHandle | None = None  # The next look at them
-        self._log_times: dict[tuple[str, int], float] = {}  # When an address and status was last logged
+        self._refusals = RefusalLog()
         self.active = 0  # Requests whose body was read and that are not answered yet
         self.draining = False  # Whether no more requests are taken
 
     def drain(self) -> None:
         """Refuse further rows, and score groups that wait as they are; rows taken before are answered."""
         self.draining = True
+        self._refusals.flush()
         self._joining.end("the server is ending; ask another one, or try again later")
         if self._gathering is not None:
             self._gathering.flush("the group is not whole, and the server is ending")
@@ -136,8 +137,7 @@ class RewardApp:
             route = self._route_of(request)
             answer = await self._answer(route, request)
         except RefusedError as error:
-            if self._claim_log_line((route, error.status)):  # of many alike one is logged, without its token
-                _log.warning("%s: %d: %s", route, error.status, error)
+            self._refusals.warn((route, error.status), f"{route}: {error.status}: {error}")  # without its token
             answer = _json({"error": str(error)}, error.status, error.headers)
         except ClientDisconnect:
             return
@@ -150,14 +150,6 @@ class RewardApp:
         else:
             await answer.send(send)
         self.metrics.count_request(route, answer.status, time.monotonic() - start)
-
-    def _claim_log_line(self, topic: tuple[str, int]) -> bool:
-        """Return whether an address's refusals with a status may be logged now; if so, not again in LOG_EVERY_S."""
-        now = time.monotonic()
-        is_due = now - self._log_times.get(topic, -math.inf) >= LOG_EVERY_S
-        if is_due:
-            self._log_times[topic] = now
-        return is_due
 
     def _route_of(self, request: _Request) -> str:
         """Return the address that a request asks for, without its token; refuse one that may not ask."""
@@ -232,13 +224,14 @@ class RewardApp:
             raise RefusedError(
                 422, f"reward {self._groups[0]!r} scores the completions of a prompt together; start with --group-size"
             )
-        if wish.doubt and self._claim_log_line((route, 1)):
-            _log.warning("%s: %s", route, wish.doubt)
+        if wish.doubt:
+            self._refusals.warn((route, 1), f"{route}: {wish.doubt}")
         rows = told_rows(await self._batch(wish, request))
         self.metrics.count_rows(rows)
         lost = [row for row in rows if row.fate is RowFate.UNKNOWN]
-        if lost and route != "/v1/score" and self._claim_log_line((route, 0)):
-            _log.warning("%s: no score is known of %d of %d rollouts: %s", route, len(lost), len(rows), lost[0].why)
+        if lost and route != "/v1/score":
+            message = f"no score is known of {len(lost)} of {len(rows)} rollouts: {lost[0].why}"
+            self._refusals.warn((route, 0), f"{route}: {message}")
         if route == "/v1/score" and NDJSON in request.header(b"accept"):
             lines = b"".join(dumps({"row": number, **native_row(row)}) + b"\n" for number, row in enumerate(rows))
             return _Answer(lines, kind=NDJSON)
