@@ -7,6 +7,7 @@ first line may hold the settings. Places are kept so that an expectation can be 
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,8 @@ from rewardkit.loading.config import key_twice
 from rewardkit.rows.reader import object_in
 
 SUFFIXES = (".jsonl", ".yaml", ".yml")  # Endings of files that may hold cases
+
+SETTINGS = ("reward", "tolerance", "cases")  # Keys of a table's own
 
 Steps = tuple[str | int, ...]  # The way into a value: keys and places, outermost first
 
@@ -88,18 +91,31 @@ def parse(path: Path, text: str) -> Source:
 
 
 def has_cases(path: Path) -> bool:
-    """Return whether a file of a folder is meant as a table of cases, and not as rows, completions or settings.
+    """Return whether a file of a folder is meant as a table of cases, and not as rows, completions, flaws or settings.
 
-    JSON Lines are, where a line has ``expect`` or settings; YAML is, where it is a list or has ``cases``. A file that
-    cannot be read is left to :func:`parse`, which says why.
+    JSON Lines are, where a line has ``expect``, or the first has only settings; YAML is, where it is a list or has
+    ``cases``. A file that cannot be read is left to :func:`parse`, which says why.
     """
     text = read_text(path)
     try:
         source = parse(path, text)
     except DataError:
-        return path.suffix == ".jsonl" or "cases:" in text or text.lstrip().startswith("-")
-    is_table = bool(source.settings.values) or any("expect" in entry.values for entry in source.entries)
-    return is_table or path.suffix != ".jsonl" or not source.entries
+        if path.suffix == ".jsonl":
+            return not _is_object(text)
+        return "cases:" in text or text.lstrip().startswith("-")
+    settings = source.settings.values
+    has_settings = bool(settings) and settings.keys() <= {*SETTINGS}
+    is_table = has_settings or any("expect" in entry.values for entry in source.entries)
+    is_empty = not source.entries and not settings
+    return is_table or path.suffix != ".jsonl" or is_empty
+
+
+def _is_object(text: str) -> bool:
+    """Return whether a text is one JSON object over several lines, as a command prints with ``--json``."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 # JSON Lines

@@ -15,10 +15,9 @@ from rewardkit.runtime.names import columns_read
 from rewardkit.runtime.plan import check_rollouts
 from rewardkit.shown.text import counted, meant, shortened
 from rewardkit.testing.expectation import TOLERANCE, Expectation, parse_expectation, parse_tolerance
-from rewardkit.testing.source import Entry, Source, parse, read_text
+from rewardkit.testing.source import SETTINGS, Entry, Source, parse, read_text
 from rewardkit.types import Cause, Rollout, Text
 
-SETTINGS = ("reward", "tolerance", "cases")  # Keys of a table's own
 _KEYS = ("id", "prompt", "completion", "completions", "completion_ids", "example", "step", "epoch", "expect")
 _FOREIGN_KEYS = {
     **dict.fromkeys(("name", "title", "case", "test", "label", "description"), "id"),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from rewardkit.cli.program import app
@@ -224,6 +225,88 @@ def test_a_folder_is_run_with_other_files_beside_its_tables(work: Path) -> None:
     (folder / "cases.yaml").write_text("- {completion: '4', answer: 4, expect: 1.0}\n")
     code, out, _ = _run("rewards.py:correct", "project")
     assert (0, "2 cases in 2 tables: 2 as expected") == (code, out.strip())
+
+
+ROWS = [{"prompt": f"{n}+1=", "completion": str(n + n % 2), "answer": n + 1} for n in range(6)]
+DATA, REWARD = "written/rows.jsonl", "rewards.py:correct"
+WRITERS = {  # commands that write rows to a file, or a result to stdout
+    "check --out": ["check", REWARD, DATA, "--out", "written/flaws.jsonl"],
+    "score --out": ["score", REWARD, DATA, "--inline", "--out", "written/scored.jsonl"],
+    "export --to": ["export", "runs/one", "--to", "written/run.jsonl"],
+    "export --out": ["export", "runs/one", "--out", "written/run.jsonl"],
+    "profile --out": ["profile", "runs/one", "--drop", "1..1", "--out", "written/prompts.jsonl"],
+    "check": ["check", REWARD, DATA, "--json"],
+    "score": ["score", REWARD, DATA, "--inline", "--json"],
+    "audit": ["audit", REWARD, DATA, "--json"],
+    "diagnose": ["diagnose", DATA, "--rewards", REWARD, "--json"],
+    "show": ["show", "runs/one", "--json"],
+    "profile": ["profile", "runs/one", "--json"],
+    "logs": ["logs", "runs/one", "--json"],
+    "list": ["list", "rewards.py", "--json"],
+    "runs": ["runs", "--json"],
+    "verify": ["verify", "runs/one", "--json"],
+    "compare": ["compare", "runs/one", "runs/two", "--json"],
+    "rescore": ["rescore", "runs/one", "--reward", REWARD, "--json"],
+    "diff": ["diff", REWARD, "rewards.py:short", "--data", DATA, "--json"],
+    "test": ["test", REWARD, "written/cases.yaml", "--json"],
+}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with rewards, a table, rows, and two runs of these."""
+    folder = tmp_path_factory.mktemp("written")
+    (folder / "written").mkdir()
+    (folder / "rewards.py").write_text(
+        "from rewardkit import reward\n"
+        "@reward\ndef correct(completion: str, answer: int) -> float: return float(completion == str(answer))\n"
+        "@reward\ndef short(completion: str) -> float: return float(len(completion) == 1)\n"
+    )
+    (folder / "written/rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    (folder / "written/cases.yaml").write_text("- {completion: '4', answer: 4, expect: 1.0}\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for run in ("one", "two"):
+            recording = ["score", REWARD, DATA, "--inline", "--record", f"runs/{run}"]
+            assert 0 == CliRunner().invoke(app, recording).exit_code
+    return folder
+
+
+@pytest.mark.parametrize("arguments", WRITERS.values(), ids=WRITERS)
+def test_a_folder_is_run_with_what_our_commands_wrote_into_it(
+    arguments: list[str], written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each file is passed over, whatever its keys are, such as ``reward`` of a flaw."""
+    monkeypatch.chdir(written)
+    before = {*Path("written").iterdir()}
+    try:
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code in (0, 1), result.output
+        if {*Path("written").iterdir()} == before:
+            Path("written/result.jsonl").write_text(result.stdout)
+        code, out, err = _run(REWARD, "written")
+        assert (0, "1 case: 1 as expected") == (code, out.strip()), err
+    finally:
+        for path in {*Path("written").iterdir()} - before:
+            path.unlink()
+
+
+def test_every_command_that_writes_rows_is_among_the_writers() -> None:
+    """The commands of rewardkit with an option ``--out``."""
+    group: Any = typer.main.get_command(app)
+    context = typer.Context(group)
+    commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    own = {name for name, command in commands.items() if any("--out" in option.opts for option in command.params)}
+    assert {"check", "score", "export", "profile"} <= own
+    assert {f"{name} --out" for name in own} <= WRITERS.keys()
+
+
+def test_a_misspelt_setting_of_a_table_in_a_folder_is_named(work: Path) -> None:
+    """A table is one by its cases, though its first line has an unknown key."""
+    lines = ['{"reward": "rewards.py:correct", "tolerence": 0.1}', '{"completion": "4", "expect": 1.0}']
+    (work / "cases.jsonl").write_text("\n".join(lines))
+    code, _, err = _run(".")
+    assert (2, True) == (code, "'tolerence': no such setting" in err)
 
 
 # --accept
