@@ -13,7 +13,6 @@ from rewardkit.cli.arguments import (
     Data,
     DataOption,
     RowCount,
-    RunPlace,
     Seed,
     Timeout,
     Workers,
@@ -28,6 +27,7 @@ from rewardkit.cli.output import check_writable, write_rows
 from rewardkit.cli.progress import told_progress
 from rewardkit.cli.render import counts, excerpt, print_labelled, print_reasons, screen
 from rewardkit.cli.rewards import Leaves, one_of, only
+from rewardkit.cli.run_argument import RunPlace
 from rewardkit.loading.registry import RewardSet
 from rewardkit.record.places import run_path
 from rewardkit.rows import Row, read_rows

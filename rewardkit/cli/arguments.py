@@ -59,9 +59,6 @@ Gold: TypeAlias = Annotated[
 ]
 RowCount: TypeAlias = Annotated[int, option("Rows to try, chosen at random.", "N", min=1)]
 Seed: TypeAlias = Annotated[int, option("Seed for choosing the rows.", "N")]
-RunPlace: TypeAlias = Annotated[
-    str, argument("A run: its folder, such as runs/one, its name under runs/, or its address.", "RUN")
-]
 Steps: TypeAlias = Annotated[str | None, option("Completions of this step or these steps; by default of all.", "10-20")]
 Split: TypeAlias = Annotated[Literal["train", "eval"], option("Completions of training, or of evaluations.")]
 OnFlag: TypeAlias = Annotated[

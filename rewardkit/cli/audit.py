@@ -21,6 +21,7 @@ from rewardkit.cli.audit_report import print_each, print_exploits, print_reward_
 from rewardkit.cli.exits import FAILED, audit_code, finish
 from rewardkit.cli.progress import told_progress
 from rewardkit.cli.rewards import Leaves, load_rewards, with_timeout
+from rewardkit.cli.run_argument import run_option
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.loading.registry import RewardSet
@@ -44,7 +45,7 @@ def audit_command(  # long because typer reads the options from the signature, a
     data: arguments.Data = None,
     data_option: arguments.DataOption = None,
     run: Annotated[
-        str | None, option("A recorded run in place of DATA: its best completions, changed, are tried.", "RUN")
+        str | None, run_option("A recorded run in place of DATA: its best completions, changed, are tried.", "RUN")
     ] = None,
     rows: arguments.RowCount = 20,
     seed: arguments.Seed = 0,

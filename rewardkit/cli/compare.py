@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 
 from rich.table import Table
 
-from rewardkit.cli.arguments import AsJson, Steps, argument, option
+from rewardkit.cli.arguments import AsJson, Steps, option
 from rewardkit.cli.exits import finish
 from rewardkit.cli.render import NONE, Cells, Screen, number, screen, table
+from rewardkit.cli.run_argument import run_argument
 from rewardkit.messages import prompt_text
 from rewardkit.record.places import run_path
 from rewardkit.record.reader import RunReader
@@ -22,8 +23,10 @@ _NAME_CHARS = 20
 
 
 def compare_command(
-    first: Annotated[str, argument("The run to compare with: its folder, its name under runs/, or its address.", "A")],
-    other: Annotated[str, argument("The run that is compared.", "B")],
+    first: Annotated[
+        str, run_argument("The run to compare with: its folder, its name under runs/, or its address.", "A")
+    ],
+    other: Annotated[str, run_argument("The run that is compared.", "B")],
     by: Annotated[
         str | None,
         option("What tells rows apart: completion, row, prompt, or a column of the data such as id.", "WHAT"),

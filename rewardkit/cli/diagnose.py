@@ -15,6 +15,7 @@ from rewardkit.cli.exits import finish
 from rewardkit.cli.progress import collect
 from rewardkit.cli.render import NONE, Cells, Screen, fold, screen, table
 from rewardkit.cli.rewards import load_rewards
+from rewardkit.cli.run_argument import check_run
 from rewardkit.errors import ConfigError
 from rewardkit.health.alerts import Alert, Told, alert_of, tell
 from rewardkit.health.examine import MOST_COMPLETIONS, Diagnosis, diagnose_rows, diagnose_run
@@ -80,6 +81,7 @@ def diagnose_command(
         reason = "a run's completions are scored; --rewards goes with a file of rollouts"
         raise ConfigError(f"--rewards {rewards}: {reason}")
     else:
+        check_run(target, "rewardkit diagnose", f"; or score rows: `rewardkit diagnose DATA --rewards {target}`")
         with RunReader(run_path(target)) as run:
             diagnosis = diagnose_run(
                 run, steps=_span(steps, run), every=every, most=None if whole else MOST_COMPLETIONS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +16,7 @@ from rewardkit.cli.exits import finish
 from rewardkit.cli.progress import told_progress
 from rewardkit.cli.render import Screen, count_or_none, duration, number, score_text, screen, table
 from rewardkit.cli.rewards import one_of
+from rewardkit.cli.run_argument import names_rewards, names_rows
 from rewardkit.cli.saved import Force, ResultPage, check_result_page, write_difference
 from rewardkit.errors import ConfigError
 from rewardkit.record.places import run_path
@@ -108,6 +110,15 @@ def _compare_on_run(
     places: Sequence[str], steps: str | None, split: str, timeout_s: float | None, more: Mapping[str, Any]
 ) -> Difference:
     """Return the difference of two versions on a run's completions; ConfigError unless places are RUN, OLD and NEW."""
+    rows = [text for text in places if names_rows(text) and not run_path(text).exists()]
+    versions = [text for text in places if text not in rows]
+    if rows or (len(versions) == 2 and all(map(names_rewards, versions))) or names_rewards(places[0]):
+        file = shlex.quote(rows[0]) if rows else "FILE"
+        pair = " ".join(map(shlex.quote, versions)) if len(versions) == 2 else "OLD NEW"
+        raise ConfigError(
+            f"{' '.join(places)}: no run is among them; rewards are compared on the rows of a file with "
+            f"`rewardkit diff {pair} --data {file}`"
+        )
     if len(places) != 3:
         raise ConfigError(
             f"{' '.join(places)}: expected RUN OLD NEW, such as runs/one format@1 new.py:format; or --data FILE with "

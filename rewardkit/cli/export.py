@@ -13,11 +13,12 @@ from typing import Annotated, Any
 
 import typer
 
-from rewardkit.cli.arguments import AsJson, RunPlace, option
+from rewardkit.cli.arguments import AsJson, option
 from rewardkit.cli.exits import finish
 from rewardkit.cli.matches import Matches, Search
 from rewardkit.cli.output import check_new, replacement_path
 from rewardkit.cli.progress import told_progress
+from rewardkit.cli.run_argument import RunPlace
 from rewardkit.errors import ConfigError
 from rewardkit.record.export import ExportColumn, export_columns, export_rows, lists_by_column
 from rewardkit.record.places import run_path
@@ -30,7 +31,7 @@ _CHUNK_ROWS = 2000
 
 def export_command(
     run: RunPlace,
-    to: Annotated[Path, option("The file: run.parquet, run.csv or run.jsonl.", "FILE", "--to")],
+    to: Annotated[Path, option("The file: run.parquet, run.csv or run.jsonl.", "FILE", "--to", "--out")],
     force: Annotated[bool, option("Replace the file if it is there.", None, "--force")] = False,
     where: Annotated[list[str] | None, option("Only completions that fit, as in show.", "judge<0.2")] = None,
     sort: Annotated[str | None, option("Sort them by this, -NAME the highest first.", "NAME")] = None,

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 from rich.text import Text
 
-from rewardkit.cli.arguments import AsJson, RunPlace, option
+from rewardkit.cli.arguments import AsJson, option
 from rewardkit.cli.exits import finish
 from rewardkit.cli.render import ENDLESS, NONE, Screen, screen
+from rewardkit.cli.run_argument import RunPlace
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.places import run_path
 from rewardkit.record.values import LogEntry

@@ -12,12 +12,13 @@ import numpy as np
 from rewardkit.breakdown.data_rows import DataForm, data_form, data_rows
 from rewardkit.breakdown.prompt_profile import LAST_GROUPS, PromptProfile, Rates, are_questions, prompt_profile
 from rewardkit.breakdown.run_scores import Scores, Tick, measure
-from rewardkit.cli.arguments import AsJson, RunPlace, Split, option
+from rewardkit.cli.arguments import AsJson, Split, option
 from rewardkit.cli.exits import finish
 from rewardkit.cli.group_by import read_scores
 from rewardkit.cli.output import check_new, write_rows
 from rewardkit.cli.progress import told_progress
 from rewardkit.cli.render import ENDLESS, Screen, align, number, one_line, screen
+from rewardkit.cli.run_argument import RunPlace
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.places import run_path
 from rewardkit.record.table import Mask, Whole

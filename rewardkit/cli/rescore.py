@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from rewardkit.cli.arguments import AsJson, LoadTimeout, RunPlace, Split, Steps, Timeout, Workers, option
+from rewardkit.cli.arguments import AsJson, LoadTimeout, Split, Steps, Timeout, Workers, option
 from rewardkit.cli.exits import finish
 from rewardkit.cli.progress import told_progress
 from rewardkit.cli.render import Cells, causes, duration, number, screen, table
 from rewardkit.cli.rewards import one_of
+from rewardkit.cli.run_argument import RunPlace
 from rewardkit.cli.saved import Force, ResultPage, check_result_page, write_difference
 from rewardkit.errors import ConfigError
 from rewardkit.loading.registry import RewardSet

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 from rich.text import Text
 
-from rewardkit.cli.arguments import AsJson, RunPlace, option
+from rewardkit.cli.arguments import AsJson, option
 from rewardkit.cli.completion_lines import completion_json, print_completions
 from rewardkit.cli.exits import finish
 from rewardkit.cli.group_by import GroupSearch, show_groups
@@ -34,6 +34,7 @@ from rewardkit.cli.render import (
     screen,
     table,
 )
+from rewardkit.cli.run_argument import RunPlace
 from rewardkit.cli.saved import write_saved
 from rewardkit.cli.spread import show_spread
 from rewardkit.cli.summary import costs_text

@@ -12,6 +12,7 @@ from rewardkit.cli.arguments import AsJson, Workers, argument, option, seconds_o
 from rewardkit.cli.diff import print_difference
 from rewardkit.cli.exits import finish
 from rewardkit.cli.render import screen
+from rewardkit.cli.run_argument import run_argument
 from rewardkit.errors import ConfigError
 from rewardkit.record.changes import Action, ChangeState
 from rewardkit.record.places import run_path
@@ -21,7 +22,7 @@ from rewardkit.serving.choice import is_address
 
 
 def update_command(
-    run: Annotated[str, argument("The run's folder, or its address in a database.", "RUN")],
+    run: Annotated[str, run_argument("The run's folder, or its address in a database.", "RUN")],
     name: Annotated[str, argument("The reward in the run.", "NAME")],
     function: Annotated[str | None, argument("The new function; its name in the run stays.", "FILE.py:NAME")] = None,
     weight: Annotated[float | None, option("The reward's weight in the total.", "W")] = None,

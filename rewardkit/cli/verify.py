@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 from rich.text import Text
 
-from rewardkit.cli.arguments import AsJson, LoadTimeout, RunPlace, Seed, Split, Steps, Workers, option
+from rewardkit.cli.arguments import AsJson, LoadTimeout, Seed, Split, Steps, Workers, option
 from rewardkit.cli.diff import completion_name, print_beside, text_line
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.progress import told_progress
 from rewardkit.cli.render import Cells, Screen, count_or_none, score_text, screen, table
+from rewardkit.cli.run_argument import RunPlace
 from rewardkit.errors import ConfigError
 from rewardkit.record.places import run_path
 from rewardkit.replay.recorded_run import Run
