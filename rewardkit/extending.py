@@ -37,7 +37,7 @@ from rewardkit.runtime.plan import check_rollouts
 from rewardkit.score_batch import costs_told, per_1000, weighted_total
 from rewardkit.shown.svg import Chart, Curve, Marker, chart_file
 from rewardkit.shown.text import plain, shorten, shortened
-from rewardkit.types import COST_METRICS
+from rewardkit.types import COST_METRICS, UNMETERED
 
 __all__ = [
     "COST_METRICS",
@@ -45,6 +45,7 @@ __all__ = [
     "ENVIRONMENT_COLUMN",
     "ROLES",
     "THOUGHT_FIELDS",
+    "UNMETERED",
     "UNREAD",
     "WORKSPACE_COLUMN",
     "Block",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewardkit.types import COST_METRICS, Outcome, Rollout, Status
+from rewardkit.types import COST_METRICS, UNMETERED, Outcome, Rollout, Status
 
 
 def per_1000(outcomes: Sequence[Outcome]) -> dict[str, float]:
@@ -16,9 +16,13 @@ def per_1000(outcomes: Sequence[Outcome]) -> dict[str, float]:
 
 
 def shared_costs(metrics: Sequence[Mapping[str, float]], calls: int) -> dict[str, float]:
-    """Return the costs of 1,000 of so many calls, by the metrics that all calls have which asked a server."""
+    """Return the costs of 1,000 of so many calls, by the metrics that all calls have which asked a server.
+
+    Where a request may be billed without usage, the requests alone are known.
+    """
     paid = [own for own in metrics if own.get("requests")]
-    names = [name for name in COST_METRICS if paid and all(name in own for own in paid)]
+    counted_names = ("requests",) if any(own.get(UNMETERED) for own in paid) else COST_METRICS
+    names = [name for name in counted_names if paid and all(name in own for own in paid)]
     return {name: 1000 * sum(own[name] for own in paid) / calls for name in names}
 
 

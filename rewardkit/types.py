@@ -26,6 +26,9 @@ STEP_KINDS: Mapping[str, str] = {"turn": "turns", "tool_call": "tool calls", "sp
 COST_METRICS = ("requests", "prompt_tokens", "completion_tokens", "cost_usd")
 """The metrics that say what a call of a server took; over several calls they are summed."""
 
+UNMETERED = "unmetered"
+"""The metric for requests of a call that may be billed and are in none of its tokens and costs."""
+
 
 class Status(StrEnum):
     """What became of one call."""

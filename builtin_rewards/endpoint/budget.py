@@ -24,7 +24,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from builtin_rewards.endpoint.database import Database
-from builtin_rewards.endpoint.errors import BudgetSpentError, Fault, JudgeSetupError, JudgeUnavailableError, is_number
+from builtin_rewards.endpoint.errors import (
+    OR_FALLBACK,
+    BudgetSpentError,
+    Fault,
+    JudgeSetupError,
+    JudgeUnavailableError,
+    is_number,
+)
 from builtin_rewards.endpoint.messages import Request, Usage, texts_of
 from rewardkit.extending import of_this_loop, shortened
 
@@ -180,8 +187,8 @@ class Budget:
                 return Reservation(self._ledger, number, judge, bound, price)
         raise BudgetSpentError(
             f'judge "{judge}" was not asked: the cap {cap} of the budget is reached; spent {self.spent()}, with all in '
-            f"flight at most {total}, and one more may take {expected}; raise Budget({cap}), lower max_tokens, or give "
-            "the judge a fallback",
+            f"flight at most {total}, and one more may take {expected}; raise Budget({cap}) or lower max_tokens"
+            f"{OR_FALLBACK}",
             Fault.BUDGET,
         )
 

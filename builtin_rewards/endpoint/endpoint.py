@@ -75,13 +75,17 @@ class RetryPolicy:
 
 @dataclass(slots=True)
 class _PendingQuestion:
-    """One question until its reply: its deadline, requests sent, tries begun, the last error, if it waits for money."""
+    """One question until its reply: its deadline, requests sent, tries begun, the last error, if it waits for money.
+
+    ``unmetered`` are requests that failed, may be billed, and have no usage in a reply.
+    """
 
     request: Request
     reserve: Reserve | None
     deadline_s: float
     limit: asyncio.Timeout
     sent: int = 0
+    unmetered: int = 0
     tries: int = 0
     last: JudgeError | None = None
     reserving: bool = False
@@ -124,7 +128,7 @@ class Endpoint:
         try:
             async with limit:
                 reply: Reply = await retrying(self._try, pending)
-                return replace(reply, requests=pending.sent)
+                return replace(reply, requests=pending.sent, unmetered=pending.unmetered)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -143,7 +147,7 @@ class Endpoint:
         if pending.tries > 1 and error.fault is not Fault.DEADLINE:  # whose message has the tries
             notes.insert(0, f"tried {pending.tries} times")
         last = error.with_message(f"{error.message} ({'; '.join(notes)})" if notes else error.message)
-        last.requests = pending.sent
+        last.requests, last.unmetered = pending.sent, pending.unmetered
         raise last from None
 
     async def _try(self, pending: _PendingQuestion) -> Reply:
@@ -183,7 +187,9 @@ class Endpoint:
         with nullcontext() if reserve is None else await reserve(wait_s) as reservation:
             pending.reserving = False
             pending.sent += 1
+            pending.unmetered += 1  # until it is known what became of it, as where the deadline ends it
             outcome = await ask_once(self._backend, pending.request)
+            pending.unmetered -= isinstance(outcome, Reply) or outcome.free
             if reservation is not None:
                 reservation.release() if outcome.free else reservation.settle(outcome.usage)
             return outcome
@@ -196,7 +202,7 @@ class Endpoint:
         error = JudgeUnavailableError(
             f"{self._name}, model {pending.request.model!r}: {problem}; {help}", Fault.DEADLINE
         )
-        error.requests = pending.sent
+        error.requests, error.unmetered = pending.sent, pending.unmetered
         return error
 
 

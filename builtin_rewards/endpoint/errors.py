@@ -51,6 +51,7 @@ class JudgeError(RewardError):
     """The root of the errors of judges: a message for people, which says what helps, and a fault for programs."""
 
     requests: int = 0  # HTTP requests that were sent for it, all tries together
+    unmetered: int = 0  # of these, requests that may be billed and have no reply with usage
     free: bool = False  # the failed request cost nothing: it did not reach the server, or the server refused it
     status: int | None = None  # what the server answered last
     retry_after_s: float | None = None  # what the server asks to wait
@@ -85,6 +86,10 @@ class JudgeUnavailableError(JudgeError, InfrastructureError):
 
 class BudgetSpentError(JudgeUnavailableError):
     """The spend cap is reached, so the judge was not asked. Raise the cap, or give the judge a fallback."""
+
+
+OR_FALLBACK = ", or give the judge a fallback"
+"""How a message ends that advises a fallback; a chain, which is one, leaves it out."""
 
 
 class JudgeReplyError(JudgeError):

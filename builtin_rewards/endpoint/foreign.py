@@ -12,7 +12,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
-from builtin_rewards.endpoint.errors import Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
+from builtin_rewards.endpoint.errors import OR_FALLBACK, Fault, JudgeError, JudgeReplyError, JudgeUnavailableError
 from builtin_rewards.endpoint.messages import Reply, Token, Usage
 from builtin_rewards.endpoint.provider_errors import (
     ERROR_RULES,
@@ -37,8 +37,8 @@ _OUT_OF_PATIENCE = frozenset({504, 524})  # a gateway gave up on the server behi
 _HELP = {
     Fault.CONNECTION: "check that the server runs, that base_url is right, and raise deadline_s if it is slow",
     Fault.RATE_LIMIT: "allow fewer requests at once or a minute",
-    Fault.SERVER_ERROR: "the fault is the server's; a fallback keeps the run going",
-    Fault.QUOTA: "raise the account's limit, or give the judge a fallback",
+    Fault.SERVER_ERROR: f"the fault is the server's: read its log{OR_FALLBACK}",
+    Fault.QUOTA: f"raise the account's limit{OR_FALLBACK}",
     Fault.REJECTED: "the request is at fault; read the server's words and the options",
     Fault.NOT_A_COMPLETION: "check base_url, which mostly ends with /v1",
     Fault.UNREADABLE: "no reply is so long; set max_tokens of a judge, and check base_url",
@@ -49,7 +49,7 @@ _HELP_BY_STATUS = {
     404: "check base_url, which mostly ends with /v1, and the model's name",
 }
 _HELP_OF_ITS_OWN_ERROR = "the server or one behind it failed, and says so with status 200; read its words"
-_HELP_NO_CHOICES = "the server answers, and the model gave nothing: read the server's log, or give the judge a fallback"
+_HELP_NO_CHOICES = f"the server answers, and the model gave nothing: read the server's log{OR_FALLBACK}"
 
 # By a finish reason a reply that did not end by itself, nor by its limit, and what helps.
 _BROKEN_OFF = {"error": (Fault.SERVER_ERROR, ""), "context_length": (Fault.CONTEXT_LENGTH, HELP_OF_LENGTH)}

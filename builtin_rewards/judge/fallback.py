@@ -27,6 +27,7 @@ from rewardkit import Kind, OnInfrastructure, Reward, RewardDefinitionError, Rew
 from rewardkit.extending import finished, turns
 
 MARGIN_S = 1.0  # seconds by which the whole's deadline exceeds those of its members, so that a member's own comes first
+_OUTAGE_HELP = "; a last link that asks no server, such as a constant reward, would answer"
 _set_up_lock = threading.Lock()  # held while a call sets a judge up, so that only one of many calls asks the server
 
 
@@ -44,9 +45,9 @@ class ChainFunction(CombiningFunction):
                 if answer.score is not None and not answer.is_unseen:
                     score, answered_by = answer.score, link.name
                     break
-                failures.append(answer)
+                failures.append(answer.before_fallback())
         if not answered_by and any(failure.score is None for failure in failures):
-            raise unanswered_error(f"none of {len(failures)} links answered", failures)
+            raise unanswered_error(f"none of {len(failures)} links answered", failures, _OUTAGE_HELP)
         unanswered = [failure.unanswered for failure in failures]
         inner = [record for failure in failures if failure.score for record in failure.score.unanswered]
         links = "; ".join([*([f"answered by {answered_by}"] if answered_by else []), *map(str, unanswered)])
@@ -152,7 +153,9 @@ class Fallback(JudgeReward):
     Args:
         links: Judges and other rewards of single completions, in the order they are asked. Of their options only
             ``timeout_s``, which begins with a call's turn, ``score_range`` and an async link's ``concurrency`` count.
-        default: The score that stands in if every link fails; ``None`` leaves the completion out of the baseline.
+        default: The score that stands in if every link fails; ``None`` leaves the completion out of the baseline. It is
+            no answer: during an outage such calls are lost, and a batch that loses more than half of them stops the
+            run. A constant reward as the last link answers.
         name: The chain's name; by default that of its first link.
 
     Raises:

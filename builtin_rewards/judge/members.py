@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self, TypeAlias
 
-from builtin_rewards.endpoint.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.endpoint.errors import OR_FALLBACK, Fault, JudgeError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.reading.thoughts import Shows
 from rewardkit import Composite, InfrastructureError, Kind, Reward, RewardDefinitionError, Score, Unanswered
 from rewardkit.extending import RewardFunction, score_of
@@ -136,6 +136,12 @@ class MemberAnswer(NamedTuple):
     error: Exception | None = None
     is_unseen: bool = False  # a judge skipped what it cannot see; another reward's metric of that name means nothing
 
+    def before_fallback(self) -> MemberAnswer:
+        """Return the answer of a chain's link, whose error advises no fallback: the chain is one."""
+        if isinstance(self.error, JudgeError) and OR_FALLBACK in self.error.message:
+            return self._replace(error=self.error.with_message(self.error.message.replace(OR_FALLBACK, "")))
+        return self
+
     @property
     def unanswered(self) -> Unanswered:
         """The record of a member that gave no score."""
@@ -173,10 +179,11 @@ def _own_columns(member: Reward[..., Any], columns: Mapping[str, Any]) -> dict[s
     return rest | {name: columns[name] for name in names if name in columns}
 
 
-def unanswered_error(summary: str, failures: Sequence[MemberAnswer]) -> JudgeError:
-    """Return the error of a chain or jury in which too few answered: an outage if each error is one."""
+def unanswered_error(summary: str, failures: Sequence[MemberAnswer], outage_help: str = "") -> JudgeError:
+    """Return the error of a chain or jury in which too few answered: an outage, with help, if each error is one."""
     unanswered = [failure.unanswered for failure in failures]
     is_outage = all(isinstance(failure.error, InfrastructureError) for failure in failures if failure.error is not None)
-    error = (JudgeUnavailableError if is_outage else JudgeError)(f"{summary}: {'; '.join(map(str, unanswered))}")
+    message = f"{summary}: {'; '.join(map(str, unanswered))}"
+    error = JudgeUnavailableError(message + outage_help) if is_outage else JudgeError(message)
     error.requests = sum(record.requests for record in unanswered)
     return error

@@ -27,7 +27,7 @@ from builtin_rewards.judge.formats import (
     response_format,
 )
 from builtin_rewards.judge.settings import check
-from rewardkit.extending import COST_METRICS, of_this_loop
+from rewardkit.extending import COST_METRICS, UNMETERED, of_this_loop
 
 T = TypeVar("T")
 Read: TypeAlias = Callable[[Reply, Format], T]
@@ -67,7 +67,10 @@ class Question:
 
 
 class ReadReply(NamedTuple, Generic[T]):
-    """What was read from a reply, the requests that it took (0 from the cache), and their cost in USD if known."""
+    """What was read from a reply, the requests that it took (0 from the cache), and their cost in USD if known.
+
+    ``unmetered`` of the requests may be billed and are not in that cost.
+    """
 
     value: T
     reply: Reply
@@ -75,6 +78,7 @@ class ReadReply(NamedTuple, Generic[T]):
     cost_usd: float | None
     is_second: bool = False  # whether the reply to the first question could not be read
     is_lost: bool = False  # whether no reply came, so that only its requests are known
+    unmetered: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +190,8 @@ class JudgeModel:
                 second = await self._read_reply(replace(exchange, question=question, is_second=True), read)
             except JudgeError as error:  # the first reply's fault says more
                 answer.value.requests += error.requests
-                return answer._replace(requests=answer.requests + error.requests)
+                requests, unmetered = answer.requests + error.requests, answer.unmetered + error.unmetered
+                return answer._replace(requests=requests, unmetered=unmetered)
             charge(answer)
             answer = second
             if isinstance(answer.value, JudgeReplyError):
@@ -211,8 +216,8 @@ class JudgeModel:
             self.cache.put(exchange.key, reply)
         price = price_of(self.prices, self.model)
         cost = None if reply.usage is None or price is None else price.cost(reply.usage)
-        requests = exchange.failed_requests + reply.requests
-        return ReadReply(value, reply, requests, cost, exchange.is_second)
+        requests, unmetered = exchange.failed_requests + reply.requests, exchange.unmetered + reply.unmetered
+        return ReadReply(value, reply, requests, cost, exchange.is_second, unmetered=unmetered)
 
     async def ask(self, judge: str, request: Request, left_s: float) -> Reply:
         """Return a new reply from the server within so many seconds."""
@@ -237,6 +242,7 @@ class _Exchange:
     is_second: bool = False  # the reply is kept under the first question's key, so that neither is paid for again
     key: str = ""  # the cache's for the last format, before the changes that a server makes necessary
     failed_requests: int = field(default=0, init=False)
+    unmetered: int = field(default=0, init=False)  # of these
 
     async def reply(self, format: Format, changes: Changes) -> Reply:
         """Return the reply in a format: the cache's, which takes no requests, or a new one."""
@@ -250,10 +256,12 @@ class _Exchange:
             return await model.ask(self.judge, request, self.until - time.monotonic())
         except JudgeError as error:
             self.failed_requests += error.requests
-            error.requests = self.failed_requests
+            self.unmetered += error.unmetered
+            error.requests, error.unmetered = self.failed_requests, self.unmetered
             raise
 
 
+_OF_BILLS = (*COST_METRICS, UNMETERED, "cached", "reasked")
 Bill: TypeAlias = Sequence[ReadReply[Any]]
 _bills: ContextVar[tuple[list[ReadReply[Any]], ...]] = ContextVar("bills", default=())
 
@@ -267,7 +275,8 @@ def charge(answer: ReadReply[Any]) -> None:
 def charge_lost(model: str, error: JudgeError) -> None:
     """Put the requests of a question to which no reply came on all open bills."""
     if error.requests:
-        charge(ReadReply(error, Reply("", model, requests=error.requests), error.requests, None, is_lost=True))
+        reply = Reply("", model, requests=error.requests)
+        charge(ReadReply(error, reply, error.requests, None, is_lost=True, unmetered=error.unmetered))
 
 
 @contextmanager
@@ -284,8 +293,9 @@ def open_bill() -> Iterator[Bill]:
 def cost_metrics(answers: Bill) -> dict[str, float]:
     """Return what replies took: requests, tokens, USD if the price is known, and the share that the cache had.
 
-    Requests without a reply count as requests alone.
+    Requests without a reply count as requests alone, and as ``unmetered`` where they may be billed.
     """
+    unmetered = sum(answer.unmetered for answer in answers)
     lost = sum(answer.requests for answer in answers if answer.is_lost)
     answers = [answer for answer in answers if not answer.is_lost]
     sent = [answer for answer in answers if answer.requests]
@@ -293,6 +303,8 @@ def cost_metrics(answers: Bill) -> dict[str, float]:
     costs = [answer.cost_usd for answer in sent if answer.cost_usd is not None]
     cached = 1 - len(sent) / len(answers) if answers else 0.0
     metrics = {"requests": float(lost + sum(answer.requests for answer in sent)), "cached": cached}
+    if unmetered:
+        metrics[UNMETERED] = float(unmetered)
     if second := sum(answer.is_second for answer in answers):
         metrics["reasked"] = float(second)
     if len(usages) == len(sent):
@@ -305,5 +317,5 @@ def with_costs(metrics: Mapping[str, float], bill: Bill) -> dict[str, float]:
     """Return metrics whose costs are replaced by the bill's, which include them; an empty bill changes nothing."""
     if not bill:
         return dict(metrics)
-    others = {name: value for name, value in metrics.items() if name not in (*COST_METRICS, "cached", "reasked")}
+    others = {name: value for name, value in metrics.items() if name not in _OF_BILLS}
     return others | cost_metrics(bill)

@@ -16,7 +16,18 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from rewardkit.cli.arguments import AsJson, Data, DataOption, LoadTimeout, Rewards, Timeout, Workers, data_path, option
+from rewardkit.cli.arguments import (
+    AsJson,
+    Data,
+    DataOption,
+    LoadTimeout,
+    Rewards,
+    Timeout,
+    Workers,
+    data_path,
+    option,
+    share_option,
+)
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.output import check_writable, write_rows
 from rewardkit.cli.progress import told_progress
@@ -52,6 +63,12 @@ _Weights: TypeAlias = Annotated[
 ]
 
 
+_LostShare: TypeAlias = Annotated[
+    float,
+    share_option("Share of a reward's calls, 0 to 1, that may be lost to infrastructure; 1 stops at no share."),
+]
+
+
 def score_command(
     rewards: Rewards,
     data: Data = None,
@@ -68,6 +85,7 @@ def score_command(
     ] = None,
     append: Annotated[bool, option("Let --record add to a run that has a record.", None, "--append")] = False,
     limit: Annotated[int | None, option("Score only the first N rows.", "N", min=1)] = None,
+    max_lost: _LostShare = 0.5,
     fail_on_error: Annotated[bool, option("Exit with code 1 if any call failed.", None, "--fail-on-error")] = False,
 ) -> None:
     """Score the rollouts in DATA with REWARDS, and show how each reward did.
@@ -95,7 +113,8 @@ def score_command(
     about = {"command": "score", "rewards": without_token(rewards), "data": str(path)}
     with recording(record, reward_set, about, append=append) as keep:
         scoring = _Scoring(reward_set, rollouts, weights_of(reward_set.rewards, numbers or reward_set.weights), keep)
-        summary = scoring.run(workers, out, inline=inline, load_timeout_s=load_timeout)
+        options = {"load_timeout_s": load_timeout, "max_infrastructure_rate": max_lost}
+        summary = scoring.run(out, workers=workers, lane="inline" if inline else "worker", **options)
 
     def show() -> None:
         _print_report(summary, screen())
@@ -135,12 +154,14 @@ class _Scoring:
         names = [leaf.name for leaf in self._leaves.leaves]
         self._outcomes: dict[str, list[Outcome | None]] = {name: [None] * len(rollouts) for name in names}  # By row
 
-    def run(self, workers: int | None, out: Path | None, *, inline: bool, load_timeout_s: float) -> Summary:
-        """Score, write and record all rows; return the summary. After an error keep the finished rows and raise it."""
+    def run(self, out: Path | None, **options: Any) -> Summary:
+        """Score, write and record all rows, with options of a runtime; return the summary.
+
+        After an error keep the finished rows and raise it.
+        """
         start = time.monotonic()
-        lane = "inline" if inline else "worker"
         try:
-            with scorer_of(self._leaves, workers=workers, lane=lane, load_timeout_s=load_timeout_s) as scorer:
+            with scorer_of(self._leaves, **options) as scorer:
                 with told_progress("scoring") as tick:
                     total, failed = len(self._outcomes) * len(self._rollouts), 0
                     for done, finished in enumerate(scorer.stream(self._rollouts), 1):
@@ -305,7 +326,7 @@ def _print_failures(summary: Summary, console: Screen) -> None:
 
 
 def _print_links_and_costs(summary: Summary, console: Screen) -> None:
-    console.say(("links and costs", "bold"), " (requests with all tries, of the calls that did not fail)", fit="cut")
+    console.say(("links and costs", "bold"), " (with all tries; what failed calls took is not known)", fit="cut")
     room = max(20, console.width - 8)
     for name in dict.fromkeys([*summary.links, *summary.costs]):
         costs = costs_text(summary.costs.get(name, {}))

@@ -37,7 +37,7 @@ from rewardkit.cli.render import (
 from rewardkit.cli.run_argument import RunPlace
 from rewardkit.cli.saved import write_saved
 from rewardkit.cli.spread import show_spread
-from rewardkit.cli.summary import costs_text
+from rewardkit.cli.summary import costs_text, incomplete
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.call_costs import Cost
 from rewardkit.record.overview import RewardOverview, overviews
@@ -247,7 +247,8 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
     facts = ("reward", "number", "first_step", "digits")
     versions = [{name: getattr(version, name) for name in facts} for version in run.own_versions]
     flags = [event for event in run.events if event["kind"] == "flag"]
-    costs = run.call_costs(split)
+    failing = {row.reward for row in rewards if row.failed}
+    costs = {name: incomplete(own) if name in failing else own for name, own in run.call_costs(split).items()}
 
     def show() -> None:
         console = screen(ENDLESS)

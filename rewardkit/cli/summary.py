@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from rewardkit.cli.render import number
 from rewardkit.record.call_costs import Cost, sum_costs
 from rewardkit.score_batch import ScoreBatch
-from rewardkit.types import Outcome, Status
+from rewardkit.types import COST_METRICS, Outcome, Status
 
 _NUMBERS = re.compile(r"\d+")
 _LINK = "link/"
@@ -25,7 +25,7 @@ _COSTS = {
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How many numbers there are, and how they lie; ``std`` is over ``count``, and without any the others are None."""
+    """How many numbers there are, and how they lie; ``std`` (``ddof=1``) takes two, and without any all are None."""
 
     count: int
     mean: float | None = None
@@ -133,7 +133,8 @@ def _spread(numbers: Iterable[float | None]) -> Spread:
     if not values.size:
         return Spread(0)
     with np.errstate(over="ignore"):  # scores near the largest float: their spread is infinite, and says so
-        return Spread(len(values), float(values.mean()), float(values.std()), float(values.min()), float(values.max()))
+        std = float(values.std(ddof=1)) if values.size > 1 else None
+        return Spread(len(values), float(values.mean()), std, float(values.min()), float(values.max()))
 
 
 def _metrics(outcomes: Sequence[Outcome]) -> dict[str, Spread]:
@@ -180,12 +181,25 @@ def _shares(outcome: Outcome) -> dict[str, float]:
 
 
 def costs(outcomes: Sequence[Outcome]) -> dict[str, Cost]:
-    """Return the sums of what calls cost, by metric; cached calls are left out, and so is a metric that no call has."""
-    return sum_costs(outcome.metrics for outcome in outcomes if not outcome.cached)
+    """Return the sums of what calls cost, by metric; cached calls are left out, and so is a metric that no call has.
+
+    Where a call failed and does not say what it took no sum is complete: it may have asked a server.
+    """
+    calls = [outcome for outcome in outcomes if not outcome.cached]
+    sums = sum_costs(outcome.metrics for outcome in calls)
+    silent = any(call.status is Status.FAILED and not call.metrics.keys() & COST_METRICS for call in calls)
+    return incomplete(sums) if silent else sums
+
+
+def incomplete(costs: Mapping[str, Cost]) -> dict[str, Cost]:
+    """Return sums of which a part is not known."""
+    return {metric: replace(cost, complete=False) for metric, cost in costs.items()}
 
 
 def costs_text(costs: Mapping[str, Cost]) -> str:
     """Return what calls took in words: ``4 requests, 80 prompt tokens, 12 completion tokens, 0.0012 USD``."""
+    if not costs:
+        return "0 requests"
     return ", ".join(_cost(_COSTS[metric], cost, is_money=metric == "cost_usd") for metric, cost in costs.items())
 
 

@@ -35,7 +35,7 @@ from rewardkit.moving.grader_kinds import (
 )
 from rewardkit.moving.grader_template import item_of, sample_of
 from rewardkit.runtime.attempt import score_of
-from rewardkit.types import COST_METRICS, Score
+from rewardkit.types import COST_METRICS, UNMETERED, Score
 
 MODELS = "rewardkit.graders"  # The entry-point group under which packages offer what asks a model, by the grader's type
 
@@ -124,7 +124,7 @@ class GraderFunction(RewardFunction, Versioned):
             if score.value is None:
                 return Score(None, f"grader {name!r} gave no score")
             numbers[name] = score.value
-            for cost in COST_METRICS & score.metrics.keys():
+            for cost in {*COST_METRICS, UNMETERED} & score.metrics.keys():
                 costs[cost] = costs.get(cost, 0.0) + score.metrics[cost]
         grades = {f"grade/{name}": number for name, number in numbers.items()}
         return Score(self.grader.formula.value(numbers), None, grades | costs)

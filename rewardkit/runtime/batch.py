@@ -23,9 +23,10 @@ def check_lost(name: str, outcomes: Sequence[Outcome], most: float) -> None:
     """
     lost = [outcome for outcome in outcomes if outcome.is_lost]
     if lost and len(lost) / len(outcomes) > most:
+        limit = f"max_infrastructure_rate={most:g}, in rewardkit score --max-lost"
         raise InfrastructureError(
             f"reward {name!r}: {len(lost) / len(outcomes):.0%} of {len(outcomes)} calls were lost through no fault of "
-            f"the completions (more than max_infrastructure_rate={most:g}); the first: {lost[0].error}"
+            f"the completions (more than {limit}); the first: {lost[0].error}"
         )
 
 

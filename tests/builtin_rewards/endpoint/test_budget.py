@@ -223,7 +223,7 @@ def test_a_request_is_refused_once_a_cap_is_reached(tmp_path: Path) -> None:
     assert (
         'judge "helpful" was not asked: the cap tokens=150 of the budget is reached; spent 0.0000 USD, 90 tokens, '
         "1 requests, with all in flight at most 0.0000 USD, 190 tokens, 2 requests, and one more may take 0.0000 USD, "
-        "55 tokens, 1 requests; raise Budget(tokens=150), lower max_tokens, or give the judge a fallback"
+        "55 tokens, 1 requests; raise Budget(tokens=150) or lower max_tokens, or give the judge a fallback"
     ) == str(caught.value)
 
 

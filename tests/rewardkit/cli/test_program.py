@@ -114,9 +114,9 @@ def test_score_shows_a_reward_a_line_and_the_total(work: Path) -> None:
     lines = [line.split() for line in out.splitlines()]
     assert code == 0
     assert lines[0] == ["reward", "mean", "std", "min", "max", "skipped", "failed", "p50", "p95"]
-    assert lines[2][:8] == ["correct", "0.2500", "0.4330", "0.0000", "1.0000", "-", "exception", "1"]
-    assert lines[3][:7] == ["short", "0.7500", "0.3536", "0.2500", "1.0000", "1", "-"]
-    assert lines[5] == ["total", "0.8125", "0.7781", "0.0000", "2.0000"]
+    assert lines[2][:8] == ["correct", "0.2500", "0.5000", "0.0000", "1.0000", "-", "exception", "1"]
+    assert lines[3][:7] == ["short", "0.7500", "0.4330", "0.2500", "1.0000", "1", "-"]
+    assert lines[5] == ["total", "0.8125", "0.8985", "0.0000", "2.0000"]
 
 
 def test_score_shows_what_failed_and_what_it_printed(work: Path) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import statistics
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from rewardkit import Outcome, Status, Unanswered
+from rewardkit import Cause, Outcome, Status, Unanswered
 from rewardkit.cli.program import app
 from rewardkit.cli.score import _link
-from rewardkit.cli.summary import Cost, Link, costs, links
+from rewardkit.cli.summary import Cost, Link, costs, costs_text, links
+from rewardkit.record.reader import RunReader
 
 
 def scored(*unanswered: Unanswered, cached: bool = False, **metrics: float) -> Outcome:
@@ -47,6 +49,51 @@ def test_costs_are_summed_once() -> None:
     assert ({}, {}) == (costs([scored(length=3)]), links([scored(length=3)]))
 
 
+def test_a_sum_is_complete_where_all_that_was_asked_is_in_it() -> None:
+    """A call that failed has no metrics, and a request without usage is in neither tokens nor money."""
+    paid, failed = scored(requests=2, cost_usd=0.5), Outcome(Status.FAILED, None, cause=Cause.INFRASTRUCTURE)
+    unmetered = scored(requests=1, cost_usd=0.0, unmetered=1)
+    stating = Outcome(Status.FAILED, None, metrics={"requests": 1.0, "cost_usd": 0.25}, cause=Cause.BAD_RETURN)
+    assert {"requests": Cost(3, True), "cost_usd": Cost(0.75, True)} == costs([paid, stating])
+    assert {"requests": Cost(2, False), "cost_usd": Cost(0.5, False)} == costs([paid, failed])
+    assert {"requests": Cost(3, True), "cost_usd": Cost(0.5, False)} == costs([paid, unmetered])
+    assert "3 requests, at least 0.5000 USD" == costs_text(costs([paid, unmetered]))
+    assert "0 requests" == costs_text(costs([failed]))
+
+
+def test_show_says_at_least_where_a_call_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As score does, of the same rows."""
+    monkeypatch.chdir(tmp_path)
+    Path("r.py").write_text(
+        "from rewardkit import Score, reward\n@reward\ndef asks(completion):\n"
+        "    if completion == 'bad': raise ValueError('no reply')\n"
+        "    return Score(1.0, None, {'requests': 2.0, 'cost_usd': 0.25})\n"
+    )
+    Path("d.jsonl").write_text("".join(f'{{"prompt": "?", "completion": "{text}"}}\n' for text in ("a", "b", "bad")))
+    out = CliRunner().invoke(app, ["score", "r.py", "d.jsonl", "--inline", "--record", "runs/one"]).stdout
+    assert "  asks  at least 4 requests, at least 0.5000 USD\n" in out
+    assert "asks took at least 4 requests, at least 0.5000 USD\n" in CliRunner().invoke(app, ["show", "one"]).stdout
+
+
+@pytest.mark.parametrize("scores", [[0.0, 1.0, 1.0], [0.25, 0.5], [2.0]])
+def test_a_standard_deviation_is_the_same_in_all_commands(
+    scores: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``score`` prints that which the record has, which ``show``, ``diff`` and the dashboard print."""
+    monkeypatch.chdir(tmp_path)
+    Path("r.py").write_text("from rewardkit import reward\n@reward\ndef own(completion): return float(completion)\n")
+    Path("same.py").write_text(Path("r.py").read_text() + "# another file\n")
+    Path("d.jsonl").write_text("".join(f'{{"prompt": "?", "completion": "{score}"}}\n' for score in scores))
+    told = json.loads(CliRunner().invoke(app, ["score", "r.py", "d.jsonl", "--record", "runs/one", "--json"]).stdout)
+    diff = ["diff", "r.py:own", "same.py:own", "--data", "d.jsonl", "--json"]
+    compared = json.loads(CliRunner().invoke(app, diff).stdout)
+    with RunReader("runs/one") as reader:
+        recorded = [summary.std for summary in reader.summaries("own")]
+    std = statistics.stdev(scores) if len(scores) > 1 else None
+    assert [std] * 3 == pytest.approx([told["totals"]["std"], told["rewards"]["own"]["scores"]["std"], *recorded])
+    assert std == pytest.approx(compared["old"]["std"])
+
+
 def test_metrics_are_in_the_summary_and_costs_below_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a reward inside a composition as well; what has neither links nor costs adds nothing to the table."""
     monkeypatch.chdir(tmp_path)
@@ -62,7 +109,7 @@ def test_metrics_are_in_the_summary_and_costs_below_the_table(tmp_path: Path, mo
     assert "  asks  4 requests, 0.5000 USD\n" in out
     assert "size" not in out
     told = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
-    assert {"count": 2, "mean": 2.0, "std": 1.0, "min": 1.0, "max": 3.0} == told["metrics"]["size"]["length"]
+    assert {"count": 2, "mean": 2.0, "std": 2**0.5, "min": 1.0, "max": 3.0} == told["metrics"]["size"]["length"]
     assert {"asks": {"requests": {"sum": 4, "complete": True}, "cost_usd": {"sum": 0.5, "complete": True}}} == told[
         "costs"
     ]
