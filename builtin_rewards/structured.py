@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
 from builtin_rewards.reading.json_values import (
+    answer_part,
     count_leaves,
     deeper_than,
     expected_json,
+    fence_objection,
     json_text,
     read_json,
     same_json,
@@ -36,6 +38,8 @@ def _value_in(completion: str) -> Any:
     text = json_text(completion)
     if text is None:
         return Score(0.0, reason="no JSON in the completion")
+    if denial := fence_objection(answer_part(completion)):
+        return Score(0.0, reason=f"the JSON does not count: {denial}")
     try:
         return read_json(text)
     except ValueError as error:
@@ -57,8 +61,9 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
 
         It reads the last fenced block marked ``json``, else the last unmarked one, else the whole answer: the text
         after the last thought, or in it the last ``<answer>`` tags, if there are any and they do not differ. A
-        completion that is JSON as it stands is the answer. It ignores a byte order mark, and stop tokens at the end
-        (``<|im_end|>``, ``</s>`` and the like).
+        completion that is JSON as it stands is the answer. A block that the words right before or behind it deny or
+        take back does not count. It ignores a byte order mark, and stop tokens at the end (``<|im_end|>``, ``</s>`` and
+        the like).
 
         Strict by RFC 8259: no ``NaN`` or ``Infinity``, no comments, no trailing comma, no text before or after the
         value. It also refuses an object with a key twice, numbers beyond a double's range, and nesting of about 1,000

@@ -12,6 +12,7 @@ from typing import Any
 
 from builtin_rewards.reading.answer import AnswerRule, final_answer
 from builtin_rewards.reading.markdown import last_code
+from builtin_rewards.reading.negation import objection
 from builtin_rewards.reading.thoughts import strip_frame
 from rewardkit.extending import shorten
 
@@ -27,6 +28,17 @@ class Untyped(str):
 def json_text(completion: str) -> str | None:
     """Return the last block marked ``json`` of :func:`answer_part`, else the last unmarked one, else all of it."""
     return last_code(answer_part(completion), ("json",))
+
+
+def fence_objection(text: str) -> str:
+    """Return why the fenced JSON of an answer does not count, such as a denial before it; an empty text if it does."""
+    block = (last_code(text, ("json",)) or "").strip()
+    start = text.rfind(block)
+    fence = max(text.rfind(marks, 0, max(start, 0)) for marks in ("```", "~~~"))
+    if not block or fence < 0:
+        return ""
+    behind = text[start + len(block) :].lstrip("`~ \t\r\n")
+    return objection(f"{text[:fence]}X\n{behind}", fence, fence + 1)
 
 
 def answer_part(completion: str) -> str:

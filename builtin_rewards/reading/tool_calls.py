@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from builtin_rewards.reading.json_values import PYTHON_CONSTANTS, Untyped, read_json, read_json_at
+from builtin_rewards.reading.json_values import PYTHON_CONSTANTS, Untyped, fence_objection, read_json, read_json_at
 from builtin_rewards.reading.markdown import last_code
 from sandbox import parse
 
@@ -158,6 +158,8 @@ def _unmarked_calls(text: str) -> list[ToolCall]:
     """Return the calls that a whole text without marks is; nothing for other data, which may have a name too."""
     fenced = _CODE_FENCE.fullmatch(text)
     source = (fenced["code"] if fenced else last_code(text, ("json",)) or "").strip()
+    if not fenced and fence_objection(text):
+        return []
     if _CODE_LIST.match(source) or (fenced and _CODE_CALL.match(source)):
         return _parse_code(source)
     values, end = _json_values(source, 0)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rewardkit.audit.gold import Gold, GoldShape, letter, numeral, share_parts
-from rewardkit.audit.honest import BARE, Frame, in_calls, in_frames
+from rewardkit.audit.honest import BARE, FENCES, Frame, in_calls, in_frames
 from rewardkit.audit.neighbours import neighbours, unfinished
 from rewardkit.audit.parts import PathCoverage, changed_parts
 from rewardkit.audit.probe import Family, Probe, Wrong
@@ -145,6 +145,10 @@ def negated(gold: Gold, frames: Sequence[Frame]) -> Iterator[Probe]:
     denials = ("not X", "anything but X", *([] if is_query(gold) else ["X is false"]))  # 'order by X is false' is one
     inside = [Wrong(form, form.replace("X", text)) for form in denials]
     yield from in_frames(Family.NEGATED, inside, [frame for frame in frames if frame.label])
+    if gold.shape is GoldShape.JSON:
+        for fence in (frame for frame in frames if frame in FENCES):
+            around = f"This is not the answer:\n{fence.around(text)}\nIt is wrong."
+            yield replace(fence.probe(Family.NEGATED, Wrong("a denial around the fence", text)), text=around)
 
 
 def lookalikes(gold: Gold) -> list[Wrong]:

@@ -440,6 +440,7 @@ class RewardAssessment(Assessment[RewardAudit]):
             families=families,
             left_out={name: reason for name, reason in self._settings.skipped.items() if name in KINDS},
             hint=self._hint(),
+            frames=self._trials.attacked_frames,
         )
 
     def _hint(self) -> str:

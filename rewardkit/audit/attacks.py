@@ -24,6 +24,7 @@ from rewardkit.audit.gold import in_words
 from rewardkit.audit.honest import (
     BARE,
     FRAMES,
+    JSON_FENCE,
     REFERENCE,
     THINK_ANSWER,
     TRUTH_WORDS,
@@ -147,7 +148,9 @@ def _endless(row: AuditRow) -> Iterator[Probe]:
 
 
 def paid_frames(forms: Sequence[ScoredForm], base: Sequence[Outcome], settings: AuditSettings) -> tuple[Frame, ...]:
-    """Return the three best paid frames, the reference's own last, and all paid ones that are the data's own."""
+    """Return the three best paid frames, the reference's own last, and of the paid ones all fences of JSON and of the
+    data's own.
+    """
     levels = pay_levels(forms, base, settings)
     if levels is None:
         return ()
@@ -159,7 +162,8 @@ def paid_frames(forms: Sequence[ScoredForm], base: Sequence[Outcome], settings: 
         and (outcome.score > levels.limit or outcome.score == levels.full)
     ]
     paid.sort(key=lambda pair: (not pair[0].common, -pair[1]))  # a reference's own frame last
-    return tuple(frame for rank, (frame, _) in enumerate(paid) if rank < _PAID_FRAMES or frame.data)
+    ranked = enumerate(frame for frame, _ in paid)
+    return tuple(frame for rank, frame in ranked if rank < _PAID_FRAMES or frame.data or frame == JSON_FENCE)
 
 
 def _writer(forms: Sequence[ScoredForm], frames: Sequence[Frame]) -> Writer | None:

@@ -19,9 +19,9 @@ from rewardkit.audit.equal_golds import (
     equal_places,
     own_trials,
 )
-from rewardkit.audit.honest import Honest
+from rewardkit.audit.honest import BARE, Honest
 from rewardkit.audit.parts import NO_PATHS, PathCount
-from rewardkit.audit.probe import Family, Probe
+from rewardkit.audit.probe import NEEDS_FRAME, Family, Probe
 from rewardkit.audit.rows import AuditRow, ChosenRows, with_donors
 from rewardkit.audit.texts import other_words
 from rewardkit.declare.compose import Composable
@@ -95,6 +95,15 @@ class Trials:
     untried: int = 0  # How many completions were not tried before the audit was over
     is_interrupted: bool = False  # Whether the user ended it
     paths: PathCount = NO_PATHS  # Changes of the paths of JSON answers
+
+    @property
+    def attacked_frames(self) -> dict[str, int]:
+        """The frames in which wrong answers were tried, the bare form first, each with the number of its rows."""
+        rows: dict[str, set[int]] = {}
+        answers = [trial for trial in self.attacks if trial.probe.family in NEEDS_FRAME]
+        for trial in sorted(answers, key=lambda trial: bool(trial.probe.frame)):
+            rows.setdefault(trial.probe.frame or BARE.name, set()).add(trial.row)
+        return {frame: len(own) for frame, own in rows.items()}
 
 
 def rollout_of(leaves: Sequence[Reward[..., Any]], row: AuditRow, probe: Probe) -> Rollout:

@@ -109,6 +109,10 @@ FRAMES = (
     Frame("code fence", "```\n", "\n```"),
 )
 """The usual frames, the plainest first."""
+JSON_FENCE = Frame("```json fence", "```json\n", "\n```")
+"""The frame in which most models write JSON; only golds that are JSON stand in it."""
+FENCES = (JSON_FENCE, FRAMES[-1])
+"""The frames that are fences, behind which a text may take back what they hold."""
 TRUTH_WORDS = (("true", "false"), ("True", "False"), ("yes", "no"), ("Yes", "No"), ("1", "0"))
 """Words for true and false."""
 JSON = Frame('{"answer": X}', '{"answer": "', '"}', short=True)
@@ -147,6 +151,8 @@ def right_answers(row: AuditRow) -> list[Honest]:
     if row.gold is not None:
         gold = row.gold
         forms += [Honest(frame.name, frame.around(gold.text), frame, _is_honest(frame, gold)) for frame in FRAMES]
+        if gold.shape is GoldShape.JSON:
+            forms.append(Honest(JSON_FENCE.name, JSON_FENCE.around(gold.text), JSON_FENCE, counted=False))
         forms += _in_objects(row, gold)
         forms += [Honest(frame.name, frame.around(gold.text), frame, counted=False) for frame in _last_lines(row)]
         forms += in_calls(gold)

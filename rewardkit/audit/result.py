@@ -283,6 +283,7 @@ class RewardAudit(Audit):
     families: dict[Family, FamilyCounts]
     left_out: Mapping[str, str] = field(default_factory=dict)  # Rules of thumb that the author left out, and why
     hint: str = ""  # What would have more judged, such as a column to name
+    frames: Mapping[str, int] = field(default_factory=dict)  # Rows by the frame in which wrong answers were tried
 
     @property
     def counts(self) -> Collection[FamilyCounts]:
@@ -307,6 +308,7 @@ class RewardAudit(Audit):
         return super().as_json(limits) | {
             "false_reject_share": self.false_reject_share,
             "left_out": dict(self.left_out),
+            "frames": dict(self.frames),
             "flaws": {
                 name: {**RULES_OF_THUMB[name]._asdict(), "count": len(examples)}
                 for name, examples in self.flaws.items()

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rewardkit.audit.exploits import Conclusion, ExploitAudit
+from rewardkit.audit.honest import BARE
 from rewardkit.audit.mutants import Expected
 from rewardkit.audit.probe import Family
 from rewardkit.audit.result import Audit, AuditLimits, AuditVerdict, Example, RewardAudit
@@ -248,10 +249,22 @@ def _print_forms(audit: RewardAudit, console: Console) -> None:
     always = [name for name, (paid, tried) in audit.paid_forms.items() if paid == tried][:_SHOWN_FORMS]
     if always:
         print_labelled(console, "always paid", "; ".join(shortened(name, 40) for name in always))
+    if audit.frames:
+        print_labelled(console, "attacked", _attacked_frames(audit))
     refused = group_by_key((example.probe.name, example) for example in forms.refused)
     if refused:
         names = _listed([f"{shortened(name, 40)} ({len(examples)})" for name, examples in refused.items()])
         print_labelled(console, "refused (rows)", names)
+
+
+def _attacked_frames(audit: RewardAudit) -> str:
+    """Return in which frames wrong answers were tried, with the rows of those that were not attacked on all."""
+    most = max(audit.frames.values())
+    extents = {name: "" if rows == most else f" ({counted(rows, 'row')})" for name, rows in audit.frames.items()}
+    others = [f"{shortened(name, 40)}{extent}" for name, extent in extents.items() if name != BARE.name]
+    bare = ["bare"] if BARE.name in audit.frames else []
+    ways = " and ".join([*bare, *([f"in: {'; '.join(others)}"] if others else [])])
+    return f"wrong answers were tried {ways}; other ways of writing were not attacked"
 
 
 def _print_unaudited(audit: Audit, console: Console) -> None:

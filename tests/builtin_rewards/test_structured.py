@@ -91,6 +91,43 @@ def test_one_json_value(completion: str, score: float) -> None:
     assert score == json_valid(completion=completion).value
 
 
+DENIALS = [  # what stands before and behind a fence that holds no answer
+    ("This is not the answer:\n", "\nIt is wrong."),
+    ("This is not the answer:\n", ""),
+    ("", "\nIt is wrong."),
+    ("Not this:\n", ""),
+    ("Wrong answer:\n\n", ""),
+    ("The answer is not:\n", ""),
+    ("The answer is:\n", "\n\nNo, that is wrong."),
+    ("I considered\n", "\nand rejected it."),
+]
+REMARKS = [  # words of an honest answer, with negations in them
+    ("Here is the JSON:\n", "\nThat is the answer."),
+    ("The invoice has no tax, so it is null:\n", ""),
+    ("Fields that are not in the invoice are null:\n", ""),
+    ("I could not find the tax:\n", "\nLet me know if anything is wrong."),
+    ("Here is the record. The tax is not listed.\n", "\nNote: the total may be wrong in the source."),
+    ("The extracted data, without null fields:\n", "\nThe vendor's address is not given."),
+    ("The date is not in ISO form, so I converted it:\n", "\nIf this is incorrect, tell me."),
+    ("I doubt that the total is right, but here is what the invoice says:\n", ""),
+    ("This is not right:\n```\n[]\n```\nHere it is again.\n", ""),
+]
+
+
+@pytest.mark.parametrize("fence", ["```json\n{}\n```", "```\n{}\n```", "~~~json\n{}\n~~~"])
+@pytest.mark.parametrize(
+    ("before", "behind", "counts"), [*((*words, False) for words in DENIALS), *((*words, True) for words in REMARKS)]
+)
+def test_a_fence_that_is_denied_is_no_answer(before: str, behind: str, counts: bool, fence: str) -> None:
+    """What the words right before or behind it deny or take back; other negations say nothing of it."""
+    text = '{"vendor": "ACME", "tax": null}'
+    completion = f"{before}{fence.replace('{}', text)}{behind}"
+    score: Any = json_fields(completion=completion, answer=json.loads(text))
+    assert float(counts) == score.value, score.reason
+    assert float(counts) == json_valid(completion=completion).value
+    assert counts or "the JSON does not count" in score.reason
+
+
 def test_the_kind_of_value() -> None:
     """An object or an array may be asked for."""
     assert 1.0 == json_valid("object")(completion="{}").value

@@ -1,5 +1,6 @@
 """Rewards that are wrong on purpose, each in one way; the audit must find every one."""
 
+import json
 import random
 import re
 import unicodedata
@@ -190,6 +191,27 @@ def negation_blind(completion: str, answer: str) -> float:
     """Reads what follows the last 'is', without the little words."""
     words = completion.rpartition("answer is")[2].split()
     return float([w.strip(".") for w in words if w not in ("not", "the", "a")] == [answer])
+
+
+def _json_in(completion: str, pattern: str) -> object:
+    match = re.search(pattern, completion, re.DOTALL)
+    try:
+        return json.loads(match[1] if match else completion)
+    except (ValueError, RecursionError):
+        return None
+
+
+@reward
+def fence_anywhere(completion: str, answer: str) -> float:
+    """Reads the first fence, whatever is said of it."""
+    return float(_json_in(completion, r"```json\s*(.*?)```") == json.loads(answer))
+
+
+@reward
+def fenced_or_tagged(completion: str, answer: str) -> float:
+    """Reads tags, and else the first fence, whatever is said of it."""
+    tags = completion.rpartition("<answer>")[2].partition("</answer>")[0] if "<answer>" in completion else completion
+    return float(_json_in(tags, r"```(?:json)?\s*(.*?)```") == json.loads(answer))
 
 
 @reward

@@ -144,6 +144,8 @@ def test_every_planted_flaw_is_found(audit: Auditor, name: str, expected: set[st
         ("any_marked", "marked", {"paid stuffing"}),
         ("any_marked", "completed", {"paid stuffing"}),
         ("any_marked_or_one", "completed", {"paid stuffing"}),
+        ("fence_anywhere", "people", {"paid negated"}),
+        ("fenced_or_tagged", "people", {"paid negated"}),
         ("code_in_process", "code", {"paid code", "crashed code", "lint eval"}),
     ],
 )
@@ -151,6 +153,24 @@ def test_flaws_that_need_rows_of_their_kind_are_found(audit: Auditor, name: str,
     """Units, worked references and tests in the rows bring out what is blind to them."""
     found = audit(f"bad_rewards.py:{name}", DATA[data])
     assert set() == expected - _evidence(found)
+
+
+@pytest.mark.parametrize(
+    ("reference", "data", "frames"),
+    [
+        ("bad_rewards.py:fence_anywhere", "people", {"bare", "```json fence"}),
+        ("bad_rewards.py:fenced_or_tagged", "people", {"bare", "<answer>", "<think> and <answer>", "```json fence"}),
+        ("sound_rewards.py:boxed_number", "numbers", {"bare", "\\boxed", "sentence with \\boxed"}),
+        ("sound_rewards.py:exact", "numbers", {"bare"}),
+    ],
+)
+def test_an_audit_names_the_frames_that_it_attacked(
+    audit: Auditor, reference: str, data: str, frames: set[str]
+) -> None:
+    """Those of the wrong answers that were tried, with their rows; a fence of JSON is one wherever it is paid."""
+    result = audit(reference, DATA[data])
+    assert dict.fromkeys(frames, 3) == result.as_json(LIMITS)["frames"]
+    assert "bare" == next(iter(result.frames))
 
 
 SOUND = {

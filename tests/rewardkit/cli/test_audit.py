@@ -78,6 +78,8 @@ def test_audit_passes_a_sound_reward_and_tells_zero_from_not_judged(work: Path) 
     assert ["stuffing"] == [line.split()[0] for line in out.splitlines() if line.startswith("stuffing")]
     assert "passed: 0 wrongly paid" in out
     assert "always paid  bare" in out
+    attacked = "attacked wrong answers were tried bare; other ways of writing were not attacked"
+    assert attacked in " ".join(out.split())
     cells = {line.split()[0]: line.split()[2:] for line in out.splitlines() if line.startswith(("empty ", "forms "))}
     assert {"empty": ["0", "-", "0", "0"], "forms": ["-", *cells["forms"][1:]]} == cells
     assert cells["forms"][1].isdigit()
