@@ -21,6 +21,7 @@ from rewardkit.audit.texts import WORDS_IN_TAGS
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.options import WORST
 from rewardkit.declare.spec import Kind
+from rewardkit.runtime.row_names import without_place
 from rewardkit.shown.text import shortened
 from rewardkit.types import Cause, Outcome, Status
 
@@ -188,8 +189,7 @@ class Assessment(ABC, Generic[A]):
         """Return why no honest form of a row is paid: they failed, were skipped, or earn nothing."""
         failed = next((outcome for _, outcome in forms if outcome.status is Status.FAILED), None)
         if failed is not None and all(outcome.status is not Status.SCORED for _, outcome in forms):
-            error = re.sub(r" of example \d+", "", str(failed.error), count=1)  # its place among the completions tried
-            return f"every honest form failed: {failed.cause}: {error}"
+            return f"every honest form failed: {failed.cause}: {without_place(str(failed.error))}"
         if forms and all(outcome.status is Status.SKIPPED for _, outcome in forms):
             reason = next((outcome.reason for _, outcome in forms if outcome.reason), None)
             return "the reward skips the row" + (f": {reason}" if reason else "")

@@ -14,7 +14,7 @@ from rewardkit.audit.exploits import ExploitAudit
 from rewardkit.audit.lint import skippable
 from rewardkit.audit.recorded import pool_of, rewards_of, rows_of
 from rewardkit.audit.result import Audit, AuditLimits, RewardAudit
-from rewardkit.audit.rows import choose_rows
+from rewardkit.audit.rows import choose_rows, row_of
 from rewardkit.cli import arguments
 from rewardkit.cli.arguments import option, seconds_option, share_option
 from rewardkit.cli.audit_report import print_each, print_exploits, print_reward_audit
@@ -30,6 +30,8 @@ from rewardkit.record.places import run_path
 from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.versions import VersionFinder
 from rewardkit.rows import read_rows
+from rewardkit.rows.files import name_of
+from rewardkit.runtime.plan import check_columns
 from rewardkit.scorer import Scorer
 from rewardkit.serving.choice import scorer_of
 from sandbox import LOAD_TIMEOUT_S
@@ -147,6 +149,8 @@ def _audit_file(
     reward_set = load_rewards(references, timeout_s)
     lines = read_rows(path)  # once: standard input cannot be read again
     audits: list[RewardAudit] = []
+    leaves = [leaf for reward in reward_set.rewards.values() for leaf in reward.leaves]
+    check_columns(leaves, row_of(0, lines[0].values, None).columns, name_of(path))
     for reward in reward_set.rewards.values():
         picked = choose_rows(lines, str(path), named=_columns(reward), **sample)
         with _scorer(reward_set, reward, lane) as scorer, told_progress(f"audit of {reward.name}") as tick:

@@ -29,7 +29,7 @@ from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
 from rewardkit.examinations.catalogue import EXAMINATIONS
 from rewardkit.examinations.data_flaws import data_flaws
-from rewardkit.examinations.examination import ID_COLUMNS, examine, rows_to_examine
+from rewardkit.examinations.examination import examine, rows_to_examine
 from rewardkit.examinations.right_pay import (
     SILENT_ROWS,
     RightAnswer,
@@ -49,6 +49,7 @@ from rewardkit.rows import read_rows, trainer_warnings
 from rewardkit.rows.files import unit_of
 from rewardkit.rows.reader import Row
 from rewardkit.runtime.names import missing_columns, unread_columns
+from rewardkit.runtime.row_names import ID_COLUMNS, without_place
 from rewardkit.runtime.target import time_to_load_s
 from rewardkit.score_batch import costs_told, per_1000
 from rewardkit.serving.choice import scorer_of
@@ -388,7 +389,9 @@ def _add_costs(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outc
     """Add to ``check`` what calls took, and which rows' calls failed; ``noun`` is what of a row was scored."""
     for line, outcome in zip(lines, outcomes[:: check.group or 1], strict=True):
         if outcome.cause is not None:
-            check.misfits.append(Misfit(line, None, f"scoring its {noun}: {outcome.cause}: {outcome.error}"))
+            check.misfits.append(
+                Misfit(line, None, f"scoring its {noun}: {outcome.cause}: {without_place(outcome.error or '')}")
+            )
     check.per_1000 = per_1000(outcomes)
     check.p50_s = statistics.median(outcome.duration_s for outcome in outcomes)
     check.max_s = max(outcome.duration_s for outcome in outcomes)

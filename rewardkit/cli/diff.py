@@ -15,7 +15,7 @@ from rewardkit.cli.arguments import AsJson, LoadTimeout, Split, Steps, Timeout, 
 from rewardkit.cli.exits import finish
 from rewardkit.cli.progress import told_progress
 from rewardkit.cli.render import Screen, count_or_none, duration, number, score_text, screen, table
-from rewardkit.cli.rewards import one_of
+from rewardkit.cli.rewards import Leaves, one_of
 from rewardkit.cli.run_argument import names_rewards, names_rows
 from rewardkit.cli.saved import Force, ResultPage, check_result_page, write_difference
 from rewardkit.errors import ConfigError
@@ -26,7 +26,9 @@ from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.run_difference import of_run, subject_of
 from rewardkit.replay.single_scorer import UnitCost
 from rewardkit.replay.stored import choose, steps_of
+from rewardkit.rows.files import name_of
 from rewardkit.rows.reader import read_rollouts
+from rewardkit.runtime.plan import check_columns
 from rewardkit.serving.choice import scorer_of
 from rewardkit.shown.text import counted, plain, shortened
 from rewardkit.types import Text
@@ -101,6 +103,7 @@ def _compare_on_file(
 ) -> Difference:
     old, new = (one_of(reference, timeout_s) for reference in places)
     rollouts = read_rollouts(data, limit=limit)
+    check_columns([*Leaves(old).leaves, *Leaves(new).leaves], rollouts[0].example, name_of(data))
     with told_progress("scoring") as tick:
         difference = of_data(old, new, rollouts, tick=tick, **more)
     return dataclasses.replace(difference, old=places[0], new=places[1])

@@ -39,7 +39,9 @@ from rewardkit.errors import ConfigError, RewardError
 from rewardkit.groups import group_places
 from rewardkit.loading.registry import RewardSet
 from rewardkit.record.places import run_path
-from rewardkit.rows.reader import read_rollouts
+from rewardkit.rows.files import name_of, unit_of
+from rewardkit.rows.reader import numbered_rollouts
+from rewardkit.runtime.plan import check_columns
 from rewardkit.runtime.settings import weights_of
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.choice import scorer_of
@@ -109,10 +111,14 @@ def score_command(
         check_writable(out, [path, *(Path(part.partition(":")[0].strip()) for part in rewards.split(","))])
     numbers = None if weights is None else _numbers(weights)
     reward_set = load_rewards(rewards, timeout)
-    rollouts = read_rollouts(path, limit=limit)
+    numbered = numbered_rollouts(path, limit=limit)
+    rollouts = [rollout for _, rollout in numbered]
+    check_columns(Leaves(reward_set).leaves, rollouts[0].example, name_of(path))
     about = {"command": "score", "rewards": without_token(rewards), "data": str(path)}
     with recording(record, reward_set, about, append=append) as keep:
-        scoring = _Scoring(reward_set, rollouts, weights_of(reward_set.rewards, numbers or reward_set.weights), keep)
+        labels = [f"{unit_of(path)} {line}" for line, _ in numbered]
+        weighting = weights_of(reward_set.rewards, numbers or reward_set.weights)
+        scoring = _Scoring(reward_set, rollouts, labels, weighting, keep)
         options = {"load_timeout_s": load_timeout, "max_infrastructure_rate": max_lost}
         summary = scoring.run(out, workers=workers, lane="inline" if inline else "worker", **options)
 
@@ -143,12 +149,18 @@ class _Scoring:
     """
 
     def __init__(
-        self, reward_set: RewardSet, rollouts: Sequence[Rollout], weights: Mapping[str, float], keep: Keep
+        self,
+        reward_set: RewardSet,
+        rollouts: Sequence[Rollout],
+        labels: Sequence[str],
+        weights: Mapping[str, float],
+        keep: Keep,
     ) -> None:
         self._record_batch = keep
         self._recorded: set[int] = set()  # Indices of rows
         self._rewards = reward_set.rewards
         self._rollouts = rollouts
+        self._labels = labels  # What failures call the rows
         self._weights = weights
         self._leaves = Leaves(reward_set)
         names = [leaf.name for leaf in self._leaves.leaves]
@@ -180,7 +192,7 @@ class _Scoring:
                 self._record()
             raise
         compositions = frozenset(name for name, reward in self._rewards.items() if isinstance(reward, Composite))
-        return summarize(batch, self._outcomes, seconds, compositions)
+        return summarize(batch, self._outcomes, seconds, compositions, self._labels.__getitem__)
 
     def _batch(self, rows: Sequence[int]) -> ScoreBatch:
         outcomes = {name: [self._outcome(reward, row) for row in rows] for name, reward in self._rewards.items()}
@@ -311,12 +323,12 @@ def _print_failures(summary: Summary, console: Screen) -> None:
     """Print the most frequent kinds of failure, each with its first row, its error and the last lines it printed."""
     kinds = len(summary.failures)
     part = f", {_SHOWN_FAILURES} of {kinds} kinds" if kinds > _SHOWN_FAILURES else ""
-    console.say(("failures", "bold"), f" (most frequent first{part}; rows count from 0)", fit="cut")
+    console.say(("failures", "bold"), f" (most frequent first{part})", fit="cut")
     room = max(20, console.width - 8)
     for failure in summary.failures[:_SHOWN_FAILURES]:
         more = "" if failure.calls == 1 else f" and {failure.calls - 1:,} more"
         name = shortened(failure.reward, _NAME_CHARS)
-        console.say("  ", (name, "bold"), "  ", (failure.cause, "red"), f"  row {failure.row}{more}", fit="cut")
+        console.say("  ", (name, "bold"), "  ", (failure.cause, "red"), f"  {failure.name}{more}", fit="cut")
         for line in textwrap.wrap(plain(failure.error), room, max_lines=2, placeholder=" …"):
             console.say(f"      {line}", fit="cut")
         logs = [line for line in failure.logs.splitlines() if line.strip()]

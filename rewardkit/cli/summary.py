@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from rewardkit.cli.render import number
 from rewardkit.record.call_costs import Cost, sum_costs
+from rewardkit.runtime.row_names import row_name, without_place
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import COST_METRICS, Outcome, Status
 
@@ -53,6 +54,7 @@ class Failure:
 
     reward: str
     row: int  # Counted from 0
+    name: str  # What names the row to a person: its line in the file, or its place, and its id
     cause: str
     error: str
     calls: int  # How many rows failed so
@@ -88,12 +90,17 @@ class Summary:
 
 
 def summarize(
-    batch: ScoreBatch, leaves: Mapping[str, Sequence[Outcome | None]], seconds: float, compositions: frozenset[str]
+    batch: ScoreBatch,
+    leaves: Mapping[str, Sequence[Outcome | None]],
+    seconds: float,
+    compositions: frozenset[str],
+    label: Callable[[int], str] = "row {}".format,
 ) -> Summary:
     """Return the summary of a batch that took ``seconds`` of wall-clock time.
 
     ``leaves`` are the outcomes of the plain rewards, where failures and metrics are read; ``compositions`` are the
-    names in the batch whose calls take no time of their own.
+    names in the batch whose calls take no time of their own. ``label`` returns what failures call a row, such as its
+    line.
     """
     weights = batch.weights
     rewards = {name: _of_reward(weights[name], calls, timed=name not in compositions) for name, calls in batch.items()}
@@ -103,7 +110,7 @@ def summarize(
         seconds=seconds,
         rewards=rewards,
         totals=_spread(batch.totals),
-        failures=_failures(leaves),
+        failures=_failures(leaves, batch, label),
         metrics={name: spreads for name, column in calls.items() if (spreads := _metrics(column))},
         links={name: chain for name, column in calls.items() if (chain := links(column))},
         costs={name: spent for name, column in calls.items() if (spent := costs(column))},
@@ -142,7 +149,9 @@ def _metrics(outcomes: Sequence[Outcome]) -> dict[str, Spread]:
     return {name: _spread(outcome.metrics.get(name) for outcome in outcomes) for name in names}
 
 
-def _failures(leaves: Mapping[str, Sequence[Outcome | None]]) -> list[Failure]:
+def _failures(
+    leaves: Mapping[str, Sequence[Outcome | None]], batch: ScoreBatch, label: Callable[[int], str]
+) -> list[Failure]:
     """Return the failures by reward, cause and error, the most frequent first; numbers in an error make no kind."""
     kinds: dict[tuple[str, str, str], list[tuple[int, Outcome]]] = {}
     for name, column in leaves.items():
@@ -153,7 +162,9 @@ def _failures(leaves: Mapping[str, Sequence[Outcome | None]]) -> list[Failure]:
     failures = []
     for (name, cause, _), calls in sorted(kinds.items(), key=lambda pair: -len(pair[1])):
         row, first = calls[0]
-        failures.append(Failure(name, row, cause, first.error or "", len(calls), first.logs))
+        row_text = row_name(label(row), batch.rollouts[row].example)
+        error = without_place(first.error or "")
+        failures.append(Failure(name, row, row_text, cause, error, len(calls), first.logs))
     return failures
 
 

@@ -15,10 +15,8 @@ from rewardkit.audit.engine import rollout_of
 from rewardkit.audit.probe import Probe
 from rewardkit.audit.rows import AuditRow
 from rewardkit.declare.decorator import Reward
+from rewardkit.runtime.row_names import id_column
 from rewardkit.types import Outcome, Rollout, Status
-
-ID_COLUMNS = ("id", "task_id", "question_id", "problem_id", "uid", "name")
-"""Columns that name a row, the first that the data has; rows of other data are named by their lines."""
 
 ScoreAll = Callable[[Sequence[Rollout]], Sequence[Outcome]]
 
@@ -209,5 +207,5 @@ def _try_rows(
 
 def row_id(columns: Mapping[str, Any], line: int) -> str:
     """Return what names a row: its id, or its line where it has none."""
-    values = (columns.get(name) for name in ID_COLUMNS)
-    return next((str(value) for value in values if isinstance(value, str | int) and str(value).strip()), str(line))
+    column = id_column(columns)
+    return str(line) if column is None else str(columns[column])

@@ -51,16 +51,22 @@ def read_rollouts(path: str | Path, *, limit: int | None = None) -> list[Rollout
     Raises:
         DataError: As :func:`read_rows` raises it, or a row lacks a prompt or a completion.
     """
-    path = Path(path)
-    rows = _read(path, ("prompt", "completion"), limit, InvalidRows(), _OF_ROLLOUTS)
+    return [rollout for _, rollout in numbered_rollouts(path, limit=limit)]
+
+
+def numbered_rollouts(path: str | Path, *, limit: int | None = None) -> list[tuple[int, Rollout]]:
+    """Return the rollouts as :func:`read_rollouts` does, each behind its number, as :class:`Row` has it."""
     return [
-        Rollout(
-            prompt=row.values["prompt"],
-            completion=row.values["completion"],
-            example={column: value for column, value in row.values.items() if column not in _NOT_COLUMNS},
-            completion_ids=row.values.get("completion_ids"),
+        (
+            row.line,
+            Rollout(
+                prompt=row.values["prompt"],
+                completion=row.values["completion"],
+                example={column: value for column, value in row.values.items() if column not in _NOT_COLUMNS},
+                completion_ids=row.values.get("completion_ids"),
+            ),
         )
-        for row in rows
+        for row in _read(Path(path), ("prompt", "completion"), limit, InvalidRows(), _OF_ROLLOUTS)
     ]
 
 

@@ -10,14 +10,27 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from rewardkit.runtime.row_names import id_text, without_place
 from rewardkit.shown.text import shortened
-from rewardkit.types import Outcome, Status
+from rewardkit.types import Outcome, Rollout, Status
 
 ENOUGH_CALLS = 32
 """Calls before a reward is called silent (none scored) or is warned of (more than half failed)."""
 
 _log = logging.getLogger("rewardkit")
+
+
+class _Failure(NamedTuple):
+    """A failed call: its outcome, its error, and the id of its row; ``""`` without one."""
+
+    outcome: Outcome
+    error: str
+    row: str
+
+    def __str__(self) -> str:
+        return self.error + (f" ({self.row})" if self.row else "")
 
 
 @dataclass(slots=True)
@@ -28,22 +41,23 @@ class _Count:
     scored: int = 0
     skipped: int = 0
     failed: int = 0  # without what was lost to infrastructure
-    examples: dict[str | None, Outcome] = field(default_factory=dict)  # a failure of each error; two are enough
+    examples: dict[str, _Failure] = field(default_factory=dict)  # a failure of each error; two are enough
 
-    def add(self, outcomes: Sequence[Outcome]) -> None:
+    def add(self, outcomes: Sequence[Outcome], rollouts: Sequence[Rollout]) -> None:
         """Count outcomes by their status, and keep two failures with different errors as examples."""
         scored = [outcome.status for outcome in outcomes].count(Status.SCORED)
         self.calls += len(outcomes)
         self.scored += scored
         if scored == len(outcomes):
             return
-        for outcome in outcomes:
+        for outcome, rollout in zip(outcomes, rollouts, strict=True):
             if outcome.status is Status.SKIPPED:
                 self.skipped += 1
             elif outcome.status is Status.FAILED and not outcome.is_lost:
                 self.failed += 1
                 if len(self.examples) < 2:
-                    self.examples.setdefault(outcome.error, outcome)
+                    error = without_place(outcome.error or "")  # one error on two rows is one
+                    self.examples.setdefault(error, _Failure(outcome, error, id_text(rollout.example)))
 
     def join(self, other: _Count) -> None:
         """Add another count to this one."""
@@ -51,9 +65,9 @@ class _Count:
         self.scored += other.scored
         self.skipped += other.skipped
         self.failed += other.failed
-        for error, outcome in other.examples.items():
+        for error, failure in other.examples.items():
             if len(self.examples) < 2:
-                self.examples.setdefault(error, outcome)
+                self.examples.setdefault(error, failure)
 
     def silence(self, completions: str) -> str:
         """Return a sentence on calls of which none scored, and why; ``completions`` is its subject."""
@@ -61,11 +75,12 @@ class _Count:
             fate = "was skipped" if self.skipped == self.calls else "was skipped or lost"
             return f"{completions} {fate}; None says that a row has no answer, and is no score for a completion"
         example = next(iter(self.examples.values()))
-        stand_in = "nothing" if example.score is None else f"{example.score:g}"
+        score = example.outcome.score
+        default = f"; {self.failed:,} got the reward's default score, {score:g}" if score else ""
         if self.failed == self.calls:
             alike = " with one error; the reward is most likely broken" if len(self.examples) == 1 else ""
-            return f"{completions} failed{alike}, and {stand_in} stood in: {example.error}"
-        return f"{completions} failed or was skipped, for example ({example.cause}): {example.error}"
+            return f"{completions} failed{alike}{default}: {example}"
+        return f"{completions} failed or was skipped, for example ({example.outcome.cause}): {example}"
 
 
 class Alarms:
@@ -75,16 +90,18 @@ class Alarms:
         self._counts: defaultdict[str, _Count] = defaultdict(_Count)
         self._warned: set[tuple[str, int]] = set()
 
-    def look_at(self, columns: Mapping[str, Sequence[Outcome]]) -> None:
-        """Count a batch's outcomes by the rewards' names; log each new kind of trouble once."""
+    def look_at(
+        self, columns: Mapping[str, Sequence[Outcome]], rollouts: Sequence[Rollout], step: int | None = None
+    ) -> None:
+        """Count a batch's outcomes by the rewards' names; log each new kind of trouble once, with the step."""
         for name, outcomes in columns.items():
             batch, count = _Count(), self._counts[name]
-            batch.add(outcomes)
+            batch.add(outcomes, rollouts)
             count.join(batch)
             if count.calls >= ENOUGH_CALLS and (batch.failed or batch.skipped):
-                self._warn(name, count, batch)
+                self._warn(name, count, batch, "" if step is None else f" at step {step}")
 
-    def _warn(self, name: str, count: _Count, batch: _Count) -> None:
+    def _warn(self, name: str, count: _Count, batch: _Count, at: str) -> None:
         """Log that no call so far, or of this batch, has scored, or that most have failed; each level once a reward."""
         level = logging.ERROR
         if not count.scored:
@@ -94,9 +111,9 @@ class Alarms:
         elif count.failed > count.calls / 2:
             level, example = logging.WARNING, next(iter(count.examples.values()))
             message = f"{count.failed} of {count.calls} calls failed so far, "
-            message += f"for example ({example.cause}): {example.error}"
+            message += f"for example ({example.outcome.cause}): {example}"
         else:
             return
         if (name, level) not in self._warned:
             self._warned.add((name, level))
-            _log.log(level, "reward %r: %s", name, shortened(message))  # an error may quote the completion
+            _log.log(level, "reward %r%s: %s", name, at, shortened(message))  # an error may quote the completion

@@ -15,6 +15,7 @@ from rewardkit.groups import group_places
 from rewardkit.own_columns import ENVIRONMENTS_COLUMN, LiveObject
 from rewardkit.runtime.cache import Key, OutcomeCache, cache_key
 from rewardkit.runtime.names import hint_at
+from rewardkit.runtime.row_names import row_name
 from rewardkit.shown.text import shorten
 from rewardkit.types import Cause, Outcome, Rollout, Status
 from sandbox.workers import Call, CollectorPaused
@@ -260,7 +261,7 @@ def check_rollouts(
     Args:
         rewards: The rewards.
         rollouts: The rollouts.
-        whose: What the error calls a row that lacks a column; ``example 3``, by its place, unless given.
+        whose: What the error calls a row that lacks a column; ``example 3``, by its place, and its id unless given.
 
     Raises:
         DataError: Something in the batch is not a rollout.
@@ -279,10 +280,21 @@ def check_rollouts(
         for column in reward.spec.required_columns:
             for index, rollout in enumerate(rollouts):
                 if column not in rollout.example:
-                    hint = hint_at(column, [str(name) for name in rollout.example], reward.spec.kind)
-                    lacking = f"example {index}" if whose is None else whose
-                    message = f"reward {reward.name!r} needs column {column!r}, which {lacking} lacks; {hint}"
-                    raise MissingColumnError(message)
+                    lacking = row_name(f"example {index}", rollout.example) if whose is None else whose
+                    raise _missing(reward, column, rollout.example, lacking)
+
+
+def check_columns(rewards: Iterable[Reward[..., Any]], columns: Mapping[str, Any], whose: str) -> None:
+    """Raise MissingColumnError for a column that a reward needs and the rows of ``whose`` data, all alike, lack."""
+    for reward in rewards:
+        for column in reward.spec.required_columns:
+            if column not in columns:
+                raise _missing(reward, column, columns, whose)
+
+
+def _missing(reward: Reward[..., Any], column: str, columns: Mapping[str, Any], lacking: str) -> MissingColumnError:
+    hint = hint_at(column, [str(name) for name in columns], reward.spec.kind)
+    return MissingColumnError(f"reward {reward.name!r} needs column {column!r}, which {lacking} lacks; {hint}")
 
 
 def segments_of(rewards: Sequence[Reward[..., Any]], rollouts: Sequence[Rollout], first: int = 0) -> list[bytes]:

@@ -332,7 +332,7 @@ class Runtime:
         def finish(rollouts: Sequence[Rollout], columns: Columns) -> ScoreBatch:
             spared = self._spared_leaves()
             counting = {leaf: column for leaf, column in columns.items() if leaf not in spared}
-            check_failures(counting, step, every=self._raise)
+            check_failures(counting, rollouts, step, every=self._raise)
             return self._finish(rollouts, columns, context, spared)
 
         return OpenBatch(self._leaves, context, begin, finish)
@@ -360,8 +360,8 @@ class Runtime:
             lambda: self._begin(rollouts, CallContext(step, epoch), parts=parts), at_once=is_short
         )
         columns = run.settler.columns()
-        self._alarms.look_at({leaf.name: column for leaf, column in columns.items()})
         context = run.settler.plan.context
+        self._alarms.look_at({leaf.name: column for leaf, column in columns.items()}, rollouts, context.step)
         if self._recorder is None and not any(outcome.cause for column in columns.values() for outcome in column):
             outcomes = combine(self._rewards, columns, len(rollouts), context.step)
             return list(slices([part.rollouts for part in parts], outcomes, self.weights))
@@ -468,7 +468,7 @@ class Runtime:
         spared: Collection[Reward[..., Any]],
     ) -> ScoreBatch:
         """Return the scores that the leaves' outcomes make, unless too many of one that is not spared were lost."""
-        self._alarms.look_at({leaf.name: column for leaf, column in columns.items()})
+        self._alarms.look_at({leaf.name: column for leaf, column in columns.items()}, rollouts, context.step)
         for leaf, column in columns.items():
             if leaf not in spared:
                 check_lost(leaf.name, column, self._most_lost)
@@ -483,7 +483,7 @@ class Runtime:
 
     def _part(self, rollouts: Sequence[Rollout], columns: Columns, context: CallContext) -> ScoreBatch:
         """Return one caller's scores out of a shared batch; raise the error that would end a batch of its own."""
-        check_failures(columns, context.step, every=self._raise)
+        check_failures(columns, rollouts, context.step, every=self._raise)
         return self._score_batch(rollouts, columns, context)
 
     def _score_batch(self, rollouts: Sequence[Rollout], columns: Columns, context: CallContext) -> ScoreBatch:

@@ -17,7 +17,8 @@ from rewardkit.runtime.cache import OutcomeCache, as_cached
 from rewardkit.runtime.finding import CallFinding, decode, failure
 from rewardkit.runtime.plan import CachedCall, CachedReply, Plan, RewardCall
 from rewardkit.runtime.retry import delay_before_next
-from rewardkit.types import Cause, Outcome, Status
+from rewardkit.runtime.row_names import id_text, without_place
+from rewardkit.types import Cause, Outcome, Rollout, Status
 from sandbox.workers import Call, CallResult, CallStatus
 
 
@@ -180,7 +181,8 @@ class Settler:
         spared = self._shared or self._rewards[call.target] in self.spared
         for row, outcome in zip(call.places, outcomes, strict=True):
             if outcome.status is Status.FAILED and not spared:
-                check_failure(options, outcome, row, self.plan.context.step, every=self._raise)
+                row_columns = self.plan.rollouts[row].example
+                check_failure(options, outcome, row, self.plan.context.step, columns=row_columns, every=self._raise)
         self._fill(call.target, call.places, outcomes)
         if isinstance(call, CachedCall):
             self._cache.put(call.key, outcomes)
@@ -201,8 +203,10 @@ class Settler:
                 self._listener(Finished(row, self._rewards[number].name, outcome))
 
 
-def check_failure(options: RewardOptions, outcome: Outcome, row: int, step: int | None, *, every: bool) -> None:
-    """Raise for a failure that ends its batch.
+def check_failure(
+    options: RewardOptions, outcome: Outcome, row: int, step: int | None, *, columns: Mapping[str, Any], every: bool
+) -> None:
+    """Raise for a failure that ends its batch; the error names the row by its place and by its id, if it has one.
 
     A lost call raises InfrastructureError where its reward says ``on_infrastructure="raise"``; any failure raises
     RewardFailedError where ``every`` is set.
@@ -210,19 +214,26 @@ def check_failure(options: RewardOptions, outcome: Outcome, row: int, step: int 
     if outcome.status is not Status.FAILED:
         return
     at = "" if step is None else f" at step {step}"
-    message = f"reward {options.name!r} failed{at} on row {row} ({outcome.cause}): {outcome.error}"
+    about = ", ".join(filter(None, (id_text(columns), str(outcome.cause))))
+    message = f"reward {options.name!r} failed{at} on row {row} ({about}): {without_place(outcome.error or '')}"
     if outcome.is_lost and options.on_infrastructure is OnInfrastructure.RAISE:
         raise InfrastructureError(message)
     if every:
         raise RewardFailedError(message)
 
 
-def check_failures(columns: Mapping[Reward[..., Any], Sequence[Outcome]], step: int | None, *, every: bool) -> None:
+def check_failures(
+    columns: Mapping[Reward[..., Any], Sequence[Outcome]],
+    rollouts: Sequence[Rollout],
+    step: int | None,
+    *,
+    every: bool,
+) -> None:
     """Raise for the first failure of each reward's outcomes that ends its batch, as :func:`check_failure` does."""
     for reward, column in columns.items():
         for row, outcome in enumerate(column):
             if outcome.cause is not None:
-                check_failure(reward.options, outcome, row, step, every=every)
+                check_failure(reward.options, outcome, row, step, columns=rollouts[row].example, every=every)
 
 
 def _outcome(finding: CallFinding, execution: Execution, options: RewardOptions, sign: int) -> Outcome:

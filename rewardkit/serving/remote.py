@@ -292,7 +292,7 @@ class RemoteRuntime:
 
     def _check_lost(self, batch: ScoreBatch) -> None:
         """Warn of what a batch shows; InfrastructureError where too many calls of a reward were lost."""
-        self._alarms.look_at(batch)
+        self._alarms.look_at(batch, batch.rollouts)
         for name, column in batch.items():
             check_lost(name, column, self._most_lost)
 

@@ -122,9 +122,23 @@ def test_score_shows_a_reward_a_line_and_the_total(work: Path) -> None:
 def test_score_shows_what_failed_and_what_it_printed(work: Path) -> None:
     """A failure is shown with reward, cause, row, error and its last words, and cannot steer the terminal."""
     _, out, _ = _score("rewards.py:correct", "data.jsonl")
-    assert "correct  exception  row 2\n" in out
+    assert "correct  exception  line 3\n" in out
     assert "ValueError: cannot read [bold]this[/]\\x1b[31m" in out
     assert "│ judging boom" in out
+
+
+def test_a_failure_is_named_by_its_line_and_id(work: Path) -> None:
+    """Blank lines count, as an editor shows them; a place among the rows is not what a person can look up."""
+    (work / "typed.py").write_text(
+        "from rewardkit import reward\n@reward\ndef f(answer: int) -> float:\n    return 1.0\n"
+    )
+    rows = [{"prompt": "p", "completion": "c", "answer": text, "task_id": f"T/{text}"} for text in ("1", "2", "four")]
+    (work / "gaps.jsonl").write_text("".join(f"{json.dumps(row)}\n\n" for row in rows))
+    _, out, err = _score("typed.py", "gaps.jsonl")
+    assert "f  coercion  line 5 (task_id 'T/four')\n      column 'answer': expected int, got 'four'\n" in out
+    assert "example" not in out + err
+    (failure,) = json.loads(_score("typed.py", "gaps.jsonl", "--json")[1])["failures"]
+    assert (2, "line 5 (task_id 'T/four')") == (failure["row"], failure["name"])
 
 
 def test_a_reward_that_skips_every_row_is_warned_of(work: Path) -> None:
@@ -279,7 +293,7 @@ MISTAKES = {
     "other-keys": (["rewards.py:short", "keys.jsonl"], "keys.jsonl:2: has 'extra', which line 1 lacks"),
     "no-column": (
         ["typo.py", "data.jsonl"],
-        "needs column 'anwser', which example 0 lacks; the data has the near name 'answer'",
+        "needs column 'anwser', which data.jsonl lacks; the data has the near name 'answer'",
     ),
     "no-rewards-file": (["absent.py", "data.jsonl"], "absent.py: no such file"),
     "no-import": (["broken.py", "data.jsonl"], "ModuleNotFoundError: No module named 'no_such_module_at_all'"),
@@ -709,3 +723,19 @@ def test_the_list_of_commands_loads_none_and_says_what_they_say() -> None:
     for name in program._commands():
         listed, loaded = program._listed(name), program._load(name)
         assert " ".join(loaded.help.split()) == " ".join(listed.help.split())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["score", "typed.py"], ["audit", "typed.py"], ["diff", "typed.py:f", "typed.py:f", "--data"]],
+    ids=["score", "audit", "diff"],
+)
+def test_a_column_that_a_file_lacks_is_said_of_the_file(work: Path, command: list[str]) -> None:
+    """All of its rows are alike, so no row is named by its place among those that are scored."""
+    (work / "typed.py").write_text(
+        "from rewardkit import reward\n@reward\ndef f(completion: str, anwser: int) -> float:\n    return 1.0\n"
+    )
+    result = CliRunner().invoke(app, [*command, "data.jsonl"])
+    words = " ".join(result.output.split())
+    assert 2 == result.exit_code
+    assert "reward 'f' needs column 'anwser', which data.jsonl lacks; the data has the near name 'answer'" in words

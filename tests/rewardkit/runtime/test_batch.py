@@ -15,9 +15,11 @@ import pytest
 from rewardkit import (
     Cause,
     InfrastructureError,
+    MissingColumnError,
     Outcome,
     Reward,
     RewardDefinitionWarning,
+    RewardFailedError,
     Rollout,
     Runtime,
     Status,
@@ -247,7 +249,50 @@ def test_errors_of_several_batches_are_not_called_one(caplog: pytest.LogCaptureF
         runtime.score(_rollouts(" ".join(["raise"] * 20)))
         runtime.score(_rollouts(" ".join(["raise"] * 10 + ["nan"] * 10)))
     (message,) = caplog.messages
-    assert "every one of the first 40 completions failed, and 0 stood in" in message
+    assert message.startswith("reward 'act': every one of the first 40 completions failed: ValueError: ")
+
+
+@pytest.mark.parametrize("default", [0, None, -1])
+@pytest.mark.parametrize("columns", [{}, {"task_id": "T/4"}], ids=["no id", "an id"])
+@pytest.mark.parametrize("step", [None, 12])
+def test_a_warning_names_the_row_and_not_its_place_in_the_batch(
+    caplog: pytest.LogCaptureFixture, default: float | None, columns: dict[str, str], step: int | None
+) -> None:
+    """A place says nothing of the data set; equal errors of several rows are one, and a default of 0 is not told."""
+
+    @reward(default=default, score_range=(-1, 1) if default else None)
+    def typed(completion: str, answer: int) -> float:
+        return 1.0
+
+    rows = [Rollout("p", "c", {"answer": "four", **columns}) for _ in range(40)]
+    with Runtime([typed], lane="inline") as runtime:
+        runtime.score(rows, step=step)
+    (message,) = caplog.messages
+    at = "" if step is None else " at step 12"
+    scores = "; 40 got the reward's default score, -1" if default else ""
+    row = " (task_id 'T/4')" if columns else ""
+    assert message == (
+        f"reward 'typed'{at}: every one of the first 40 completions failed with one error; the reward is most likely "
+        f"broken{scores}: column 'answer': expected int, got 'four'{row}"
+    )
+
+
+def test_an_error_that_ends_a_batch_names_the_id_of_its_row() -> None:
+    """The place alone says nothing where a trainer draws the rows; a missing column and a failed call are alike."""
+
+    @reward
+    def typed(completion: str, answer: int) -> float:
+        return 1.0
+
+    good, bad, bare = ({"answer": text, "id": f"g{n}"} for n, text in enumerate(("4", "four", "")))
+    del bare["answer"]
+    with Runtime([typed], lane="inline", on_failure="raise") as runtime:
+        with pytest.raises(RewardFailedError, match=r"at step 3 on row 1 \(id 'g1', coercion\): column 'answer': exp"):
+            runtime.score([Rollout("p", "c", good), Rollout("p", "c", bad)], step=3)
+        with pytest.raises(
+            MissingColumnError, match=r"column 'answer', which example 1 \(id 'g2'\) lacks; it has 'id'"
+        ):
+            runtime.score([Rollout("p", "c", good), Rollout("p", "c", bare)])
 
 
 def test_a_silent_batch_late_in_a_run_is_said(caplog: pytest.LogCaptureFixture) -> None:
