@@ -34,10 +34,17 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     hypothesis.settings.register_profile("unhurried", unhurried)
     hypothesis.settings.load_profile("unhurried")
-    if config.option.draw_seed is None:  # the processes of one run draw from the seed of the first
-        config.option.draw_seed = random.randrange(10**6)
+    if config.option.draw_seed is None:
+        of_the_run: dict[str, Any] = getattr(config, "workerinput", {})
+        config.option.draw_seed = of_the_run.get("draw_seed", random.randrange(10**6))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Give a process of pytest-xdist the seed of the run: all of them collect the same tests."""
+    node.workerinput["draw_seed"] = node.config.option.draw_seed
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -52,3 +52,10 @@ def test_what_has_a_cost_is_a_test(root: Path) -> None:
         for name in names
         if not (root / name.partition("::")[0]).is_file() or name.rpartition("::")[2] not in defined
     ]
+
+
+def test_the_processes_of_a_run_have_one_seed(request: pytest.FixtureRequest, draw_seed: int) -> None:
+    """They collect the same tests only so."""
+    assert getattr(request.config, "workerinput", {}).get("draw_seed", draw_seed) == draw_seed
+    if hasattr(request.config, "workerinput"):
+        assert "draw_seed" in request.config.workerinput
