@@ -41,7 +41,6 @@ from rewardkit.examinations.right_pay import (
     is_paid,
     reads_answers,
     silent_rollouts,
-    unpaid_as_written,
     wrong_rollouts,
 )
 from rewardkit.examinations.without_answers import own_completions, why_no_answers
@@ -169,6 +168,8 @@ def _flaws_of(check: RewardCheck) -> Iterator[FlawLine]:
         yield FlawLine(check.reward, name, misfit.line, "fails", misfit.error)
     for answer in check.right_answers.answers if check.right_answers else ():
         yield FlawLine(check.reward, "right answers", answer.line, "unpaid", answer.describe(check.unit))
+    for answer in check.right_answers.solutions if check.right_answers and check.right_answers.note else ():
+        yield FlawLine(check.reward, "right answers", answer.line, "unpaid_solution", answer.describe(check.unit))
     for result in check.examinations:
         yield from (
             FlawLine(check.reward, result.name, row.line, row.flaw.kind, row.flaw.detail) for row in result.flaws
@@ -338,20 +339,26 @@ def _score_right_answers(
                 scores[row.line] = max(scores[row.line], outcome.score)
         check.scores |= scores
     lines = tuple(line for line, value in scores.items() if not is_paid(leaf, value, floor))
-    elsewhere = [row.line for row, form, _ in unpaid if form.text in row.references and row.line not in lines]
     noun = "reference" if any(answer.row.references for answer in answers) else "gold"
-    results = zip(answers, right[:: check.group or 1], strict=True)
-    unpaid_answers = tuple(
-        UnpaidAnswer(row.line, scores[row.line], form.text, row.gold.text if row.gold else None, outcome.reason)
-        for (row, form, _), outcome in results
-        if row.line in lines
+    refused = [
+        UnpaidAnswer(row.line, outcome.score, form.text, row.gold.text if row.gold else None, outcome.reason)
+        for (row, form, _), outcome in zip(answers, right[:: check.group or 1], strict=True)
+        if outcome.score is not None and not is_paid(leaf, outcome.score, floor)
+    ]
+    solutions = {row.line for row, form, _ in answers if form.text in row.references} - {*lines}
+    pay = RightPay(
+        noun,
+        len(scores),
+        lines,
+        forms,
+        floor,
+        check.unit,
+        tuple(answer for answer in refused if answer.line in lines),
+        tuple(answer for answer in refused if answer.line in solutions),
     )
-    pay = RightPay(noun, len(scores), lines, forms, floor, check.unit, unpaid_answers)
     if reads_answers(leaf, gold):
         check.right_answers = pay
-        check.warnings += [pay.warning] if pay.warning else []
-        if 0 < 2 * len(elsewhere) < len(answers):
-            check.warnings.append(unpaid_as_written(elsewhere, len(answers), check.unit))
+        check.warnings += [text for text in (pay.warning, pay.note) if text]
     elif noun == "gold":
         reads = "it names no gold" if leaf.spec.wanted_columns is None else "it reads no gold"
         check.not_looked_at.append(f"whether it pays right answers: {reads}, and {_NO_REFERENCES}")

@@ -50,10 +50,11 @@ def print_examination(console: Screen, reward: str, result: ExaminationResult, u
 
 def print_unpaid(console: Screen, pay: RightPay) -> None:
     """Print the right answers that are not paid, with what the reward said of them."""
-    for answer in pay.answers[:_SHOWN_ANSWERS]:
+    answers = [*pay.answers, *(pay.solutions if pay.note else ())]
+    for answer in answers[:_SHOWN_ANSWERS]:
         console.indented(plain(answer.describe(pay.unit)))
-    if len(pay.answers) > _SHOWN_ANSWERS:
-        console.indented(f"and {len(pay.answers) - _SHOWN_ANSWERS:,} more, which --json and --out list", "dim")
+    if len(answers) > _SHOWN_ANSWERS:
+        console.indented(f"and {len(answers) - _SHOWN_ANSWERS:,} more, which --json and --out list", "dim")
 
 
 class FlawLine(NamedTuple):

@@ -244,8 +244,12 @@ def fold(name: str, chars: int) -> str:
 
 
 def excerpt(text: str, point: str, chars: int = SHOWN_CHARS) -> str:
-    """Return a text on one line: of a long one what is around the point, or without one its head and end."""
-    return shortened(text, chars, around=point)
+    """Return a text on one line, breaks of lines as ``⏎``: of a long one what is around the point, or head and end."""
+    return shortened(_with_breaks(text), chars, around=_with_breaks(point))
+
+
+def _with_breaks(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\n", "⏎")
 
 
 def one_line(text: Completion | None) -> str:
@@ -255,4 +259,4 @@ def one_line(text: Completion | None) -> str:
     if not isinstance(text, str):
         contents = ((turn, turn.get("content") or turn.get("tool_calls") or "") for turn in text)
         text = " ".join(f"{turn.get('role', '?')}: {content}" for turn, content in contents)
-    return plain(text.replace("\r\n", "\n").replace("\n", "⏎").replace("\t", " ")) or "(empty)"
+    return plain(_with_breaks(text).replace("\t", " ")) or "(empty)"

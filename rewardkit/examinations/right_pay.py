@@ -45,8 +45,8 @@ class UnpaidAnswer(NamedTuple):
 
 
 def _last_words(text: str) -> str:
-    """Return the last words of a text, where answers stand, on one line."""
-    line = " ".join(text.split())
+    """Return the last words of a text, where answers stand, on one line; a line's end is ``⏎``."""
+    line = " ".join(text.replace("\r\n", "\n").replace("\n", "⏎").split())
     return line if len(line) <= _END_CHARS else f"…{line[-_END_CHARS:]}"
 
 
@@ -62,6 +62,7 @@ class RightPay:
         floor: The least that an empty or a wrong answer earns.
         unit: What the lines count, as :func:`~rewardkit.rows.files.unit_of` has it.
         answers: The right answers that are not paid, with what the reward said.
+        solutions: Solutions that are not paid as they are written, though their golds are in another form.
     """
 
     noun: str
@@ -71,6 +72,7 @@ class RightPay:
     floor: float
     unit: str = "line"
     answers: tuple[UnpaidAnswer, ...] = ()
+    solutions: tuple[UnpaidAnswer, ...] = ()
 
     @property
     def warning(self) -> str | None:
@@ -80,6 +82,16 @@ class RightPay:
         return (
             f"{len(self.unpaid):,} of {counted(self.rows, self.noun)} earn no more than a wrong answer: the gold, the "
             f"{'reference' if self.noun == 'reference' else 'column'} or the reward is wrong there"
+        )
+
+    @property
+    def note(self) -> str | None:
+        """What is to be looked at where some solutions are not paid as they are written, and most are."""
+        if not 0 < 2 * len(self.solutions) < self.rows:
+            return None
+        return (
+            f"the solutions of {len(self.solutions):,} of {counted(self.rows, 'row')} earn nothing as they are "
+            "written, though their golds do in another form"
         )
 
     @property
@@ -108,16 +120,8 @@ class RightPay:
             "finding": self.finding,
             "warning": self.warning,
             "unpaid": [answer._asdict() for answer in self.answers],
+            "unpaid_solutions": [answer._asdict() for answer in self.solutions] if self.note else [],
         }
-
-
-def unpaid_as_written(lines: Sequence[int], rows: int, unit: str) -> str:
-    """Return a warning of solutions that earn nothing, though their golds do when they are written otherwise."""
-    listed = ", ".join(map(str, lines[:_LISTED])) + (", …" if len(lines) > _LISTED else "")
-    return (
-        f"the solutions of {len(lines):,} of {counted(rows, 'row')} ({unit} {listed}) earn nothing as they are "
-        "written, and their golds do in another form; a column 'reference' must be paid as it is"
-    )
 
 
 def expected_forms(row: AuditRow) -> list[Honest]:

@@ -160,11 +160,13 @@ def test_solutions_that_are_not_paid_as_they_are_written_are_noted(work: Path, r
     form = {True: "In all {}.", False: "The answer is {}."}
     rows = [{"prompt": f"{n}?", "answer": str(n), "solution": form[n < refused].format(n)} for n in range(60)]
     (work / "some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    code, out = _run("check", "some.py", "some.jsonl", "--examine", "0")
-    assert 0 == code
-    lines = ", ".join(str(n + 1) for n in range(min(refused, 8)))
-    note = f"the solutions of {refused} of 60 rows (line {lines}"
-    assert is_noted == (note in " ".join(out.split())), out
+    code, out = _run("check", "some.py", "some.jsonl", "--examine", "0", "--out", "flaws.jsonl")
+    words = " ".join(out.split())
+    assert (0, is_noted) == (code, f"the solutions of {refused} of 60 rows earn nothing as they are written" in words)
+    assert (is_noted and refused > 1) == ("line 2 earns 0: “In all 1.”: not the gold '1'" in words), out
+    flaws = [json.loads(line) for line in (work / "flaws.jsonl").read_text().splitlines()]
+    assert [n + 1 for n in range(refused) if is_noted] == [flaw["line"] for flaw in flaws]
+    assert {"unpaid_solution"} >= {flaw["kind"] for flaw in flaws}
 
 
 def test_more_rows_are_not_scored_where_a_call_is_slow(work: Path) -> None:
