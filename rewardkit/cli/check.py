@@ -322,7 +322,10 @@ def _score_right_answers(
     if quick:
         right += score("check", [rollout for answer in quick for rollout in answer.rollouts])
         answers = [*answers, *quick]
-        _add_scores(check, quick, right[-len(quick) :])
+        _add_scores(check, answers, right)
+    reasons = [outcome.reason for outcome in right if outcome.cause is None and outcome.score is None]
+    if reasons and len(reasons) == len(right):
+        check.warnings.append(_all_skipped(reasons))
     scores = {line: value for line, value in check.scores.items() if value is not None}
     if not scores:
         return
@@ -381,14 +384,11 @@ def _group_size(leaf: Reward[..., Any], lines: Sequence[Row], size: int | None) 
 
 
 def _add_scores(check: RewardCheck, answers: Sequence[RightAnswer], outcomes: Sequence[Outcome]) -> None:
-    """Add the outcomes of right answers to ``check``: scores by line, misfits, warnings and times."""
+    """Add the outcomes of all right answers so far to ``check``: scores by line, misfits, costs and times."""
     for (row, form, _), outcome in zip(answers, outcomes[:: check.group or 1], strict=True):
         check.outcomes[row.line, form.text] = outcome
         if outcome.cause is None:
             check.scores[row.line] = outcome.score
-    reasons = [outcome.reason for outcome in outcomes if outcome.cause is None and outcome.score is None]
-    if reasons and len(reasons) == len(outcomes):
-        check.warnings.append(_all_skipped(reasons))
     _add_costs(check, [answer.row.line for answer in answers], outcomes, "right answer")
 
 
@@ -396,9 +396,8 @@ def _add_costs(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outc
     """Add to ``check`` what calls took, and which rows' calls failed; ``noun`` is what of a row was scored."""
     for line, outcome in zip(lines, outcomes[:: check.group or 1], strict=True):
         if outcome.cause is not None:
-            check.misfits.append(
-                Misfit(line, None, f"scoring its {noun}: {outcome.cause}: {without_place(outcome.error or '')}")
-            )
+            error = f"scoring its {noun}: {outcome.cause}: {without_place(outcome.error or '')}"
+            check.misfits += [misfit for misfit in [Misfit(line, None, error)] if misfit not in check.misfits]
     check.per_1000 = per_1000(outcomes)
     check.p50_s = statistics.median(outcome.duration_s for outcome in outcomes)
     check.max_s = max(outcome.duration_s for outcome in outcomes)

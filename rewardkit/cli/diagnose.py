@@ -141,6 +141,8 @@ def print_diagnosis(diagnosis: Diagnosis, target: str, console: Screen) -> None:
         console.print(_flags(diagnosis.flags))
         for flag in diagnosis.flags:
             _print_flag(flag, console, rows="rows" if diagnosis.steps is None else "completions")
+        if diagnosis.coverage.flat_groups:
+            console.say("no flag, but ", plain(diagnosis.coverage.flat_groups), fit="wrap")
     else:
         style = "yellow" if diagnosis.coverage.news else "green"
         console.say((plain(diagnosis.summary), style), fit="wrap")

@@ -100,10 +100,8 @@ class RightPay:
         if len(self.unpaid) * 2 <= self.rows:
             return None
         lines = ", ".join(map(str, self.unpaid[:_LISTED])) + (", …" if len(self.unpaid) > _LISTED else "")
-        forms, fix = "", "mend the reward, or the column"
-        if self.noun == "gold":
-            forms = f", in any of {self.forms} forms" if self.forms > 1 else ""
-            fix = "mend the reward, or give completions that it pays in a column 'reference'"
+        forms = f", in any of {self.forms} forms" if self.noun == "gold" and self.forms > 1 else ""
+        fix = "mend the reward, or give completions in the form that it asks for in a column 'reference'"
         pays = (
             f"pays {self.rows - len(self.unpaid):,} of {counted(self.rows, self.noun)} more than a wrong answer{forms}"
         )

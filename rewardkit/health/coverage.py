@@ -116,11 +116,16 @@ class Coverage:
     @property
     def news(self) -> str:
         """What must be told where nothing is flagged: calls that failed, and groups without a gradient."""
+        return "; ".join(filter(None, (self.failures, self.flat_groups)))
+
+    @property
+    def flat_groups(self) -> str:
+        """Why groups without a gradient, most of a window, are no flag; empty where there are none."""
         if self.unflagged is None:
-            return self.failures
+            return ""
         steps = self.unflagged.steps
         where = "" if steps is None or steps == self.steps else f"in {_stretch_text(steps)} "
-        return "; ".join(filter(None, (self.failures, f"{where}{self.unflagged.reason}")))
+        return f"{where}{self.unflagged.reason}"
 
     def as_row(self) -> dict[str, Any]:
         """Return it as a dictionary ready for JSON."""

@@ -169,6 +169,19 @@ def test_solutions_that_are_not_paid_as_they_are_written_are_noted(work: Path, r
     assert {"unpaid_solution"} >= {flaw["kind"] for flaw in flaws}
 
 
+@pytest.mark.parametrize(("rows", "skipped", "is_warned"), [(17, 1, False), (20, 4, False), (17, 17, True)])
+def test_all_right_answers_are_looked_at_for_what_is_said_of_all(
+    work: Path, rows: int, skipped: int, is_warned: bool
+) -> None:
+    """The first 16 are scored before the others: a skip of the last row alone is no word on the reward."""
+    (work / "some.py").write_text(SOME.replace("    right =", "    if answer == 'x':\n        return\n    right ="))
+    answers = [*map(str, range(rows - skipped)), *["x"] * skipped]
+    table = [{"prompt": f"{n}?", "answer": a, "reference": f"It is {a}."} for n, a in enumerate(answers)]
+    (work / "some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table))
+    _, out = _run("check", "some.py", "some.jsonl", "--examine", "0")
+    assert is_warned == ("does not seem to apply to this data" in " ".join(out.split())), out
+
+
 def test_more_rows_are_not_scored_where_a_call_is_slow(work: Path) -> None:
     """A reward that takes a second scores the first 16 rows and no more than the calls of five seconds."""
     (work / "slow.py").write_text(SOME.replace("    right =", "    __import__('time').sleep(0.4)\n    right ="))

@@ -164,7 +164,7 @@ def test_a_completion_without_its_text_is_counted(work: Path) -> None:
     ("arguments", "words"),
     [
         (["runs/none", "steady", "new.py:steady"], "runs/none/record.db: there is no record"),
-        (["new.py", "steady", "new.py:steady"], "there is no record"),
+        (["new.py", "steady", "new.py:steady"], "no run is among them"),
         (["runs/one", "steady@3", "new.py:steady"], "one: no version steady@3; it has steady@1"),
         (["runs/one", "stedy@1", "new.py:steady"], "one: no reward 'stedy'; it has steady, longest"),
         (["runs/one", "steady", "longest"], "steady@1 and longest@1 are versions of two rewards; name two versions of"),

@@ -31,12 +31,15 @@ def _pages(how: str) -> dict[str, int]:
 
 
 def test_new_blocks_lie_side_by_side_where_holes_are_filled() -> None:
-    """277 kB of blocks are in the pages that they need, and not in one of many others each."""
+    """277 kB of blocks are in the pages that they need, and not in one of many others each.
+
+    A few pages more are others' that began before; how many depends on the environment that a process starts with.
+    """
     filled, as_left = _pages("filled"), _pages("as left")
     blocks = sum(size + 16 for size in range(24, 3000, 16)) // 4096
     assert filled["C"] <= blocks + 4
-    assert filled["Python"] <= 200 * 64 // 4096 + 3
-    assert as_left["C"] > filled["C"]
+    assert filled["Python"] <= 200 * 64 // 4096 + 5
+    assert all(as_left[kind] > filled[kind] for kind in filled)
 
 
 def test_a_process_whose_holes_are_filled_goes_on() -> None:
