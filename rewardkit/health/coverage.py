@@ -120,7 +120,7 @@ class Coverage:
 
     @property
     def flat_groups(self) -> str:
-        """Why groups without a gradient, most of a window, are no flag; empty where there are none."""
+        """Why groups without a gradient, most of a window, are no flag; empty for a window with few of them."""
         if self.unflagged is None:
             return ""
         steps = self.unflagged.steps
