@@ -359,10 +359,15 @@ def _score_right_answers(
         tuple(answer for answer in refused if answer.line in lines),
         tuple(answer for answer in refused if answer.line in solutions),
     )
+    _add_pay(check, leaf, pay, gold)
+
+
+def _add_pay(check: RewardCheck, leaf: Reward[..., Any], pay: RightPay, gold: str | None) -> None:
+    """Add to ``check`` what a reward pays of the right answers, or why that says nothing."""
     if reads_answers(leaf, gold):
         check.right_answers = pay
         check.warnings += [text for text in (pay.warning, pay.note) if text]
-    elif noun == "gold":
+    elif pay.noun == "gold":
         reads = "it names no gold" if leaf.spec.wanted_columns is None else "it reads no gold"
         check.not_looked_at.append(f"whether it pays right answers: {reads}, and {_NO_REFERENCES}")
     elif pay.finding:
