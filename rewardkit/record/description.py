@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import io
+import itertools
 import json
 import re
 import sys
@@ -14,9 +15,10 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from rewardkit.declare.bounds import finite
-from rewardkit.declare.callables import without_partials
+from rewardkit.declare.callables import code_of, without_partials
 from rewardkit.declare.compose import Composable
 from rewardkit.declare.decorator import Reward
+from rewardkit.errors import RewardError
 from rewardkit.function import described
 from rewardkit.run_code import FromText
 from rewardkit.transport import FILE_MODULES, importable
@@ -44,21 +46,21 @@ class Description(NamedTuple):
 
 def describe(reward: Composable) -> Description:
     """Return the description of a reward as it is now, for the record."""
-    location = next(_references(reward), None)
+    rules = (_same_as(reward), _made_alike(reward))  # the object itself first: what is equal may stand anywhere
+    location = next(itertools.chain.from_iterable(_references(reward, leads) for leads in rules), None)
     reference, module = (None, None) if location is None else location
     sources = dict.fromkeys(filter(None, map(_source, reward.leaves)))
     return Description(reward.version, reference, "\n\n".join(sources) or None, module, json.dumps(_settings(reward)))
 
 
-def _references(reward: Composable) -> Iterator[tuple[str, str | None]]:
-    """Yield the references that lead to a reward, each with its file's text, references to files first."""
+def _references(reward: Composable, leads: Callable[[Any], bool]) -> Iterator[tuple[str, str | None]]:
+    """Yield the references whose values ``leads`` accepts, each with its file's text, references to files first."""
     modules = [module for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
     modules.sort(key=lambda module: not module.__name__.startswith(FILE_MODULES))
-    is_same = _same_as(reward)
     for module in modules:
         if module.__name__ == "__main__":
             continue  # a fresh process that imported it would run the script
-        name = next((name for name, value in vars(module).copy().items() if is_same(value)), None)
+        name = next((name for name, value in vars(module).copy().items() if leads(value)), None)
         if name is None:
             continue
         file = getattr(module, "__file__", None)
@@ -84,6 +86,37 @@ def _same_as(reward: Composable) -> Callable[[Any], bool]:
         )
 
     return is_same
+
+
+def _made_alike(reward: Composable) -> Callable[[Any], bool]:
+    """Return a test of whether a value becomes the very version of a reward once it has the reward's options.
+
+    So it is with a reward whose settings are its own: under another name it has a function that is equal, but another.
+    """
+
+    def is_alike(value: Any) -> bool:
+        if not isinstance(reward, Reward) or not issubclass(type(value), Reward) or value.spec.kind != reward.spec.kind:
+            return False
+        own, other = (without_partials(each.spec.function) for each in (reward, value))
+        if type(own) is not type(other) or _code(own) is not _code(other):
+            return False
+        try:
+            return bool(value.with_options(**_options(reward)).version == reward.version)
+        except RewardError:  # options that this reward cannot have
+            return False
+
+    return is_alike
+
+
+def _code(function: Any) -> Any:
+    """Return the code of a function or object, which all closures of one ``def`` share."""
+    innermost = code_of(function)
+    return getattr(innermost, "__code__", innermost)
+
+
+def _options(reward: Reward[..., Any]) -> dict[str, Any]:
+    """Return the options of a reward by name."""
+    return {field.name: getattr(reward.options, field.name) for field in fields(reward.options)}
 
 
 def _text(module: ModuleType, reward: Composable) -> str | None:

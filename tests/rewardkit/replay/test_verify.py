@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 from small_run import COMPLETIONS, command, recorded, told
 
+from builtin_rewards.repetition import distinct_n
 from rewardkit import Rollout, Runtime, reward, reward_from_source
+from rewardkit.replay.recorded_run import Run
+from rewardkit.replay.versions import VersionFinder
 
 
 @pytest.fixture
@@ -117,6 +120,63 @@ def test_a_reward_of_a_script_or_a_text(work: Path) -> None:
     found = told("verify", "runs/one", "--workers", "1")
     assert {"local@1": "not reproducible", "short@1": "same"} == _results(found)
     assert "it was defined in a script, a notebook or a function" in found["versions"][0]["why"]
+
+
+OWN = """
+from builtin_rewards.formats import format_tags
+from builtin_rewards.repetition import distinct_n
+from rewardkit import reward
+
+
+@reward
+def plain(completion: str) -> float:
+    return float(len(completion))
+
+
+varied = distinct_n(3)
+other_name = distinct_n.with_options(name="form", timeout_s=7)
+total = (0.5 * plain + 0.5 * varied).named("total")
+weighed = 0.5 * plain + 0.5 * distinct_n
+"""
+NAMED = {
+    "a built-in with settings": "builtin_rewards.formats:format_tags",
+    "a built-in of code": "builtin_rewards.code:code_tests",
+    "a built-in without settings": "builtin_rewards.math:math_answer",
+    "a built-in by its own name": "distinct_n",
+    "a built-in that a file imports": "mine.py:format_tags",
+    "one with other settings": "mine.py:varied",
+    "one with another name and options": "mine.py:other_name",
+    "one of its own": "mine.py:plain",
+    "a composition": "mine.py:total",
+    "a composition without a name": "mine.py:weighed",
+}
+
+
+@pytest.mark.parametrize("is_mapped", [False, True], ids=["its own name", "a mapping's name"])
+@pytest.mark.parametrize("reference", NAMED.values(), ids=NAMED)
+def test_every_kind_of_reward_is_had_again_under_a_name_of_the_run(work: Path, reference: str, is_mapped: bool) -> None:
+    """Its reference leads to it, and settings, options and name are those of the run."""
+    Path("mine.py").write_text(OWN)
+    named: Any = {"renamed": reference} if is_mapped else [reference]
+    with Runtime(named, workers=1, record="runs/one") as runtime:
+        (name,) = runtime.rewards
+        rows = [Rollout("p", one, {"answer": "4", "tests": ["assert True"]}) for one in ("4", "a longer one")]
+        runtime.score(rows, step=0)
+    with Run.open(Path("runs/one")) as run, VersionFinder() as finder:
+        versions = {version.reward: finder.find(version) for version in run.own_versions}
+        (version,) = [version for version in run.own_versions if version.reward == name]
+    assert dict.fromkeys(versions, "") == {name: found.why for name, found in versions.items()}
+    again = versions[name].reward
+    assert again is not None
+    assert (name, version.digits) == (again.name, again.version)
+
+
+def test_a_setting_that_no_reference_has_is_not_taken_for_another(work: Path) -> None:
+    """A built-in that a script gave settings of its own is not the built-in with its defaults."""
+    with Runtime({"varied": distinct_n(4)}, workers=1, record="runs/one") as runtime:
+        runtime.score([Rollout("p", "a b")], step=0)
+    found = told("verify", "runs/one", "--workers", "1")
+    assert {"varied@1": "not reproducible"} == _results(found)
 
 
 def test_what_a_fault_of_the_infrastructure_hid_is_not_judged(work: Path) -> None:
