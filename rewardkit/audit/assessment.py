@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from rewardkit.audit.climbing import overpaid
+from rewardkit.audit.ends import highest_pay, lowest_pay
 from rewardkit.audit.engine import BASE, AuditSettings, ScoredForm, ScoredProbe, Trials, best_of, differ, form_probe
 from rewardkit.audit.gold import gold_of, share_parts
 from rewardkit.audit.honest import REFERENCE, untagged
@@ -45,8 +46,8 @@ class Assessment(ABC, Generic[A]):
         self._trials = trials
         self._settings = settings
         self._timeout_s = min(leaf.options.timeout_s for leaf in reward.leaves)
-        self._range = reward.score_range if len(reward.leaves) == 1 else None
-        self._zero = self._lowest()
+        self._top = highest_pay(reward)
+        self._zero = lowest_pay(reward, self._all_outcomes())
         self._tests = self._reads_tests()
         self._levels: dict[int, PayRange] = {}
         self._unaudited: dict[int, str] = {}
@@ -106,23 +107,16 @@ class Assessment(ABC, Generic[A]):
         yield from (outcome for base in self._trials.base for outcome in base)
         yield from (trial.outcome for trial in self._trials.attacks)
 
-    def _lowest(self) -> float:
-        """Return what counts as no pay at all: the declared range's lower end, else 0 or the lowest score seen."""
-        if self._range is not None:
-            return self._range[0]
-        return min([0.0, *(o.score for o in self._all_outcomes() if o.score is not None)])
-
     def _find_level(self, index: int, row: AuditRow) -> None:
         """Store a row's level in ``_levels``, or in ``_unaudited`` the reason why it has no level."""
         forms = self._trials.honest[index]
         best = best_of(forms)
         full = best.outcome.score if best is not None else None
-        declared = self._reward.score_range
         if row.is_code and self._tests and not row.references:
-            if declared is None:
+            if self._top is None:
                 self._unaudited[index] = "it has tests, but no reference solution whose score could be the full level"
                 return
-            full = declared[1]
+            full = self._top
         elif full is None or best is None or full <= self._zero or best.outcome.status is not Status.SCORED:
             echo = self._paid_echo(index)
             if echo is None:
