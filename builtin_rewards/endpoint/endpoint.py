@@ -77,7 +77,8 @@ class RetryPolicy:
 class _PendingQuestion:
     """One question until its reply: its deadline, requests sent, tries begun, the last error, if it waits for money.
 
-    ``unmetered`` are requests that failed, may be billed, and have no usage in a reply.
+    A try is begun before its request is sent, which waits for a turn and for money. ``unmetered`` are requests that
+    failed, may be billed, and have no usage in a reply.
     """
 
     request: Request
@@ -144,8 +145,8 @@ class Endpoint:
         """Raise the last error with what became of the tries."""
         error, reason = _error_of(state), self._why_no_more(pending, state)
         notes = [reason] if reason else []
-        if pending.tries > 1 and error.fault is not Fault.DEADLINE:  # whose message has the tries
-            notes.insert(0, f"tried {pending.tries} times")
+        if pending.sent > 1 and error.fault is not Fault.DEADLINE:  # whose message has the tries
+            notes.insert(0, f"tried {pending.sent} times")
         last = error.with_message(f"{error.message} ({'; '.join(notes)})" if notes else error.message)
         last.requests, last.unmetered = pending.sent, pending.unmetered
         raise last from None
@@ -195,8 +196,10 @@ class Endpoint:
             return outcome
 
     def _deadline_error(self, pending: _PendingQuestion) -> JudgeError:
-        tries = f"{pending.tries} {'try was' if pending.tries == 1 else 'tries were'} made"
-        before = f", the last that failed: {pending.last.message}" if pending.last else ", none ended before it"
+        # A try that waited for its turn, for money or for leave and was never sent is no try.
+        tries = f"{pending.sent or 'no'} {'tries were' if pending.sent > 1 else 'try was'} made"
+        ended = ", none ended before it" if pending.sent else ""
+        before = f", the last that failed: {pending.last.message}" if pending.last else ended
         problem = f"no reply within {pending.deadline_s:.3g} s; {tries}{before}"
         help = "raise deadline_s, or allow fewer requests at once"
         error = JudgeUnavailableError(

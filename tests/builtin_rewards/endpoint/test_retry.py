@@ -168,6 +168,29 @@ def test_a_deadline_tells_what_failed_before_it(serve: Serve, faults: ModuleType
     assert (Fault.DEADLINE, 2) == (caught.value.fault, caught.value.requests)
 
 
+def test_a_try_that_was_never_sent_is_no_try() -> None:
+    """A question whose next try, or whose first, waits for its turn to the deadline counts those that were sent."""
+    asked: list[Any] = []
+
+    async def create(**arguments: Any) -> Any:
+        asked.append(arguments)
+        if len(asked) == 1:
+            raise Answered(500, {})
+        await asyncio.Event().wait()
+
+    async def ask() -> list[Any]:
+        client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
+        endpoint = Endpoint(client, Load(concurrency=1), POLICY)
+        questions = [endpoint.ask(_request(), deadline_s) for deadline_s in (4.0, 5.0, 4.5)]  # the second has the turn
+        return await asyncio.gather(*questions, return_exceptions=True)
+
+    errors = virtual(ask())
+    tries = ["1 try was made, the last that failed: ", "1 try was made, none ended before it", "no try was made;"]
+    assert [(Fault.DEADLINE, 1), (Fault.DEADLINE, 1), (Fault.DEADLINE, 0)] == [(e.fault, e.requests) for e in errors]
+    assert [True] * 3 == [words in str(error) for words, error in zip(tries, errors, strict=True)], errors
+    assert 2 == len(asked)
+
+
 BAD = {
     "no tries": ({"attempts": 0}, "attempts=0: expected a whole number"),
     "half a try": ({"attempts": 1.5}, "attempts=1.5"),
