@@ -60,12 +60,12 @@ def show_groups(run: Run, search: GroupSearch, *, as_json: bool) -> None:
         console = screen(ENDLESS)
         size = counted(int(measured.has_call.sum()), "completion")
         console.say(
-            (run.name, "bold"), f": {measured.name} by {one_line(search.column)}, {size} of {search.split}", fit="cut"
+            (run.name, "bold"), f": {measured.name} by {one_line(search.column)}, {size} of {search.split}", fit="wrap"
         )
         if means:
             _print_groups(means, curves, grouping, console)
         else:
-            console.say(f"nothing is recorded of {search.split} that fits", fit="cut")
+            console.say(f"nothing is recorded of {search.split} that fits", fit="wrap")
 
     result = {
         "name": run.name,

@@ -144,7 +144,7 @@ def show_matches(run: RunReader, search: Search, *, as_json: bool) -> None:
 
 def _print_fitting(name: str, matches: Matches, console: Screen) -> None:
     rows = [listed.row for listed in matches]
-    console.say((name, "bold"), f": {len(rows):,} of {counted(len(matches.selection), 'completion')}", fit="cut")
+    console.say((name, "bold"), f": {len(rows):,} of {counted(len(matches.selection), 'completion')}", fit="wrap")
     if rows:
         console.print()
         print_completions(rows, console, when=True)
@@ -170,7 +170,7 @@ def _print_match(listed: Listed, console: Screen) -> None:
     scores = ", ".join(f"{name} {score_text(outcome)}" for name, outcome in row.outcomes.items())
     step, epoch = moment_of(row)
     facts = f"step {step}  epoch {epoch}  prompt {row.prompt_index}  reward {short_number(row.reward)}  {scores}"
-    console.say((f"completion {row.id}", "bold"), f"  {facts}", fit="cut")
+    console.say((f"completion {row.id}", "bold"), f"  {facts}", fit="wrap")
     if match is not None:
         owner = match.field if match.name is None else f"{match.field} {match.name}"
         before, middle, after = map(_on_line, match.excerpt)

@@ -234,16 +234,16 @@ def _print(
     size = counted(len(profile.prompts), "prompt")
     console.say((run.name, "bold"), f": {size} of {split}, each over its last {counted(profile.last or 0, 'group')}")
     if not len(profile.prompts):
-        console.say(f"nothing is recorded of {split} that fits", fit="cut")
+        console.say(f"nothing is recorded of {split} that fits", fit="wrap")
         return
-    console.say((f"right: {profile.rule}", "dim"), fit="cut")
+    console.say((f"right: {profile.rule}", "dim"), fit="wrap")
     console.print()
     _print_kinds(profile, console)
     for note in _notes(profile, written):
-        console.say(("note: ", "yellow"), note, fit="cut")
+        console.say(("note: ", "yellow"), note, fit="wrap")
     if choice is not None:
         target = "" if written is None else f"; wrote {counted(written.rows, 'row')} to {written.path}"
-        console.say(f"{counted(int(chosen.sum()), 'prompt')} {choice.label}{target}", fit="cut")
+        console.say(f"{counted(int(chosen.sum()), 'prompt')} {choice.label}{target}", fit="wrap")
     _print_prompts(run, profile, chosen, listing, console)
 
 
@@ -269,7 +269,7 @@ def _print_prompts(run: Run, profile: PromptProfile, chosen: Mask, listing: _Lis
         return
     is_change = listing.sort == "change"
     if is_change and not (profile.changes.groups[chosen] > 0).any():
-        console.say(("note: ", "yellow"), "no prompt was met in two groups, so none has a change", fit="cut")
+        console.say(("note: ", "yellow"), "no prompt was met in two groups, so none has a change", fit="wrap")
     texts = {prompt.index: prompt for prompt in run.prompts_by_index(profile.prompts[order].tolist())}
     columns = _change_cells if is_change else _rate_cells
     rows = [["prompt", *(_CHANGE_HEAD if is_change else _RATE_HEAD), "text"]]

@@ -58,9 +58,10 @@ class Screen(Console):
         else:
             self.print(text, soft_wrap=fit == "whole")
 
-    def indented(self, text: str, style: str = "") -> None:
-        """Print a text two columns in, broken between words."""
-        self.print(Padding(Text(text, style=style), (0, 0, 0, 2), expand=False))
+    def indented(self, text: str | Text, style: str = "") -> None:
+        """Print a text two columns in, broken between words; ``style`` is that of a plain one."""
+        styled = text if isinstance(text, Text) else Text(text, style=style)
+        self.print(Padding(styled, (0, 0, 0, 2), expand=False))
 
     def heading(self, text: str) -> None:
         """Print a heading behind a blank line."""

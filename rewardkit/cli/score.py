@@ -323,12 +323,12 @@ def _print_failures(summary: Summary, console: Screen) -> None:
     """Print the most frequent kinds of failure, each with its first row, its error and the last lines it printed."""
     kinds = len(summary.failures)
     part = f", {_SHOWN_FAILURES} of {kinds} kinds" if kinds > _SHOWN_FAILURES else ""
-    console.say(("failures", "bold"), f" (most frequent first{part})", fit="cut")
+    console.say(("failures", "bold"), f" (most frequent first{part})", fit="wrap")
     room = max(20, console.width - 8)
     for failure in summary.failures[:_SHOWN_FAILURES]:
         more = "" if failure.calls == 1 else f" and {failure.calls - 1:,} more"
         name = shortened(failure.reward, _NAME_CHARS)
-        console.say("  ", (name, "bold"), "  ", (failure.cause, "red"), f"  {failure.name}{more}", fit="cut")
+        console.say("  ", (name, "bold"), "  ", (failure.cause, "red"), f"  {failure.name}{more}", fit="wrap")
         for line in textwrap.wrap(plain(failure.error), room, max_lines=2, placeholder=" …"):
             console.say(f"      {line}", fit="cut")
         logs = [line for line in failure.logs.splitlines() if line.strip()]
@@ -338,11 +338,15 @@ def _print_failures(summary: Summary, console: Screen) -> None:
 
 
 def _print_links_and_costs(summary: Summary, console: Screen) -> None:
-    console.say(("links and costs", "bold"), " (with all tries; what failed calls took is not known)", fit="cut")
+    """Print what each reward took, with the links of a chain below it."""
+    names = dict.fromkeys([*summary.links, *summary.costs])
+    has_failures = not names.keys().isdisjoint(failure.reward for failure in summary.failures)
+    unknown = "; what failed calls took is not known" if has_failures else ""
+    console.say(("links and costs", "bold"), f" (with all tries{unknown})", fit="wrap")
     room = max(20, console.width - 8)
-    for name in dict.fromkeys([*summary.links, *summary.costs]):
+    for name in names:
         costs = costs_text(summary.costs.get(name, {}))
-        console.say("  ", (shortened(name, _NAME_CHARS), "bold"), f"  {costs}", fit="cut")
+        console.indented(Text.assemble((shortened(name, _NAME_CHARS), "bold"), f"  {costs}"))
         for link_name, link in summary.links.get(name, {}).items():
             for line in textwrap.wrap(plain(_link(link_name, link)), room, max_lines=3, placeholder=" …"):
                 console.say(f"      {line}", fit="cut")

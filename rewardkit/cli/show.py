@@ -254,7 +254,7 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
         console = screen(ENDLESS)
         _print_head(head, console)
         if not rewards:
-            console.say(f"nothing is recorded of {split}", fit="cut")
+            console.say(f"nothing is recorded of {split}", fit="wrap")
         else:
             _print_scores(rewards, totals, console)
             _print_calls(rewards, costs, console)
@@ -283,22 +283,22 @@ def _print_head(head: Mapping[str, Any], console: Screen) -> None:
     end = RunEnd(RunState(head["state"]), head["state_reason"])
     state = (end.text, STATE_STYLES[end.state])
     time = NONE if head["began"] is None else f"{day(head['began'])}, {duration(head['seen'] - head['began'])}"
-    console.say((head["name"], "bold"), "  ", state, f"  {time}", fit="cut")
+    console.say((head["name"], "bold"), "  ", state, f"  {time}", fit="wrap")
     machine, packages = head["machine"], head["packages"]
     versions = [f"{name} {packages[name]}" for name in ("torch", "transformers", "trl") if name in packages]
     cores = [counted(machine["processors"], "core")] if machine.get("processors") else []
     facts = [machine.get("host", ""), *cores, f"Python {head['python']}" if head["python"] else "", *versions]
-    console.say((", ".join(filter(None, facts)), "dim"), fit="cut")
+    console.say((", ".join(filter(None, facts)), "dim"), fit="wrap")
     size = f"{counted(head['completions'], 'completion')} of {counted(head['prompts'], 'prompt')}"
-    console.say(f"{head['steps_told']}, {size}", fit="cut")
+    console.say(f"{head['steps_told']}, {size}", fit="wrap")
     warning = ("warning: ", "yellow")
     if end.state is RunState.KILLED:
-        console.say(warning, f"killed: {end.reason}", fit="cut")
+        console.say(warning, f"killed: {end.reason}", fit="wrap")
     if not head["processes"]:
         reason = "a copy of a run that is being written lacks what its log, record.db-wal, has"
-        console.say(warning, f"no process stands in it: {reason}", fit="cut")
+        console.say(warning, f"no process stands in it: {reason}", fit="wrap")
     if head["left_out"]:
-        console.say(warning, f"{head['left_out']:,} without their text: the disk was slower than the run", fit="cut")
+        console.say(warning, f"{head['left_out']:,} without their text: the disk was slower than the run", fit="wrap")
 
 
 def _print_scores(rewards: Sequence[RewardOverview], totals: Sequence[tuple[int, float]], console: Screen) -> None:
@@ -401,7 +401,7 @@ def _print_flags(flags: Sequence[Mapping[str, Any]], name: str, console: Screen)
         reward = f"  {body['reward']}" if body.get("reward") else ""
         detector = str(body.get("detector", flag["kind"]))
         console.say((step, "dim"), (detector, "yellow"), reward, f"  {shortened(str(text), 400)}", fit="cut")
-    console.say((f"rewardkit diagnose {shlex.quote(name)} says more", "dim"), fit="cut")
+    console.say((f"rewardkit diagnose {shlex.quote(name)} says more", "dim"))
 
 
 def _show_step(run: Run, step: int, split: str, *, as_json: bool) -> None:
@@ -420,7 +420,7 @@ def _show_step(run: Run, step: int, split: str, *, as_json: bool) -> None:
         console = screen(ENDLESS)
         epoch = next((f", epoch {row.epoch:.2f}" for row in completions if row.epoch is not None), "")
         count = counted(len(completions), "completion")
-        console.say((f"{run.name}, step {step}", "bold"), f"{epoch}, {count}", fit="cut")
+        console.say((f"{run.name}, step {step}", "bold"), f"{epoch}, {count}", fit="wrap")
         _print_step(summaries, console)
         for index, group in group_by_key((row.prompt_index, row) for row in completions).items():
             console.heading(f"prompt {index}")
@@ -477,7 +477,7 @@ def _show_prompt(run: Run, index: int, *, as_json: bool) -> None:
         console = screen(ENDLESS)
         count = counted(len(completions), "completion")
         several = f" of {rows:,} rows with its text" if rows > 1 else ""
-        console.say((f"{run.name}, prompt {index}", "bold"), f": {count}{several}", fit="cut")
+        console.say((f"{run.name}, prompt {index}", "bold"), f": {count}{several}", fit="wrap")
         console.block(prompt.prompt if isinstance(prompt.prompt, str) else one_line(prompt.prompt), "  ")
         for name, value in prompt.columns.items():
             text = one_line(value if isinstance(value, str) else json.dumps(value))

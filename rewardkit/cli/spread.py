@@ -25,14 +25,14 @@ def show_spread(run: Run, name: str, split: str, where: Sequence[str], slices: i
     def show() -> None:
         console = screen(ENDLESS)
         size = counted(int(spread.counts.sum()), "value")
-        console.say((run.name, "bold"), f": spread of {measured.name}, {size} of {split}", fit="cut")
+        console.say((run.name, "bold"), f": spread of {measured.name}, {size} of {split}", fit="wrap")
         if not spread.bins:
-            console.say(f"nothing is recorded of {split} that fits and has a value", fit="cut")
+            console.say(f"nothing is recorded of {split} that fits and has a value", fit="wrap")
             return
         _print_spread(spread, console)
         if len(spread.slices) > 1:
             console.print()
-            console.say(_moves(spread, change), fit="cut")
+            console.say(_moves(spread, change), fit="wrap")
 
     result = {
         "name": run.name,

@@ -197,7 +197,7 @@ def costs(outcomes: Sequence[Outcome]) -> dict[str, Cost]:
     Where a call failed and does not say what it took no sum is complete: it may have asked a server.
     """
     calls = [outcome for outcome in outcomes if not outcome.cached]
-    sums = sum_costs(outcome.metrics for outcome in calls)
+    sums = sum_costs(call.metrics for call in calls)
     silent = any(call.status is Status.FAILED and not call.metrics.keys() & COST_METRICS for call in calls)
     return incomplete(sums) if silent else sums
 
@@ -208,12 +208,17 @@ def incomplete(costs: Mapping[str, Cost]) -> dict[str, Cost]:
 
 
 def costs_text(costs: Mapping[str, Cost]) -> str:
-    """Return what calls took in words: ``4 requests, 80 prompt tokens, 12 completion tokens, 0.0012 USD``."""
+    """Return what calls took in words: ``4 requests; at least 80 prompt tokens, 12 completion tokens, 0.0012 USD``.
+
+    Sums that are complete come first, and "at least" stands once before all others.
+    """
     if not costs:
         return "0 requests"
-    return ", ".join(_cost(_COSTS[metric], cost, is_money=metric == "cost_usd") for metric, cost in costs.items())
+    complete = ", ".join(_cost(metric, cost) for metric, cost in costs.items() if cost.complete)
+    partial = ", ".join(_cost(metric, cost) for metric, cost in costs.items() if not cost.complete)
+    return "; ".join(filter(None, [complete, partial and f"at least {partial}"]))
 
 
-def _cost(unit: str, cost: Cost, *, is_money: bool) -> str:
-    amount = number(cost.sum) if is_money else f"{cost.sum:,.0f}"
-    return f"{'' if cost.complete else 'at least '}{amount} {unit.removesuffix('s') if amount == '1' else unit}"
+def _cost(metric: str, cost: Cost) -> str:
+    amount, unit = number(cost.sum) if metric == "cost_usd" else f"{cost.sum:,.0f}", _COSTS[metric]
+    return f"{amount} {unit.removesuffix('s') if amount == '1' else unit}"

@@ -57,7 +57,7 @@ def test_a_sum_is_complete_where_all_that_was_asked_is_in_it() -> None:
     assert {"requests": Cost(3, True), "cost_usd": Cost(0.75, True)} == costs([paid, stating])
     assert {"requests": Cost(2, False), "cost_usd": Cost(0.5, False)} == costs([paid, failed])
     assert {"requests": Cost(3, True), "cost_usd": Cost(0.5, False)} == costs([paid, unmetered])
-    assert "3 requests, at least 0.5000 USD" == costs_text(costs([paid, unmetered]))
+    assert "3 requests; at least 0.5000 USD" == costs_text(costs([paid, unmetered]))
     assert "0 requests" == costs_text(costs([failed]))
 
 
@@ -71,8 +71,34 @@ def test_show_says_at_least_where_a_call_failed(tmp_path: Path, monkeypatch: pyt
     )
     Path("d.jsonl").write_text("".join(f'{{"prompt": "?", "completion": "{text}"}}\n' for text in ("a", "b", "bad")))
     out = CliRunner().invoke(app, ["score", "r.py", "d.jsonl", "--inline", "--record", "runs/one"]).stdout
-    assert "  asks  at least 4 requests, at least 0.5000 USD\n" in out
-    assert "asks took at least 4 requests, at least 0.5000 USD\n" in CliRunner().invoke(app, ["show", "one"]).stdout
+    assert "  asks  at least 4 requests, 0.5000 USD\n" in out
+    assert "asks took at least 4 requests, 0.5000 USD\n" in CliRunner().invoke(app, ["show", "one"]).stdout
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@pytest.mark.parametrize("fails", [False, True])
+def test_no_figure_of_what_calls_took_is_cut(
+    fails: bool, width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a screen of any width; that something is not known of failed calls is printed where calls failed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", str(width))
+    Path("r.py").write_text(
+        "from rewardkit import Score, reward\n@reward\ndef helpful(completion):\n"
+        "    if completion == 'bad': raise ValueError('no reply')\n"
+        "    tokens = {'prompt_tokens': 2345.0, 'completion_tokens': 142.0}\n"
+        "    return Score(1.0, None, {'requests': 18.0, **tokens, 'cost_usd': 0.0023})\n"
+    )
+    texts = ["a", "b", "bad" if fails else "c"]
+    Path("d.jsonl").write_text("".join(f'{{"prompt": "?", "completion": "{text}"}}\n' for text in texts))
+    out = CliRunner().invoke(app, ["score", "r.py", "d.jsonl", "--inline"]).stdout
+    figures = "36 requests, 4,690 prompt tokens, 284 completion tokens, 0.0046 USD"
+    if not fails:
+        figures = "54 requests, 7,035 prompt tokens, 426 completion tokens, 0.0069 USD"
+    least = "at least " if fails else ""
+    unknown = "; what failed calls took is not known" if fails else ""
+    assert f"links and costs (with all tries{unknown}) helpful {least}{figures}" in " ".join(out.split())
+    assert fails is ("at least" in out)
 
 
 @pytest.mark.parametrize("scores", [[0.0, 1.0, 1.0], [0.25, 0.5], [2.0]])
