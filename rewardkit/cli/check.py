@@ -25,6 +25,7 @@ from rewardkit.cli.progress import collect
 from rewardkit.cli.render import NONE, count_or_none, duration, fold, group_by_key, number, screen, table
 from rewardkit.cli.reward_check import RewardCheck, composition_checks, describe_unscored, unscored_lines
 from rewardkit.cli.rewards import Leaves, load_rewards
+from rewardkit.cli.summary import forecast
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
 from rewardkit.examinations.catalogue import EXAMINATIONS
@@ -50,7 +51,6 @@ from rewardkit.rows.reader import Row
 from rewardkit.runtime.names import missing_columns, unread_columns
 from rewardkit.runtime.row_names import ID_COLUMNS, without_place
 from rewardkit.runtime.target import time_to_load_s
-from rewardkit.score_batch import costs_told, per_1000
 from rewardkit.serving.choice import scorer_of
 from rewardkit.shown.text import plain, shortened
 from rewardkit.types import Outcome, Rollout, Status
@@ -403,7 +403,9 @@ def _add_costs(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outc
         if outcome.cause is not None:
             error = f"scoring its {noun}: {outcome.cause}: {without_place(outcome.error or '')}"
             check.misfits += [misfit for misfit in [Misfit(line, None, error)] if misfit not in check.misfits]
-    check.per_1000 = per_1000(outcomes)
+    costs = forecast(outcomes)
+    check.per_1000 = {metric: cost.sum for metric, cost in costs.items()}
+    check.at_least = [metric for metric, cost in costs.items() if not cost.complete]
     check.p50_s = statistics.median(outcome.duration_s for outcome in outcomes)
     check.max_s = max(outcome.duration_s for outcome in outcomes)
 
@@ -461,7 +463,7 @@ def _print(
             console.say(name, "not looked at: ", plain(reason), fit="wrap")
         if check.per_1000:
             groups = "" if check.group is None else f" in groups of {check.group}"
-            console.say(name, f"1,000 completions{groups} take {costs_told(check.per_1000)}", fit="wrap")
+            console.say(name, f"1,000 completions{groups} take {check.forecast}", fit="wrap")
         # The misfits of each column together; where a reference was not scored, those of one error.
         by_column = group_by_key(((m.column, m.error if m.column is None else ""), m) for m in check.misfits)
         kinds = list(by_column.values())

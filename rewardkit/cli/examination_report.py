@@ -46,6 +46,8 @@ def print_examination(console: Screen, reward: str, result: ExaminationResult, u
         count = (f"  {counted(len(flaws), 'row')}: ", style)
         console.say(count, plain(result.kinds[kind].meaning), fit="wrap")
         console.say(f"    {row}: ", plain(shortened(first.flaw.detail, _DETAIL_CHARS)), fit="wrap")
+    if by_kind and not result.has_failures:
+        console.indented("such rows do not fail the check; where they are meant so, --examine 0 looks for none", "dim")
 
 
 def print_unpaid(console: Screen, pay: RightPay) -> None:

@@ -12,6 +12,7 @@ from rewardkit.declare.compose import Composable, Composite
 from rewardkit.declare.decorator import Reward
 from rewardkit.examinations.examination import ExaminationResult
 from rewardkit.examinations.right_pay import RightPay
+from rewardkit.score_batch import costs_told
 from rewardkit.shown.text import counted
 from rewardkit.types import Outcome, Status
 
@@ -32,6 +33,7 @@ class RewardCheck:
     max_s: float | None = None
     warnings: list[str] = field(default_factory=list)  # No row fails, but the reward is useless or surprising
     per_1000: dict[str, float] = field(default_factory=dict)  # What 1,000 completions take, by the calls' metrics
+    at_least: list[str] = field(default_factory=list)  # Metrics of `per_1000` of which a part is not known
     examinations: list[ExaminationResult] = field(default_factory=list)
     right_answers: RightPay | None = None  # `None` where none was scored
     not_looked_at: list[str] = field(default_factory=list)  # What could not be known, and why
@@ -69,6 +71,13 @@ class RewardCheck:
         """The rows on which the reward skipped every completion that was tried, of which there was one or more."""
         skipped = {line for line, score in self.scores.items() if score is None}
         return skipped.union(*(result.skipped for result in self.examinations)) - self.scored_lines
+
+    @property
+    def forecast(self) -> str:
+        """What 1,000 completions take in words, first what is complete, the rest behind "at least"."""
+        complete = {metric: value for metric, value in self.per_1000.items() if metric not in self.at_least}
+        partial = {metric: value for metric, value in self.per_1000.items() if metric in self.at_least}
+        return "; ".join([costs_told(complete)] * bool(complete) + [f"at least {costs_told(partial)}"] * bool(partial))
 
     @property
     def unpaid(self) -> str | None:

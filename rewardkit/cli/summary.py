@@ -196,7 +196,19 @@ def costs(outcomes: Sequence[Outcome]) -> dict[str, Cost]:
 
     Where a call failed and does not say what it took no sum is complete: it may have asked a server.
     """
-    calls = [outcome for outcome in outcomes if not outcome.cached]
+    return _sums([outcome for outcome in outcomes if not outcome.cached])
+
+
+def forecast(outcomes: Sequence[Outcome]) -> dict[str, Cost]:
+    """Return what 1,000 calls take where so many took what they did, by metric; ``{}`` where none asked a server.
+
+    Sums that are not complete, as :func:`costs` says, are the least that the calls take.
+    """
+    calls = [outcome for outcome in outcomes if outcome.metrics.get("requests") or outcome.status is Status.FAILED]
+    return {metric: replace(cost, sum=1000 * cost.sum / len(outcomes)) for metric, cost in _sums(calls).items()}
+
+
+def _sums(calls: Sequence[Outcome]) -> dict[str, Cost]:
     sums = sum_costs(call.metrics for call in calls)
     silent = any(call.status is Status.FAILED and not call.metrics.keys() & COST_METRICS for call in calls)
     return incomplete(sums) if silent else sums

@@ -58,6 +58,9 @@ def test_living_mutants_leave_the_exit_code(work: Path) -> None:
     code, out = _check(work, [WEAK])
     assert 0 == code
     assert "mutants pass, such as line 2: " in out
+    assert "where they are meant so, --examine 0 looks for none" in " ".join(out.split())
+    assert "--examine 0" not in _check(work, [WEAK], "--examine", "0")[1]
+    assert "--examine 0" not in _check(work, [WRONG])[1]
 
 
 def test_the_json_and_the_file_have_every_flaw(work: Path) -> None:

@@ -89,6 +89,8 @@ JUDGES = (
     "@reward\n"
     "async def judged(completion: str) -> Score:\n"
     "    assert completion != 'bad'\n"
+    "    if completion == 'late':\n"
+    "        return Score(0.5, metrics={'requests': 2, 'unmetered': 1, 'prompt_tokens': 10})\n"
     "    return Score(0.5, metrics={'judge_requests': 1, 'requests': 1, 'prompt_tokens': len(completion)})\n"
     "@reward\n"
     "def tested(completion: str, tests: list[int], answer: str = '') -> float:\n"
@@ -119,6 +121,12 @@ def test_a_judge_without_labels_is_told_what_it_takes(work: Path) -> None:
     assert check["p50_s"] is not None
     code, out = _check(work, "judged", [*rows, {"prompt": "last", "completion": "bad"}][-3:])
     assert (1, True) == (code, "line 3: scoring its completion: exception: " in out)
+    assert "1,000 completions take at least 666.7 requests, 6,667 prompt_tokens" in out
+    late = [*rows, {"prompt": "last", "completion": "late"}][-4:]
+    code, out = _check(work, "judged", late)
+    assert (0, True) == (code, "1,000 completions take 1,250 requests; at least 10,000 prompt_tokens" in out)
+    (check,) = json.loads(_check(work, "judged", late, "--json")[1])["rewards"]
+    assert ["prompt_tokens"] == check["at_least"]
     code, out = _check(work, "judged", rows, "--rows", "0")
     assert (0, False) == (code, "1,000 completions take" in out)
     code, out = _check(work, "judged", [{"prompt": "1?"}])
