@@ -425,9 +425,7 @@ class RewardAssessment(Assessment[RewardAudit]):
             self._count_trial(families[trial.probe.family], trial)
         self._judge_amounts(families[Family.AMOUNT])
         for counts in families.values():
-            if not counts.tried and counts.not_applicable is None:
-                counts.not_applicable = "nothing of the kind can be made of these rows"
-            counts.sort()
+            counts.finish()
         return RewardAudit(
             **self._common(),
             paid_forms=self._paid_forms(),
@@ -471,11 +469,10 @@ class RewardAssessment(Assessment[RewardAudit]):
             counts.judged += 1
             counts.accepted.append(example)
             return
-        if probe.family is Family.AMOUNT:
+        if probe.family is Family.AMOUNT or counts.not_applicable is not None:
             return
-        judged = probe.judged and not outcome.is_lost and rule_of(probe) not in self._settings.skipped
-        judged = judged and not self._is_right_for_any_item(probe)
-        if not judged or counts.not_applicable is not None or not self._is_evidence(index, probe.family):
+        if (reason := self._why_unjudged(trial)) is not None:
+            counts.unjudged[reason] += 1
             return
         counts.judged += 1
         if probe.family is Family.FORMS:
@@ -491,9 +488,16 @@ class RewardAssessment(Assessment[RewardAudit]):
             return False
         return index in self._levels and outcome.score > self._levels[index].floor + ROUNDING
 
-    def _is_evidence(self, index: int, family: Family) -> bool:
-        """Return whether being paid on a row says anything of a family."""
-        return index in self._levels and (index not in self._unaudited or family not in NEEDS_FRAME)
+    def _why_unjudged(self, trial: ScoredProbe) -> str | None:
+        """Return why a trial's pay says nothing about the reward; ``None`` where it does."""
+        probe, rule = trial.probe, rule_of(trial.probe)
+        if trial.row not in self._levels or (trial.row in self._unaudited and probe.family in NEEDS_FRAME):
+            return "its rows could not be audited"
+        if trial.outcome.is_lost:
+            return "the calls were lost"
+        if rule in self._settings.skipped:
+            return f"left out: {self._settings.skipped[rule]}"
+        return None if probe.judged and not self._is_right_for_any_item(probe) else "what was tried may be right"
 
     def _paid_forms(self) -> dict[str, tuple[int, int]]:
         """Return on how many rows each honest form was paid and tried, the one paid most often first."""

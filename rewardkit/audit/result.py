@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -92,9 +93,17 @@ class FamilyCounts:
     crashed: list[Example] = field(default_factory=list)
     lost: int = 0  # Lost through no fault of theirs
     not_applicable: str | None = None  # Why nothing was judged
+    unjudged: Counter[str] = field(default_factory=Counter)  # Trials that say nothing, by why, of a family that applies
 
     json_counts: ClassVar[Sequence[str]] = ("not_applicable", "tried", "judged", "lost")
     json_kinds: ClassVar[Mapping[str, str]] = {kind: kind for kind in ("accepted", "refused", "slow", "crashed")}
+
+    def finish(self) -> None:
+        """Put the best paid and the slowest first, and note why nothing was judged where nothing was."""
+        if not self.judged and self.not_applicable is None:
+            (reason, _), *_ = self.unjudged.most_common(1) or [("nothing of the kind can be made of these rows", 0)]
+            self.not_applicable = reason
+        self.sort()
 
     def sort(self) -> None:
         """Put the best paid and the slowest first."""

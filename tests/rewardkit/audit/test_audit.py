@@ -289,6 +289,41 @@ def test_what_does_not_read_the_gold_is_not_judged_by_it(audit: Auditor) -> None
     assert 0 == found.families[Family.OTHER_GOLD].judged < found.families[Family.OTHER_GOLD].tried
 
 
+GOLDS: dict[str, list[Any]] = {
+    "numbers": ["42", "17"],
+    "words": ["Lisbon", "Vienna"],
+    "letters": ["A", "B"],
+    "true or false": ["yes", "no"],
+    "formulas": ["x^2 + 1", "2*y"],
+    "lists": ['["red", "blue"]', '["green"]'],
+    "JSON": ['{"name": "Ann", "age": 42}', '{"name": "Bob", "age": 17}'],
+    "values of JSON": [{"name": "Ann", "age": 42}, {"name": "Bob", "age": 17}],
+    "queries": ["SELECT a FROM t WHERE b > 42", "SELECT b FROM t WHERE a > 17"],
+    "none": ["", ""],
+}
+
+
+@pytest.mark.parametrize("golds", GOLDS.values(), ids=GOLDS)
+@pytest.mark.parametrize("score", ["float(completion == answer)", "float(same(completion, answer))", "1 / len(prompt)"])
+def test_a_family_of_which_nothing_was_judged_has_a_reason(
+    audit: Auditor, tmp_path: Path, golds: list[Any], score: str
+) -> None:
+    """Whatever kind the golds are, and whether the reward reads them: no dash of the table stays unexplained."""
+    file = tmp_path / "own.py"
+    file.write_text(
+        "import json\nfrom rewardkit import reward\n\n"
+        "def same(text, answer):\n"
+        "    try:\n        return json.loads(text) == json.loads(answer)\n"
+        "    except ValueError:\n        return text == answer\n\n"
+        "@reward(score_range=(0, 1))\n"
+        f"def own(prompt: str, completion: str, answer: str) -> float:\n    return {score}\n"
+    )
+    found = audit(f"{file}:own", [{"prompt": f"Question {n}?", "answer": gold} for n, gold in enumerate(golds)])
+    reasons = {family: counts.not_applicable for family, counts in found.families.items() if not counts.judged}
+    assert [] == [family for family, reason in reasons.items() if not reason]
+    assert not [family for family, counts in found.families.items() if counts.judged and counts.not_applicable]
+
+
 def test_refused_honest_forms_are_counted(audit: Auditor) -> None:
     """An exact match refuses most ways of writing; that is shown, and a fault only where a limit is given."""
     found = audit("sound_rewards.py:exact", DATA["numbers"][:1])
