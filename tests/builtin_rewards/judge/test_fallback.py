@@ -560,3 +560,20 @@ def test_score_shows_the_share_of_each_link(tmp_path: Path, monkeypatch: pytest.
     assert "exact_match 75.0%\n" in out
     assert 1 == sum(line.startswith("bad ") for line in out.splitlines())
     assert 80 >= max(map(len, out.splitlines()))
+
+
+@pytest.mark.parametrize(("name", "rewards"), [("judge", ["judge", "correct"]), ("_judge", ["correct"])])
+def test_a_copy_as_a_link_leaves_the_original_in_its_file(
+    name: str, rewards: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a reward of its own there, unless its variable begins with an underscore."""
+    monkeypatch.chdir(tmp_path)
+    Path("copied.py").write_text(
+        "from builtin_rewards.judge import LLMJudge\nfrom builtin_rewards.matching import exact_match\n"
+        "from rewardkit.testing import FakeJudge\n"
+        f'{name} = LLMJudge("m", ["correct"], client=FakeJudge.verdict(correct=5))\n'
+        f'chain = {name}.with_options(name="small").fallback(exact_match, name="correct")\n'
+    )
+    Path("rows.jsonl").write_text('{"prompt": "?", "completion": "4", "answer": "4"}\n')
+    out = CliRunner().invoke(app, ["score", "copied.py", "rows.jsonl", "--inline", "--json"]).stdout
+    assert rewards == list(json.loads(out)["rewards"])

@@ -434,14 +434,15 @@ def test_a_question_whose_turn_does_not_come_is_not_asked() -> None:
 
 
 def test_equal_completions_of_a_group_are_asked_about_once_where_scores_are_cached(faults: Any, serve: Any) -> None:
-    """They are one call in flight, and each gets the score."""
+    """They are one call in flight, and each gets the score and what it took; sums are over those not cached."""
     server = serve([faults.ok(says(correct=4), delay_s=0.2)])
     made = judge(client=None, base_url=server.url).with_options(cache=True)
     with Runtime([made]) as runtime:
         outcomes = runtime.score([Rollout("2+2=", text) for text in ["It is 4."] * 8 + ["It is 5."]])["judge"]
 
     assert [0.75] * 9 == [outcome.score for outcome in outcomes]
-    assert 2 == len(server.seen)
+    assert [1.0] * 9 == [outcome.metrics["requests"] for outcome in outcomes]
+    assert 2 == len(server.seen) == sum(not outcome.cached for outcome in outcomes)
 
 
 VERSIONS: dict[str, dict[str, Any]] = {
