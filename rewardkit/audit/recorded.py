@@ -64,6 +64,10 @@ def rewards_of(run: RunReader, finder: VersionFinder) -> dict[str, Composable]:
         raise RecordError(f"{run.path}: no rewards in this record; name some before --run")
     matches = {name: finder.find_now(version) for name, version in newest.items()}
     lost = next((name for name, match in matches.items() if match.reward is None), None)
+    if lost is not None and (address := matches[lost].address) is not None:
+        raise RecordError(
+            f"{run.path}: {lost!r} was scored by a server; name its address, as in: rewardkit audit {address} --run RUN"
+        )
     if lost is not None:
         raise RecordError(
             f"{run.path}: {lost!r} cannot be had: {matches[lost].why}; "

@@ -157,6 +157,11 @@ class Reward(Composable, Generic[P, R]):
         """Fingerprint of the code and all of one's own that it uses, settings and options: 12 hexadecimal digits."""
         return self.spec.version
 
+    @property
+    def server(self) -> str | None:
+        """The address of the servers that score it, without a token; ``None`` for a reward that workers here run."""
+        return None
+
     def version_at(self, sources: Sources) -> str:
         return self.spec.fingerprint.at_start(sources).digits
 

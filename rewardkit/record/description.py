@@ -155,6 +155,7 @@ def _settings(reward: Composable) -> dict[str, Any]:
             "parts": {leaf.name: _settings(leaf) for leaf in reward.leaves},
         }
     return {
+        **({} if reward.server is None else {"server": reward.server}),
         "kind": str(reward.spec.kind),
         **own_range,
         "options": plain(asdict(reward.options)),

@@ -168,9 +168,10 @@ def ask_again(
     with VersionFinder() as finder:
         rewards = {}
         for number in np.unique(numbers).tolist():
-            reward, why = finder.find(versions[number])
+            reward, why, address = finder.find(versions[number])
             if reward is None:
-                raise RecordError(f"{versions[number].label} cannot be asked again: {why}; name one with --reward")
+                name_it = "name one with --reward" if address is None else f"give --reward {address}"
+                raise RecordError(f"{versions[number].label} cannot be asked again: {why}; {name_it}")
             rewards[number] = RewardSet({name: reward})
         for number, reward_set in rewards.items():
             wanted = lost.table.ids[numbers == number]

@@ -211,7 +211,7 @@ def _side(run: RunReader, subject: Subject, stored: Stored, finder: VersionFinde
     has_outcome = recorded.is_there
     if has_outcome.all():
         return _VersionSide(subject, recorded, has_outcome)
-    reward, why = finder.find(version)
+    reward, why, _ = finder.find(version)
     rewards = None if reward is None else RewardSet({version.reward: reward})
     return _VersionSide(subject, recorded, has_outcome, rewards, why)
 

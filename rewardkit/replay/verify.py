@@ -98,7 +98,7 @@ def verify(
             scored = _of_version(stored, version)
             if not len(scored) or (rewards and version.reward not in rewards):
                 continue
-            reward, why = finder.find(version)
+            reward, why, _ = finder.find(version)
             if reward is None:
                 yield VersionCheck(version.label, Holds.NOT_REPRODUCIBLE, len(scored), why=why)
                 continue

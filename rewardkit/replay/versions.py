@@ -61,6 +61,7 @@ class FoundVersion(NamedTuple):
 
     reward: Composable | None  # The very version; `None` where it is not there
     why: str = ""  # Why it is not there
+    address: str | None = None  # What names it at the servers that scored it, as `http://rewards:8000#correct`
 
 
 class VersionFinder:
@@ -128,14 +129,19 @@ class VersionFinder:
         return FoundVersion(None, f"{why}; its recorded text {besides}")
 
     def _from_text(self, version: Described) -> FoundVersion:
-        """Return the reward of a version that was defined by text alone; else say that no reference leads to it."""
+        """Return the reward of a version that was defined by text alone; else say why no reference leads to it."""
+        server = version.settings.get("server")
+        if isinstance(server, str):
+            return FoundVersion(None, f"it was scored by a server, {server}", f"{server}#{version.reward}")
         if version.source is not None:
             with contextlib.suppress(RewardError):
                 options = {key: value for key, value in _options(version).items() if key != "name"}
                 reward = reward_from_source(version.source, version.reward, **options)
                 if reward.version == version.digits:
                     return FoundVersion(reward)
-        return FoundVersion(None, "it was defined in a script, a notebook or a function, where no reference leads")
+        or_served = ", or scored by a server" if version.source is None else ""  # records of older releases do not say
+        where = "a script, a notebook or a function, where no reference leads"
+        return FoundVersion(None, f"it was defined in {where}{or_served}")
 
     def _resolve(self, reference: str, version: Described) -> tuple[Composable | None, str]:
         """Return what a reference leads to, with the recorded name and options; or why it leads nowhere."""

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import functools
 import json
+import logging
 import os
 import queue
 import random
@@ -46,9 +47,12 @@ ROWS, ROWS_BYTES = 256, 8 * 2**20
 CONNECTIONS = 16  # Requests that are under way at once
 _OPEN_REQUESTS = 8  # Requests, the latest, in which a group may still find room: looking through all takes too long
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0  # Seconds before a request is tried again, doubled with each further try
+PATIENCE_S, NOTED_WAIT_S = 3.0, 10.0
+"""Seconds of tries after which a log says that a client waits for its servers, where it may wait at least so long."""
 _PARTS = ("rewards", "weights", "versions")  # What all servers tell alike
 _Reply = TypeVar("_Reply")
 _RowOutcomes: TypeAlias = Mapping[str, Outcome]
+_log = logging.getLogger(__name__)
 _jitter = random.SystemRandom()  # a training's seed would have all of its processes retry at once
 
 
@@ -83,7 +87,8 @@ class RemoteRuntime:
         retry_s: Seconds, 0 or more, for which a request is tried again; each server is asked once in any case.
         max_infrastructure_rate: Share of one reward's calls in a batch, 0 to 1, that may be lost.
         connect_s: Seconds, above 0, that a server has to tell its rewards when the client is made; by default it has
-            ``retry_s``, and ``timeout_s`` for each answer.
+            ``retry_s``, and ``timeout_s`` for each answer. A client that may wait long for them logs a warning after
+            the first seconds.
         names: Names of the servers' rewards that count; by default all.
 
     Attributes:
@@ -125,8 +130,9 @@ class RemoteRuntime:
         self._closed, self._alarms = False, Alarms()
         self._owner = os.getpid()
         wait_s = timeout_s if connect_s is None else min(timeout_s, connect_s)
+        setting, tries_s = ("retry_s", retry_s) if connect_s is None else ("connect_s", connect_s)
         description = self._introduction(
-            [ServerLink(url, token, wait_s) for url in self.urls], retry_s if connect_s is None else connect_s
+            [ServerLink(url, token, wait_s) for url in self.urls], tries_s, _log_first_wait(tries_s, setting)
         )
         self._threads = ThreadPoolExecutor(CONNECTIONS, "rewardkit-remote")
         unknown = [name for name in names or () if name not in description["rewards"]]
@@ -143,6 +149,7 @@ class RemoteRuntime:
                     description["versions"][name],
                     description["signatures"][name],
                     functools.partial(self._misfits, name),
+                    ",".join(link.url for link in self._links),
                 )
                 for name in selection
             }
@@ -151,10 +158,14 @@ class RemoteRuntime:
                 f"{self._links[0].url} tells of its rewards what this rewardkit cannot read: {error}"
             ) from error
 
-    def _introduction(self, links: Sequence[ServerLink], retry_s: float) -> Mapping[str, Any]:
+    def _introduction(
+        self, links: Sequence[ServerLink], retry_s: float, note_wait: Callable[[str], None]
+    ) -> Mapping[str, Any]:
         """Return the servers' description of their rewards, and set the most rows; ConfigError if they differ."""
         try:
-            replies = [self._ask([link], 0, "GET", "/v1/rewards", None, _introduction_in, retry_s) for link in links]
+            replies = [
+                self._ask([link], 0, "GET", "/v1/rewards", None, _introduction_in, retry_s, note_wait) for link in links
+            ]
         finally:
             for link in links:
                 link.close()  # scores have links of their own, with a longer timeout
@@ -358,11 +369,12 @@ class RemoteRuntime:
         body: bytes | None,
         parse: Callable[[object], _Reply],
         retry_s: float,
+        note_wait: Callable[[str], None] = lambda reason: None,
     ) -> _Reply:
         """Return a server's parsed answer; where it fails through nobody's fault, ask the next one, and again.
 
         Each server is asked once at least, and then until ``retry_s`` seconds are over; then InfrastructureError is
-        raised.
+        raised. ``note_wait`` is called before each wait, with what the server did.
         """
         until = time.monotonic() + retry_s
         tries = 0
@@ -378,7 +390,21 @@ class RemoteRuntime:
                 if self._closed or is_late:
                     reason = shortened(f"{link.url} {error}")
                     raise InfrastructureError(f"{reason} ({tries} {'try' if tries == 1 else 'tries'})") from error
+                note_wait(shortened(f"{link.url} {error}"))
                 time.sleep(wait_s)
+
+
+def _log_first_wait(tries_s: float, setting: str) -> Callable[[str], None]:
+    """Return what logs, once and after the first seconds of long tries, that a client waits for its servers."""
+    start, is_noted = time.monotonic(), tries_s < NOTED_WAIT_S
+
+    def note_wait(reason: str) -> None:
+        nonlocal is_noted
+        if not is_noted and time.monotonic() - start >= PATIENCE_S:
+            is_noted = True
+            _log.warning("%s; it is asked again for %g s (%s)", reason, tries_s, setting)
+
+    return note_wait
 
 
 def _object_in(reply: object) -> Mapping[str, Any]:

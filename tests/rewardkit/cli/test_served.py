@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -282,6 +283,30 @@ def test_adapters_take_an_address(url: str) -> None:
         Runtime(RemoteRuntime(url).rewards)
     with Runtime(["mine.py:right"], workers=1) as runtime:
         assert runtime.score([Rollout("2+2=", "4", {"answer": "4"})]).totals == [row.number]
+
+
+def test_what_a_run_of_a_server_lacks_is_named_by_its_address(url: str, folder: Path) -> None:
+    """Commands that need the rewards of such a run name the server's address, which they then take."""
+    from trainer_adapter import RewardAdapter
+
+    with RewardAdapter(f"{url}#polite", record="runs/remote") as adapter:
+        prompts = ["2+2=, please", "1+1="]
+        messages = [[{"role": "assistant", "content": text}] for text in ("4", "fault")]
+        adapter.reward_funcs[0](prompts=prompts, completions=messages, answer=["4", "2"])
+    address = f"{url}#polite"
+    code, _, err = _run("audit", "--run", "runs/remote")
+    assert (2, 1) == (code, err.count("\n"))
+    said = f"'polite' was scored by a server; name its address, as in: rewardkit audit {address} --run RUN\n"
+    assert err.endswith(said)
+    assert f"polite@1: it was scored by a server, {url}" in _run("verify", "runs/remote")[1]
+    assert "error" not in _run("audit", address, "--run", "runs/remote")[2]
+    connection = sqlite3.connect(folder / "runs/remote/record.db")
+    with connection:
+        connection.execute("UPDATE said SET cause = 'infrastructure' WHERE cause IS NOT NULL")
+    connection.close()
+    code, _, err = _run("rescore", "runs/remote", "--only-failed", "polite")
+    said = f"polite@1 cannot be asked again: it was scored by a server, {url}; give --reward {address}\n"
+    assert (2, said) == (code, err.removeprefix("error: "))
 
 
 @pytest.mark.trainers

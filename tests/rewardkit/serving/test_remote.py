@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from reward_servers import Served, reward_server
+from served import free_port
 
 from rewardkit import (
     Cause,
@@ -207,6 +208,31 @@ def test_what_nobody_answers_is_lost_and_not_scored(runtime: Runtime) -> None:
         for score in (strict.score, lambda rows: list(strict.stream(rows))):
             with pytest.raises(InfrastructureError, match=r"100% of 3 calls were lost .* does not answer"):
                 score(_rows(3))
+
+
+@pytest.mark.parametrize(
+    ("settings", "lines"),
+    [
+        ({"retry_s": 0.5}, ["it is asked again for 0.5 s (retry_s)"]),
+        ({"connect_s": 0.5}, ["it is asked again for 0.5 s (connect_s)"]),
+        ({"retry_s": 0.01}, []),
+    ],
+    ids=["retry_s", "connect_s", "short"],
+)
+def test_a_client_says_once_that_it_waits_for_its_server(
+    settings: dict[str, float], lines: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where it may wait long, whoever makes it learns the cause while it tries and not only at the end."""
+    monkeypatch.setattr("rewardkit.serving.remote.PATIENCE_S", 0.0)
+    monkeypatch.setattr("rewardkit.serving.remote.NOTED_WAIT_S", 0.5)
+    url = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(InfrastructureError, match="does not answer"):
+        RemoteRuntime(url, token=TOKEN, **settings)
+    texts = [record.getMessage() for record in caplog.records if record.name == "rewardkit.serving.remote"]
+    assert len(lines) == len(texts)
+    for line, text in zip(lines, texts, strict=True):
+        assert text.startswith(f"{url} does not answer: ConnectionRefusedError: ")
+        assert text.endswith(f"; {line}")
 
 
 def test_what_is_somebodys_fault_is_not_tried_again(servers: list[Served]) -> None:
