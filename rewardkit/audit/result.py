@@ -14,7 +14,7 @@ from rewardkit.audit.equal_golds import EqualGolds
 from rewardkit.audit.lint import Mistake
 from rewardkit.audit.parts import NO_PATHS, PathCount
 from rewardkit.audit.probe import Family, Probe
-from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB, rule_of
+from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB, cause_of, rule_of
 from rewardkit.shown.text import beginning, counted
 from rewardkit.types import Outcome
 
@@ -319,7 +319,11 @@ class RewardAudit(Audit):
             "left_out": dict(self.left_out),
             "frames": dict(self.frames),
             "flaws": {
-                name: {**RULES_OF_THUMB[name]._asdict(), "count": len(examples)}
+                name: {
+                    "rule": RULES_OF_THUMB[name].rule,
+                    "cause": cause_of(name, [example.probe for example in examples]),
+                    "count": len(examples),
+                }
                 for name, examples in self.flaws.items()
             },
             "families": {str(family): counts.as_json() for family, counts in self.families.items()},

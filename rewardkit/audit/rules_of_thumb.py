@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from rewardkit.audit.bulk import EXITS, FORMULAS
 from rewardkit.audit.probe import Family, Probe
 
 
@@ -140,6 +142,20 @@ RULES_OF_THUMB = {name: RuleOfThumb(*texts) for name, texts in _RULES.items()}
 """The rules of thumb: of each family that has one, and of kinds of probes within families."""
 KINDS = [name for name in RULES_OF_THUMB if name not in {*map(str, Family), "slow", "crashed"}]
 """Those of kinds of probes within a family, which can be left out on their own."""
+_OF_LENGTH = "Its length alone pays, or any text does: the paid texts say nothing that could be run or compared."
+
+
+def cause_of(name: str, probes: Iterable[Probe]) -> str:
+    """Return what mostly causes a reward to break a rule, by the probes that show it.
+
+    Among the bombs, values that are not finite and code that is run show another cause than long and nested texts do.
+    """
+    cause = RULES_OF_THUMB[name].cause
+    if name != str(Family.BOMB):
+        return cause
+    have_values = {probe.name in FORMULAS or probe.name in EXITS for probe in probes}
+    causes = [text for text, is_seen in ((cause, True in have_values), (_OF_LENGTH, False in have_values)) if is_seen]
+    return " ".join(causes)
 
 
 def rule_of(probe: Probe) -> str:

@@ -18,7 +18,7 @@ from rewardkit.audit.honest import BARE
 from rewardkit.audit.mutants import Expected
 from rewardkit.audit.probe import Family
 from rewardkit.audit.result import Audit, AuditLimits, AuditVerdict, Example, RewardAudit
-from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
+from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB, cause_of
 from rewardkit.cli.exits import NOT_JUDGED
 from rewardkit.cli.render import NONE, counts, excerpt, group_by_key, print_labelled, print_pairs, print_reasons, screen
 from rewardkit.shown.text import counted, shortened
@@ -178,7 +178,7 @@ def _print_flaw(name: str, examples: Sequence[Example], audit: Audit, full: str,
         console,
         [
             ("  rule", RULES_OF_THUMB[name].rule),
-            ("  cause", RULES_OF_THUMB[name].cause),
+            ("  cause", cause_of(name, [example.probe for example in examples])),
             ("  tried" if failed else "  paid", Text(names)),
             *pairs,
         ],

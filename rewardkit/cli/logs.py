@@ -37,8 +37,8 @@ def logs_command(
     """Show the calls of a recorded RUN that printed, logged, failed or gave a reason, in the order of recording.
 
     Each begins with its step, the completion, the reward and its version, and what became of it; below stand reason,
-    error, traceback and output. The numbers behind `completion` and `prompt` are those of `rewardkit show` and
-    `rewardkit export`.
+    error, traceback and output. A call that has metrics alone, as a composition has of its parts, is in --json only.
+    The numbers behind `completion` and `prompt` are those of `rewardkit show` and `rewardkit export`.
 
     Examples:
 
@@ -57,7 +57,7 @@ def logs_command(
             console = screen(ENDLESS)
             count = 0
             try:
-                for entry in _follow(opened, logs) if follow else entries:
+                for entry in filter(_has_text, _follow(opened, logs) if follow else entries):
                     _print(entry, console)
                     count += 1
             except KeyboardInterrupt:
@@ -69,6 +69,13 @@ def logs_command(
 
         rows = [_as_json(entry) for entry in entries] if as_json else []
         finish({"run": opened.name, "entries": rows}, show, as_json=as_json)
+
+
+def _has_text(entry: LogEntry) -> bool:
+    """Whether there is something to print; of a call that scored at once a record may have metrics alone."""
+    outcome = entry.outcome
+    texts = (outcome.reason, outcome.error, outcome.traceback, outcome.logs)
+    return any(texts) or outcome.status is Status.FAILED or bool(outcome.unanswered) or outcome.attempts > 1
 
 
 def _check(run: Run, step: int | None) -> None:

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from rewardkit.audit.audits import audit_rows
+from rewardkit.audit.bulk import bombs
 from rewardkit.audit.engine import AuditSettings, Tick
+from rewardkit.audit.honest import BARE
 from rewardkit.audit.lint import skips_of
 from rewardkit.audit.probe import Family
 from rewardkit.audit.result import AuditVerdict, RewardAudit
 from rewardkit.audit.rows import choose_rows
-from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB
+from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB, cause_of
 from rewardkit.cli.exits import INTERRUPTED, NOT_JUDGED, audit_code
 from rewardkit.errors import DataError, RewardDefinitionError
 from rewardkit.loading.registry import resolve
@@ -398,6 +400,22 @@ def test_the_how_to_has_every_rule(root: Path) -> None:
         assert f"\n| `{family}` | " in page
     for name, rule in RULES_OF_THUMB.items():
         assert f"| `{name}` | {rule.rule} | {rule.cause} |\n" in page
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["nan", "exit()"], ["nan passes"]),
+        (["JSON lists, 20,000 deep", "40 blanks and a '!'"], ["Its length alone pays"]),
+        (["nan", "200,000 blanks in a tag"], ["nan passes", "Its length alone pays"]),
+    ],
+    ids=["values", "long", "both"],
+)
+def test_the_cause_of_a_paid_bomb_is_what_the_paid_texts_show(names: list[str], words: list[str]) -> None:
+    """A reward of length is not said to compare nan or to run what it reads."""
+    probes = {probe.name: probe for probe in bombs(None, [BARE])}
+    said = cause_of("bomb", [probes[name] for name in names])
+    assert words == [phrase for phrase in ("nan passes", "Its length alone pays") if phrase in said]
 
 
 def test_every_kind_of_probe_has_a_rule_of_thumb() -> None:

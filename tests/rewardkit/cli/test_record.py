@@ -535,6 +535,19 @@ def test_logs_are_data_too(work: Path) -> None:
     assert "nothing was said\n" == _run("logs", "one", "--reward", "format")[1]
 
 
+def test_logs_print_no_call_that_has_metrics_alone(work: Path) -> None:
+    """The scores of a composition's parts are data of its calls; a call that failed is printed."""
+    both = (0.5 * old_format + 0.5 * reward(lambda completion: float(9 / int(completion)), name="ratio")).named("both")
+    with Runtime([both], lane="inline", record="runs/quiet") as runtime:
+        runtime.score([Rollout("p", text) for text in ("4", "5", "0")], step=0)
+    code, out, _ = _run("logs", "quiet")
+    assert (0, 1) == (code, out.count("both@1"))
+    assert "step 0  completion 3  both@1  failed" in out
+    entries = _json("logs", "quiet")["entries"]
+    assert [1, 2, 3] == [entry["completion"] for entry in entries]
+    assert all(entry["metrics"] for entry in entries[:2])
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
