@@ -22,6 +22,7 @@ from rewardkit.errors import ConfigError
 from rewardkit.record.places import run_path
 from rewardkit.replay.compare import Side
 from rewardkit.replay.difference import SHOWN, ChangedCompletion, Difference, of_data
+from rewardkit.replay.failures import FailureKind
 from rewardkit.replay.recorded_run import Run
 from rewardkit.replay.run_difference import of_run, subject_of
 from rewardkit.replay.single_scorer import UnitCost
@@ -36,6 +37,7 @@ from sandbox import LOAD_TIMEOUT_S
 
 _NAME_CHARS = 24
 _LABEL_CHARS = 18
+_SHOWN_FAILURES = 5
 _COSTS = {"cost_usd": "USD", "prompt_tokens": "prompt tokens", "completion_tokens": "completion tokens"}
 
 
@@ -146,6 +148,8 @@ def print_difference(difference: Difference, console: Screen) -> None:
         console.say((f"{label:17}", "bold"), figure)
     for note in difference.told_notes:
         console.say((note, "dim"))
+    if difference.failures:
+        _print_failures(difference.failures, console)
     if difference.examples:
         console.heading("completions that change most")
         for example in difference.examples:
@@ -200,6 +204,18 @@ def _figures(difference: Difference) -> list[tuple[str, str]]:
         ("advantages", f"change by {number(numbers.advantage_change)} on average"),
         ("signal", f"{_groups(numbers.groups_gained)} it, {_groups(numbers.groups_lost, 'lose')} all of it"),
     ]
+
+
+def _print_failures(failures: Sequence[FailureKind], console: Screen) -> None:
+    """Print the most frequent kinds of failures of the calls of now, each with its first completion and its error."""
+    part = f", {_SHOWN_FAILURES} of {len(failures)} kinds" if len(failures) > _SHOWN_FAILURES else ""
+    console.heading(f"failures (most frequent first{part})")
+    for kind in failures[:_SHOWN_FAILURES]:
+        more = "" if kind.calls == 1 else f" and {kind.calls - 1:,} more"
+        name = completion_name(kind.step, kind.id)
+        console.say("  ", (kind.side, "bold"), "  ", (kind.cause, "red"), f"  {name}{more}", fit="cut")
+        if kind.error:
+            print_beside("error", kind.error, console)
 
 
 def _print_example(example: ChangedCompletion, console: Screen) -> None:

@@ -14,6 +14,7 @@ from rewardkit.groups import group_numbers
 from rewardkit.loading.registry import RewardSet
 from rewardkit.record.table import Whole
 from rewardkit.replay.compare import ZERO, Column, Comparison, Setting, compare
+from rewardkit.replay.failures import FailureKind, Failures
 from rewardkit.replay.single_scorer import PORTION_ROWS, Count, Portion, SingleScorer, Tick, UnitCost
 from rewardkit.shown.text import counted
 from rewardkit.types import Outcome, Rollout
@@ -57,6 +58,7 @@ class Difference:
     partial: str = "leave_out"  # What becomes of completions that a reward could not score
     left_out: Mapping[str, int] = field(default_factory=dict)  # Completions that could not be compared, by the reason
     notes: Sequence[str] = ()  # What else is to be known, each a sentence
+    failures: Sequence[FailureKind] = ()  # The calls of now that failed, by kind, the most frequent first
 
     @property
     def told_notes(self) -> list[str]:
@@ -71,7 +73,7 @@ class Difference:
         if numbers.weightless:
             notes.append("the reward has the weight 0, so no advantage changes")
         if numbers.old.stand_ins + numbers.new.stand_ins:
-            notes.append("a failed call counts in the advantages with its reward's default, and nowhere else")
+            notes.append("a failed call has no score of its own; the advantages count it with its reward's default")
         notes += [f"left out: {counted(count, 'completion')}: {why}" for why, count in self.left_out.items()]
         return [*notes, *self.notes]
 
@@ -83,6 +85,7 @@ class Difference:
         return {
             **numbers, "old_version": self.old, "new_version": self.new, **setting, **costs,
             "left_out": dict(self.left_out), "notes": list(self.notes),
+            "failures": [kind.as_json() for kind in self.failures],
             "examples": [example.as_json() for example in self.examples],
         }  # fmt: skip
 
@@ -95,7 +98,7 @@ class Both:
     """Both versions' outcomes as they come in: the numbers of all, and how to name those whose score changes most."""
 
     def __init__(self, limit: int = SHOWN) -> None:
-        self._limit = limit
+        self._limit, self.failures = limit, Failures()
         self._columns: tuple[list[Column], list[Column]] = [], []
         self._ids: list[Whole] = []
         self._changed: list[tuple[float, int, int, Describe]] = []  # A heap by change and number
@@ -158,10 +161,14 @@ def of_data(
         for start in range(0, len(rollouts), size):
             portion = Portion(range(start, min(start + size, len(rollouts))), rollouts[start : start + size])
             before, after = first.score(portion, count), second.score(portion, count)
+            for side, outcomes in (("old", before), ("new", after)):
+                both.failures.add(side, portion.step, zip(portion.ids, outcomes, strict=True))
             both.add(portion.ids, Column.of(before), Column.of(after), describe_in(portion, before, after))
     setting = Setting(groups, np.zeros(len(rollouts), dtype=np.int64), np.ones(len(rollouts)))
     names = (first.name, second.name)
-    return Difference(*names, compare(*both.columns, setting), both.examples, first.cost.total(), second.cost.total())
+    costs = first.cost.total(), second.cost.total()
+    changes = compare(*both.columns, setting)
+    return Difference(*names, changes, both.examples, *costs, failures=both.failures.kinds)
 
 
 def describe_in(portion: Portion, old: Sequence[Outcome], new: Sequence[Outcome]) -> Describe:

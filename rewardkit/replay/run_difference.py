@@ -79,6 +79,7 @@ class _Part(NamedTuple):
 
     column: Column  # Scores and status; an empty status where it can say nothing
     outcome: Callable[[int], Outcome]  # Returns the whole outcome of one of them
+    new: Mapping[int, Outcome]  # The outcomes of now, by the completion's index
 
 
 @dataclass(slots=True)
@@ -125,7 +126,7 @@ class _VersionSide:
                 return new[index]
             return recorded.outcomes(run, stored, [portion.ids[index]])[portion.ids[index]]
 
-        return _Part(Column(scores, status), outcome)
+        return _Part(Column(scores, status), outcome, new)
 
     def unit_cost(self, run: RunReader, stored: Stored, compared: Whole) -> UnitCost:
         """Return what 1,000 completions take: those that were scored now, or without any the recorded ones."""
@@ -188,6 +189,7 @@ def of_run(
         partial=setting.partial,
         left_out=dict(left_out),
         notes=[*notes, *_parts(run, name, setting)],
+        failures=both.failures.kinds,
     )
 
 
@@ -264,6 +266,10 @@ class _Comparison(NamedTuple):
                         Column(part.column.scores[chosen], part.column.status[chosen]) for part in (old, new)
                     )
                     chosen_ids = np.array(read.portion.ids, np.int64)[chosen]
+                    for side, part in (("old", old), ("new", new)):
+                        outcomes = [(index, part.new[index]) for index in chosen.tolist() if index in part.new]
+                        ids_of_new = ((read.portion.ids[index], outcome) for index, outcome in outcomes)
+                        self.both.failures.add(side, read.portion.step, ids_of_new)
                     self.both.add(chosen_ids, before, after, _describe(read, old, new, chosen.tolist()))
 
     def add_recorded(self) -> None:

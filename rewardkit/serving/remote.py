@@ -141,15 +141,15 @@ class RemoteRuntime:
                 f"{self._links[0].url} serves no {unknown[0]!r}; it serves {', '.join(description['rewards'])}"
             )
         selection = description["rewards"] if names is None else names
+        address = ",".join(link.url for link in self._links)  # for records
         self.weights: dict[str, float] = {name: description["weights"][name] for name in selection}
         try:
             self._rewards = {
                 name: RemoteReward(
                     name,
                     description["versions"][name],
-                    description["signatures"][name],
+                    {**description["signatures"][name], "server": address},
                     functools.partial(self._misfits, name),
-                    ",".join(link.url for link in self._links),
                 )
                 for name in selection
             }

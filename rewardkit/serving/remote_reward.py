@@ -63,7 +63,6 @@ class RemoteReward(Reward[..., float]):
         version: str,
         signature: Mapping[str, Any],
         ask_misfits: Callable[[Sequence[Mapping[str, Any]]], list[ColumnMisfit]],
-        server: str,
     ) -> None:
         kind = Kind(signature["kind"])
         hints: dict[str, Any] = {name: Any for name, column in signature["columns"].items() if column["annotated"]}
@@ -72,7 +71,7 @@ class RemoteReward(Reward[..., float]):
         for name, form in signature["texts"].items():
             hints[name] = (_EACH if name == "completions" else _ANNOTATIONS)[form]
         self.title, self._ask_misfits, self._credit = title, ask_misfits, signature.get("credit")
-        self._server = server
+        self._server: str | None = signature.get("server")
         self._without_range = tuple(signature.get("parts_without_range", [title]))
         super().__init__(_stub(title, signature), kind, RewardOptions(**signature["options"]), hints, version)
 
@@ -81,7 +80,7 @@ class RemoteReward(Reward[..., float]):
         return self.title
 
     @property
-    def server(self) -> str:
+    def server(self) -> str | None:
         return self._server
 
     @property

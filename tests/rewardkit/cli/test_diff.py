@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from rewardkit import Rollout, Runtime
 from rewardkit.cli.program import app
 
 REWARDS = """\
@@ -100,6 +101,27 @@ def test_long_references_stand_above_the_table(work: Path, monkeypatch: pytest.M
     assert (0, f"old  {folder}/mine.py:brief\nnew  mine.py:picky\n\n") == (code, out[: out.index(" " * 9)])
     table = out[out.index(" " * 9) : out.index("changed scores")]
     assert max(map(len, table.splitlines())) <= 80
+
+
+def test_failures_have_their_cause_and_the_first_completion(work: Path) -> None:
+    """On a file and on a run, of a side that is scored now, in words and as data; numbers in errors make no kind."""
+    with Path("mine.py").open("a") as file:
+        file.write("\n\n@reward\ndef fails(completion: str) -> float:\n    raise ValueError(f'at {len(completion)}')\n")
+    failures = [{"cause": "exception", "calls": 8, "id": 0, "step": None, "error": "ValueError: at 1"}]
+    told = _told("mine.py:brief", "mine.py:fails", "--data", "rows.jsonl")
+    assert [{"side": "new", **failures[0]}] == told["failures"]
+    told = _told("mine.py:picky", "mine.py:fails", "--data", "rows.jsonl")
+    assert [("new", 8), ("old", 2)] == [(kind["side"], kind["calls"]) for kind in told["failures"]]
+    rollouts = [Rollout(prompt, text, {}) for prompt in "pq" for text in COMPLETIONS]
+    with Runtime(["mine.py:brief"], lane="inline", record="runs/one") as runtime:
+        runtime.score(rollouts, step=3)
+    told = _told("runs/one", "brief@1", "mine.py:fails")
+    assert [{"side": "new", **failures[0], "id": 1, "step": 3}] == told["failures"]
+    code, out, _ = _run("runs/one", "brief@1", "mine.py:fails")
+    assert 0 == code
+    assert "failures (most frequent first)" in out
+    assert "  new  exception  step 3, completion 1 and 7 more\n      error       ValueError: at 1\n" in out
+    assert [] == _told("mine.py:brief", "mine.py:brief", "--data", "rows.jsonl")["failures"]
 
 
 def test_groups_and_compositions_are_compared(work: Path) -> None:
