@@ -16,7 +16,7 @@ from typing import Any
 
 import hypothesis
 import pytest
-from costs import out_of_turn, write_costs
+from costs import beyond, by_test, out_of_turn, write_costs
 
 ROOT = Path(__file__).parents[1]
 
@@ -93,15 +93,10 @@ def _cases_left_out(items: list[pytest.Item], most: int | None = None) -> list[p
     runs differs from test to test, with ``most`` also from Python to Python.
     """
     python = "" if most is None else sys.version_info[:2]
-    tables: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        tables.setdefault(item.nodeid.partition("[")[0], []).append(item)
     left_out = []
-    for name, cases in tables.items():
+    for name, cases in by_test(items).items():
         count = most or cases[0].get_closest_marker("cases").args[0]  # type: ignore[union-attr]
-        first = zlib.crc32(f"{name}{python}".encode()) % len(cases)
-        chosen = {(first + number * len(cases) // count) % len(cases) for number in range(count)}
-        left_out += [case for place, case in enumerate(cases) if place not in chosen]
+        left_out += beyond(cases, count, zlib.crc32(f"{name}{python}".encode()) % len(cases))
     return left_out
 
 

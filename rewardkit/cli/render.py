@@ -22,7 +22,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from rewardkit.shown.text import plain, shortened
+from rewardkit.shown.text import plain, shortened, with_break_marks
 from rewardkit.types import Outcome, Status
 from rewardkit.types import Text as Completion
 
@@ -246,11 +246,7 @@ def fold(name: str, chars: int) -> str:
 
 def excerpt(text: str, point: str, chars: int = SHOWN_CHARS) -> str:
     """Return a text on one line, breaks of lines as ``⏎``: of a long one what is around the point, or head and end."""
-    return shortened(_with_breaks(text), chars, around=_with_breaks(point))
-
-
-def _with_breaks(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\n", "⏎")
+    return shortened(with_break_marks(text), chars, around=with_break_marks(point))
 
 
 def one_line(text: Completion | None) -> str:
@@ -260,4 +256,4 @@ def one_line(text: Completion | None) -> str:
     if not isinstance(text, str):
         contents = ((turn, turn.get("content") or turn.get("tool_calls") or "") for turn in text)
         text = " ".join(f"{turn.get('role', '?')}: {content}" for turn, content in contents)
-    return plain(_with_breaks(text).replace("\t", " ")) or "(empty)"
+    return plain(with_break_marks(text).replace("\t", " ")) or "(empty)"

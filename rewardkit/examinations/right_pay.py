@@ -16,7 +16,7 @@ from rewardkit.audit.honest import Honest, right_answers
 from rewardkit.audit.rows import GOLD_COLUMNS, REFERENCE_COLUMNS, TEST_COLUMNS, AuditRow
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
-from rewardkit.shown.text import counted, shortened
+from rewardkit.shown.text import counted, shortened, with_break_marks
 from rewardkit.types import Outcome, Rollout, Status
 
 _ROUNDING = 1e-9
@@ -46,7 +46,7 @@ class UnpaidAnswer(NamedTuple):
 
 def _last_words(text: str) -> str:
     """Return the last words of a text, where answers stand, on one line; a line's end is ``⏎``."""
-    line = " ".join(text.replace("\r\n", "\n").replace("\n", "⏎").split())
+    line = " ".join(with_break_marks(text).split())
     return line if len(line) <= _END_CHARS else f"…{line[-_END_CHARS:]}"
 
 

@@ -44,6 +44,11 @@ def shortened(text: str, chars: int = MAX_LINE_CHARS, *, around: str | None = No
     return plain(f"{'… ' if start else ''}{text[start:end]}{' …' if end < len(text) else ''}")
 
 
+def with_break_marks(text: str) -> str:
+    """Return the text with ``⏎`` for each line break, as what is shown on one line."""
+    return text.replace("\r\n", "\n").replace("\n", "⏎")
+
+
 def beginning(text: str, chars: int) -> str:
     """Return the text, or its first characters with the number that it has; line breaks stay."""
     return text if len(text) <= chars else f"{text[:chars]}… [{len(text):,} characters]"

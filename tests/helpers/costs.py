@@ -38,19 +38,27 @@ def write_costs(reports: Iterable[pytest.TestReport]) -> None:
     COSTS.write_text("".join(lines), encoding="utf-8")
 
 
-def out_of_turn(items: Sequence[Item], seed: int) -> list[Item]:
-    """Return the cases of costly tests that a run leaves out; a run with another seed leaves out others."""
-    costs = read_costs()
+def by_test(items: Iterable[Item]) -> dict[str, list[Item]]:
+    """Return the cases of each test, by its name."""
     tables: dict[str, list[Item]] = {}
     for item in items:
         tables.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    left_out = []
+    return tables
+
+
+def beyond(cases: Sequence[Item], count: int, first: int) -> list[Item]:
+    """Return the cases beside ``count`` that lie evenly over them from ``first`` on: neighbours are often alike."""
+    chosen = {(first + number * len(cases) // count) % len(cases) for number in range(count)}
+    return [case for place, case in enumerate(cases) if place not in chosen]
+
+
+def out_of_turn(items: Iterable[Item], seed: int) -> list[Item]:
+    """Return the cases of costly tests that a run leaves out; a run with another seed leaves out others."""
+    costs, tables = read_costs(), by_test(items)
+    left_out: list[Item] = []
     for name in tables.keys() & costs.keys():
         cases, number = tables[name], zlib.crc32(name.encode()) + seed
-        if costs[name] > BUDGET_S and number % TURNS:
-            left_out += cases
-        else:
-            count = min(len(cases), max(1, int(BUDGET_S / costs[name])))
-            chosen = {(number // TURNS + place * len(cases) // count) % len(cases) for place in range(count)}
-            left_out += [case for place, case in enumerate(cases) if place not in chosen]
+        is_out = costs[name] > BUDGET_S and number % TURNS > 0
+        count = min(len(cases), max(1, int(BUDGET_S / costs[name])))
+        left_out += cases if is_out else beyond(cases, count, number // TURNS)
     return left_out
