@@ -10,8 +10,6 @@ import re
 import tomllib
 from pathlib import Path
 
-from setuptools import setup
-
 ROOT = Path(__file__).parent
 _LINK = re.compile(r"(?P<picture>!?)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]\((?P<path>(?![a-z]+:|#)[^)\s]+)\)")
 
@@ -39,6 +37,8 @@ def urls(repository: str, version: str) -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    from setuptools import setup  # here, so that the functions above can be tested without it
+
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     address_and_version = settings["tool"]["rewardkit"]["repository"], settings["project"]["version"]
     setup(

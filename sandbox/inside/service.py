@@ -242,7 +242,8 @@ def _position() -> int | None:
 
 
 def _is_own(value: Any) -> bool:
-    return type(value).__module__ not in sys.stdlib_module_names and type(value).__module__ != "numpy"
+    package = values.package_of(type(value))
+    return package != "numpy" and package not in sys.stdlib_module_names
 
 
 def _lineage(kind: type) -> dict[str, list[str]]:

@@ -32,11 +32,17 @@ def sends_arrays() -> bool:
 def write(value: Any, depth: int) -> Any:
     """Return the tree of a value of the standard library, of exactly such a type; ``None`` for all others."""
     kind = type(value)
-    writer = _WRITERS.get((kind.__module__, kind.__qualname__))
+    writer = _WRITERS.get((package_of(kind), kind.__qualname__))
     if writer is None or kind is not _find(kind.__module__, kind.__qualname__):
         return None
     name, content = writer[0], writer[1](value)
     return None if content is None else {"std": [name, plain.encode(content, depth + 1)]}
+
+
+def package_of(kind: type) -> str:
+    """Return the package of a class; a path's is ``pathlib``, also in Python 3.13, where it is ``pathlib._local``'s."""
+    module = kind.__module__
+    return module.partition(".")[0] if type(module) is str else ""  # a class of the code may have anything there
 
 
 def read(content: Any) -> Any:
