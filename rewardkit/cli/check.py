@@ -6,8 +6,8 @@ import functools
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +17,7 @@ from rich.text import Text
 
 from rewardkit.audit.engine import BASE, form_probe, rollout_of
 from rewardkit.audit.rows import REFERENCE_COLUMNS, AuditRow, gold_column, row_of
+from rewardkit.audit.skips import FLAW_NAMES, accepted_flaws, check_name
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
 from rewardkit.cli.examination_report import FlawLine, print_examination, print_unpaid, write_flaws
 from rewardkit.cli.exits import FAILED, finish
@@ -88,6 +89,10 @@ def check_command(
         int,
         option("Examine the first N rows by completions that must pass or fail.", "N", "--examine", min=0),
     ] = 16,
+    skip: Annotated[
+        list[str] | None,
+        option("Accept a kind of flaw that the rewards mean so, by its name; may be repeated.", "NAME"),
+    ] = None,
     out: Annotated[Path | None, option("Write each flaw of each row to FILE, as JSON Lines.", "FILE")] = None,
     workers: Workers = None,
     load_timeout: LoadTimeout = LOAD_TIMEOUT_S,
@@ -100,6 +105,7 @@ def check_command(
     is named in the first line.
 
     Golds are examined too: which wrong answers near a gold are paid like it, and in which right forms it is not paid.
+    A reward that means it so says it in its function, as in "# audit: skip not_recognised REASON".
 
     Rows of code are examined too: whether the reference passes their tests, and whether an empty program, functions
     that return None and changed references fail.
@@ -127,7 +133,8 @@ def check_command(
     reward_set = load_rewards(rewards)
     lines = read_rows(path)
     checks = []
-    scoring = _Scoring(path, rows, examine_rows, gold, workers, load_timeout)
+    skipped = {check_name(name, FLAW_NAMES, "--skip"): "with --skip" for name in skip or ()}
+    scoring = _Scoring(path, rows, examine_rows, gold, workers, load_timeout, skipped)
     leaves = Leaves(reward_set).leaves
     for leaf in leaves:
         check = check_columns(leaf, lines)
@@ -172,7 +179,8 @@ def _flaws_of(check: RewardCheck) -> Iterator[FlawLine]:
         yield FlawLine(check.reward, "right answers", answer.line, "unpaid_solution", answer.describe(check.unit))
     for result in check.examinations:
         yield from (
-            FlawLine(check.reward, result.name, row.line, row.flaw.kind, row.flaw.detail) for row in result.flaws
+            FlawLine(check.reward, result.name, row.line, *row.flaw, accepted=result.accepted.get(row.flaw.kind))
+            for row in result.flaws
         )
 
 
@@ -203,6 +211,7 @@ class _Scoring:
     gold: str | None
     workers: int | None
     load_timeout_s: float
+    skipped: Mapping[str, str]  # Kinds of flaws that the command accepts
 
 
 def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: RewardCheck, scoring: _Scoring) -> None:
@@ -238,7 +247,9 @@ def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: R
         for examination, chosen in examined.items():
             if chosen:
                 score = functools.partial(outcomes_of, examination.name)
-                check.examinations.append(examine(examination, leaf, chosen, len(lines), score, scoring.examined))
+                result = examine(examination, leaf, chosen, len(lines), score, scoring.examined)
+                accepted = {**accepted_flaws(leaf), **scoring.skipped}
+                check.examinations.append(replace(result, accepted=accepted))
 
 
 def check_columns(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:

@@ -105,11 +105,17 @@ class ExaminationResult:
     untold_reason: str = ""  # Why they tell nothing
     lines: Sequence[int] = ()  # Lines of the rows examined
     skipped: Sequence[int] = ()  # Lines of the rows on which the reward skipped every completion, and said of no flaw
+    accepted: Mapping[str, str] = field(default_factory=dict)  # Kinds of flaws that are meant so, with the reasons
 
     @property
     def has_failures(self) -> bool:
         """Whether a row has a flaw that fails the check."""
         return any(self.kinds[flaw.flaw.kind].is_failure for flaw in self.flaws)
+
+    @property
+    def open_flaws(self) -> list[RowFlaw]:
+        """The flaws of kinds that nobody accepted."""
+        return [flaw for flaw in self.flaws if flaw.flaw.kind not in self.accepted]
 
     def by_kind(self) -> dict[str, list[RowFlaw]]:
         """Return the flaws of each kind, kinds without any left out."""
@@ -122,6 +128,7 @@ class ExaminationResult:
             kind: {
                 "meaning": self.kinds[kind].meaning,
                 "fails": self.kinds[kind].is_failure,
+                "accepted": self.accepted.get(kind),
                 "rows": len(flaws),
                 "first": flaws[0].as_json(),
                 "lines": [flaw.line for flaw in flaws],
