@@ -41,6 +41,7 @@ from rewardkit.examinations.right_pay import (
     floor_of,
     group_of,
     is_paid,
+    paid_silence,
     reads_answers,
     silent_rollouts,
     wrong_rollouts,
@@ -341,6 +342,8 @@ def _score_right_answers(
     if not scores:
         return
     floor = floor_of(leaf, others)
+    silence = paid_silence(leaf, right, others[: len(silent)], floor) if reads_answers(leaf, gold) else None
+    check.warnings += [silence] if silence else []
     unpaid = [answer for answer in answers if not is_paid(leaf, scores.get(answer.row.line, math.inf), floor)]
     forms = 1
     if leaf.spec.kind is not Kind.GROUP and not leaf.spec.is_async:
@@ -469,7 +472,7 @@ def _print(
         for warning in check.warnings:
             console.say(name, ("warning: ", "yellow"), plain(warning), fit="wrap")
         if check.right_answers is not None:
-            print_unpaid(console, check.right_answers)
+            print_unpaid(console, check.reward, check.right_answers)
         for reason in check.not_looked_at:
             console.say(name, "not looked at: ", plain(reason), fit="wrap")
         if check.per_1000:

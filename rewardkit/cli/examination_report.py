@@ -31,8 +31,12 @@ def print_examination(console: Screen, reward: str, result: ExaminationResult, u
         lines = ", ".join(map(str, result.skipped[:_SHOWN_LINES])) + more
         rows = counted(len(result.skipped), "row")
         console.indented(f"not examined: {rows} that the reward skips ({unit} {lines})", "dim")
-    if result.untold:
-        console.indented(f"{counted(result.untold, 'row')} show nothing: {result.untold_reason}", "dim")
+    if result.failed:
+        rows = counted(len(result.failed), "row")
+        console.say((f"  {rows}: ", "red"), f"every completion failed, {plain(result.failure)}", fit="wrap")
+    if result.untold > len(result.failed):
+        rows = counted(result.untold - len(result.failed), "row")
+        console.indented(f"{rows} show nothing: {result.untold_reason}", "dim")
     for kind, flaws in by_kind.items():
         first, style = flaws[0], "red" if result.kinds[kind].is_failure else "yellow"
         style = "dim" if kind in result.accepted else style
@@ -63,9 +67,11 @@ def _verdict(result: ExaminationResult) -> str:
     return verdict
 
 
-def print_unpaid(console: Screen, pay: RightPay) -> None:
-    """Print the right answers that are not paid, with what the reward said of them."""
+def print_unpaid(console: Screen, reward: str, pay: RightPay) -> None:
+    """Print the right answers that a reward does not pay, with what it said of them."""
     answers = [*pay.answers, *(pay.solutions if pay.note else ())]
+    if answers:
+        console.say((f"{reward}: ", "bold"), "right answers that it does not pay", fit="wrap")
     for answer in answers[:_SHOWN_ANSWERS]:
         console.indented(plain(answer.describe(pay.unit)))
     if len(answers) > _SHOWN_ANSWERS:
