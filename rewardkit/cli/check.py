@@ -24,7 +24,14 @@ from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.misfits import Misfit, describe_misfits, is_complete
 from rewardkit.cli.progress import collect
 from rewardkit.cli.render import NONE, count_or_none, duration, fold, group_by_key, number, screen, table
-from rewardkit.cli.reward_check import RewardCheck, composition_checks, describe_unscored, unscored_lines
+from rewardkit.cli.reward_check import (
+    RewardCheck,
+    composition_checks,
+    describe_skips,
+    describe_unscored,
+    unscored_lines,
+    untried_forms,
+)
 from rewardkit.cli.rewards import Leaves, load_rewards
 from rewardkit.cli.summary import forecast
 from rewardkit.declare.decorator import Reward
@@ -144,7 +151,10 @@ def check_command(
         _score(Leaves(reward_set, leaf), leaf, lines, check, scoring)
         checks.append(check)
     code = 0 if all(check.is_ok for check in checks) else FAILED
-    compositions = composition_checks(reward_set.rewards, dict(zip(leaves, checks, strict=True)))
+    of_leaf = dict(zip(leaves, checks, strict=True))
+    for leaf, untried in untried_forms(reward_set.rewards, of_leaf).items():
+        _score_forms(leaf, lines, of_leaf[leaf], scoring, Leaves(reward_set, leaf), untried)
+    compositions = composition_checks(reward_set.rewards, of_leaf)
     trainers = trainer_warnings(lines[0].values)
     unread = _unread_columns(leaves, lines[0].values)
     named = [name for leaf in leaves for name in leaf.spec.named_columns]
@@ -202,6 +212,9 @@ def _unread_columns(leaves: Sequence[Reward[..., Any]], columns: Collection[str]
     return {name: f"{shortened(name, 60)!r}" + (f" ({hint})" if hint else "") for name, hint in unread.items()}
 
 
+_Forms = Collection[tuple[int, str]]  # Lines of rows, and a right answer's text
+
+
 @dataclass(frozen=True, slots=True)
 class _Scoring:
     """What of the data is scored, and how."""
@@ -213,6 +226,9 @@ class _Scoring:
     workers: int | None
     load_timeout_s: float
     skipped: Mapping[str, str]  # Kinds of flaws that the command accepts
+
+    def scorer_of(self, parts: Leaves) -> Any:
+        return scorer_of(parts, workers=self.workers, load_timeout_s=self.load_timeout_s, max_infrastructure_rate=1.0)
 
 
 def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: RewardCheck, scoring: _Scoring) -> None:
@@ -232,8 +248,7 @@ def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: R
     }
     if not answers and not completions and not any(examined.values()) and not time_to_load_s(leaf):
         return
-    load_timeout_s, workers = scoring.load_timeout_s, scoring.workers
-    with scorer_of(parts, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0) as scorer:
+    with scoring.scorer_of(parts) as scorer:
         scorer.wait_loaded()
 
         def outcomes_of(title: str, tries: Sequence[Rollout]) -> list[Outcome]:
@@ -251,6 +266,23 @@ def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: R
                 result = examine(examination, leaf, chosen, len(lines), score, scoring.examined)
                 accepted = {**accepted_flaws(leaf), **scoring.skipped}
                 check.examinations.append(replace(result, accepted=accepted))
+
+
+def _score_forms(
+    leaf: Reward[..., Any], lines: Sequence[Row], check: RewardCheck, scoring: _Scoring, parts: Leaves, forms: _Forms
+) -> None:
+    """Score golds in further forms, named by line and text, for the compositions that ``leaf`` is a part of."""
+    gold = gold_column(lines[0].values, scoring.gold, leaf.spec.named_columns, str(scoring.path))
+    rows = [
+        row for row in _good_rows(lines, gold, check) if not row.reference_completions
+    ]  # they count as they are written
+    tries = [(row, form) for row in rows for form in expected_forms(row) if (row.line, form.text) in forms]
+    rollouts = [rollout_of([leaf], row, form_probe(form)) for row, form in tries]
+    if not rollouts:
+        return
+    with scoring.scorer_of(parts) as scorer:
+        outcomes = collect(f"check of {leaf.name}", scorer.stream(rollouts), [leaf.name], len(rollouts))[leaf.name]
+    check.outcomes |= {(row.line, form.text): outcome for (row, form), outcome in zip(tries, outcomes, strict=True)}
 
 
 def check_columns(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:
@@ -337,7 +369,7 @@ def _score_right_answers(
         _add_scores(check, answers, right)
     reasons = [outcome.reason for outcome in right if outcome.cause is None and outcome.score is None]
     if reasons and len(reasons) == len(right):
-        check.warnings.append(_all_skipped(reasons))
+        check.warnings.append(describe_skips(reasons))
     scores = {line: value for line, value in check.scores.items() if value is not None}
     if not scores:
         return
@@ -437,15 +469,6 @@ def _warn_of_silence(check: RewardCheck, right: Sequence[Outcome], silent: Seque
             f"{skipped[0]!r} is skipped, and leaves the group's baseline: a model earns more by it than by a wrong "
             "answer; None says that a row has nothing to score by, return the worst score where the answer is missing"
         )
-
-
-def _all_skipped(reasons: Sequence[str | None]) -> str:
-    """Return the warning that every right answer was skipped, with the most frequent reason."""
-    common = Counter(reason for reason in reasons if reason).most_common(1)
-    why = f", mostly because: {common[0][0]}" if common else ", or lacks a return"
-    count = len(reasons)
-    answers = "the right answer that was scored was" if count == 1 else f"all {count:,} right answers were"
-    return f"{answers} skipped: the reward does not seem to apply to this data{why}"
 
 
 def _print(
