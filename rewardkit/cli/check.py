@@ -19,7 +19,7 @@ from rewardkit.audit.engine import BASE, form_probe, rollout_of
 from rewardkit.audit.rows import REFERENCE_COLUMNS, AuditRow, gold_column, row_of
 from rewardkit.audit.skips import FLAW_NAMES, accepted_flaws, check_name
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
-from rewardkit.cli.examination_report import FlawLine, print_examination, print_unpaid, write_flaws
+from rewardkit.cli.examination_report import print_examination, print_unpaid, write_flaws
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.misfits import Misfit, describe_misfits, is_complete
 from rewardkit.cli.progress import collect
@@ -29,6 +29,7 @@ from rewardkit.cli.reward_check import (
     composition_checks,
     describe_skips,
     describe_unscored,
+    flaws_of,
     unscored_lines,
     untried_forms,
 )
@@ -161,7 +162,7 @@ def check_command(
     unscored = unscored_lines(checks)
     flaws = data_flaws(lines, gold_column(lines[0].values, gold, named, str(path)))
     if out is not None:
-        write_flaws(out, [flaw for check in checks for flaw in _flaws_of(check)], flaws, lines)
+        write_flaws(out, [flaw for check in checks for flaw in flaws_of(check)], flaws, lines)
     result = {
         "rewards": [check.as_json() for check in checks],
         "compositions": [check.as_short_json() for check in compositions],
@@ -177,22 +178,6 @@ def check_command(
         as_json=as_json,
         code=code,
     )
-
-
-def _flaws_of(check: RewardCheck) -> Iterator[FlawLine]:
-    """Yield what is wrong with each row under a reward: columns, right answers that are not paid, examinations."""
-    for misfit in check.misfits:
-        name = "right answers" if misfit.column is None else "columns"
-        yield FlawLine(check.reward, name, misfit.line, "fails", misfit.error)
-    for answer in check.right_answers.answers if check.right_answers else ():
-        yield FlawLine(check.reward, "right answers", answer.line, "unpaid", answer.describe(check.unit))
-    for answer in check.right_answers.solutions if check.right_answers and check.right_answers.note else ():
-        yield FlawLine(check.reward, "right answers", answer.line, "unpaid_solution", answer.describe(check.unit))
-    for result in check.examinations:
-        yield from (
-            FlawLine(check.reward, result.name, row.line, *row.flaw, accepted=result.accepted.get(row.flaw.kind))
-            for row in result.flaws
-        )
 
 
 def _task_folders(rewards: str) -> list[Path]:

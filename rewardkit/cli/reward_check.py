@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from rewardkit.cli.examination_report import FlawLine
 from rewardkit.cli.misfits import Misfit
 from rewardkit.declare.compose import Composable, Composite
 from rewardkit.declare.decorator import Reward
@@ -168,3 +169,19 @@ def describe_skips(reasons: Sequence[str | None]) -> str:
     count = len(reasons)
     answers = "the right answer that was scored was" if count == 1 else f"all {count:,} right answers were"
     return f"{answers} skipped: the reward does not seem to apply to this data{why}"
+
+
+def flaws_of(check: RewardCheck) -> Iterator[FlawLine]:
+    """Yield what is wrong with each row under a reward: columns, right answers that are not paid, examinations."""
+    for misfit in check.misfits:
+        name = "right answers" if misfit.column is None else "columns"
+        yield FlawLine(check.reward, name, misfit.line, "fails", misfit.error)
+    for answer in check.right_answers.answers if check.right_answers else ():
+        yield FlawLine(check.reward, "right answers", answer.line, "unpaid", answer.describe(check.unit))
+    for answer in check.right_answers.solutions if check.right_answers and check.right_answers.note else ():
+        yield FlawLine(check.reward, "right answers", answer.line, "unpaid_solution", answer.describe(check.unit))
+    for result in check.examinations:
+        yield from (
+            FlawLine(check.reward, result.name, row.line, *row.flaw, accepted=result.accepted.get(row.flaw.kind))
+            for row in result.flaws
+        )
