@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rewardkit import Reward, RewardOptions
+from rewardkit.extending import shorten
 
 _INPUTS = ("completion", "completions", "messages", "completion_ids")  # any of these by keyword makes a call score
 
@@ -76,7 +77,9 @@ class AdjustedReward(Reward[..., Any]):
 def require(holds: object, expected: str, **settings: object) -> None:
     """Raise a ValueError that names the settings and what is expected, unless the condition holds."""
     if not holds:
-        raise ValueError(", ".join(f"{name}={value!r}" for name, value in settings.items()) + f": expected {expected}")
+        raise ValueError(
+            ", ".join(f"{name}={shorten(value)}" for name, value in settings.items()) + f": expected {expected}"
+        )
 
 
 def adjustable(make: Callable[..., Reward[..., Any]]) -> AdjustableReward:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -12,18 +13,11 @@ from typing import Any, NamedTuple
 
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
-from builtin_rewards.reading.json_values import (
-    answer_part,
-    count_leaves,
-    deeper_than,
-    expected_json,
-    fence_objection,
-    json_text,
-    read_json,
-    same_json,
-)
+from builtin_rewards.reading.completion_json import completion_json
+from builtin_rewards.reading.json_values import count_leaves, deeper_than, expected_json, read_json, same_json
 from builtin_rewards.reading.normalisation import normalise
 from rewardkit import Reward, Score, reward
+from rewardkit.extending import shorten
 
 _DRAFTS = ("3", "4", "6", "7", "2019-09", "2020-12")
 _KINDS: dict[str, type] = {"any": object, "object": dict, "array": list}
@@ -35,15 +29,10 @@ _BROKEN = (AttributeError, LookupError, OverflowError, RecursionError, TypeError
 
 def _value_in(completion: str) -> Any:
     """Return the one JSON value in a completion, or the score of a completion without one."""
-    text = json_text(completion)
-    if text is None:
-        return Score(0.0, reason="no JSON in the completion")
-    if denial := fence_objection(answer_part(completion)):
-        return Score(0.0, reason=f"the JSON does not count: {denial}")
     try:
-        return read_json(text)
+        return completion_json(completion)
     except ValueError as error:
-        return Score(0.0, reason=f"not JSON: {error}")
+        return Score(0.0, reason=str(error))
 
 
 @adjustable
@@ -76,6 +65,34 @@ def json_valid(kind: str = "any") -> Reward[..., Score]:
         return Score(float(fits), reason="one JSON value" if fits else f"JSON, but no {kind}")
 
     return json_valid
+
+
+# Keywords that assert nothing, beside those that a draft's validator checks.
+_ANNOTATIONS = frozenset({
+    *("$anchor", "$comment", "$defs", "$id", "$schema", "$vocabulary", "contentEncoding", "contentMediaType"),
+    *("contentSchema", "default", "definitions", "deprecated", "description", "else", "examples", "id", "readOnly"),
+    *("then", "title", "writeOnly"),
+})  # fmt: skip
+
+
+def _schema_help(schema: object) -> str:
+    """Return what a schema of a wrong type should be."""
+    makers = [name for name in ("model_json_schema", "json_schema") if callable(getattr(schema, name, None))]
+    if makers:
+        return f"JSON text, a dict or a bool: the schema of a pydantic model is what its {makers[0]}() returns"
+    if isinstance(schema, os.PathLike):
+        return "JSON text, a dict or a bool; read a file with Path(...).read_text()"
+    return "JSON text, a dict or a bool; that of a type is pydantic.TypeAdapter(...).json_schema()"
+
+
+def _require_schema(schema: object, validator: Any) -> None:
+    """Raise a ValueError for a setting of which no validator was made, or that has no keyword, as an example has."""
+    is_path = isinstance(schema, str) and schema.endswith(".json")
+    advice = "; read a file with Path(...).read_text()" if is_path else ""
+    require(not isinstance(validator, str), f"a valid schema: {validator}{advice}", schema=schema)
+    keys = validator.schema.keys() if isinstance(validator.schema, dict) else ()
+    has_keyword = not keys or not _ANNOTATIONS.union(validator.VALIDATORS).isdisjoint(keys)
+    require(has_keyword, "a JSON Schema, with keywords such as 'type' and 'properties'; this has none", schema=schema)
 
 
 def _read_schema(draft: str, remotes: Any, text: str) -> Any:
@@ -159,10 +176,11 @@ def json_schema(
         partial: Give partial credit; otherwise a value that is not valid scores 0.0.
     """
     require(draft in _DRAFTS, f"one of {', '.join(_DRAFTS)}", draft=draft)
+    require(schema is None or isinstance(schema, str | Mapping | bool), _schema_help(schema), schema=schema)
     schema_in = functools.lru_cache(256)(functools.partial(_read_schema, draft, remotes))
     default = schema if schema is None or isinstance(schema, str) else json.dumps(schema)
-    fault = None if default is None else schema_in(default)
-    require(not isinstance(fault, str), f"a valid schema: {fault}", schema=schema)
+    if default is not None:
+        _require_schema(schema, schema_in(default))
 
     @reward(score_range=(0, 1))
     def json_schema(completion: str, schema: Any = None) -> Score:
@@ -199,7 +217,22 @@ def json_schema(
 # How many times the expected fields may be given, and how many fields may be compared without order.
 _MAX_EXTRA, _MAX_UNORDERED = 10, 200
 _MISSING = object()  # no JSON value equals it
+_NAMED = 3  # fields of a kind that a reason names
+_KIND_NAMES: dict[type, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    bool: "a bool",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
 _normal = functools.lru_cache(maxsize=4096)(normalise)
+
+
+def _sizes(tally: Counter[str]) -> tuple[int, ...]:
+    """Return how many values a tally counts: expected ones, and extra ones by kind."""
+    return tally["fields"], tally["names"], tally["items"]
 
 
 class _Comparison(NamedTuple):
@@ -209,18 +242,49 @@ class _Comparison(NamedTuple):
     abs: float
     extra: float
     partial: bool
+    per_field: bool
+
+    def field_metrics(self, expected: object, value: object) -> dict[str, float]:
+        """Return the share of each of the answer's own fields that is right; nothing unless it is set."""
+        if not self.per_field or not isinstance(expected, dict):
+            return {}
+        shares = {name: tally["right"] / sum(_sizes(tally)) for name, tally in self._by_field(expected, value).items()}
+        return {f"field/{name}": share for name, share in shares.items()}
 
     def score(self, expected: dict[str, Any] | list[Any], value: object) -> Score:
         """Return the share of the expected fields that are right."""
         fields = count_leaves(expected)
         if (total := count_leaves(value)) > _MAX_EXTRA * (fields + 1):
-            return Score(0.0, reason=f"{total} values given, {fields} expected")
+            reason = f"{total} values given, {fields} expected"
+            return Score(0.0, reason=reason, metrics=self.field_metrics(expected, _MISSING))
         tally = self.tally(expected, value)
         surplus = tally["names"] + tally["items"]
         share = tally["right"] / (fields + self.extra * tally["names"] + tally["items"])
         metrics = {"right": float(tally["right"]), "fields": float(fields), "extra": float(surplus)}
+        metrics |= self.field_metrics(expected, value)
         reason = f"{tally['right']} of {fields} fields right, {surplus} extra"
+        if share < 1.0 or surplus:
+            reason += self._differences(expected, value)
         return Score(share if self.partial or share == 1.0 else 0.0, reason=reason, metrics=metrics)
+
+    def _differences(self, expected: dict[str, Any] | list[Any], value: object) -> str:
+        """Return the names of an answer that are wrong, missing or extra, as a part of a reason; at most 3 of each."""
+        if type(value) is not type(expected):
+            return f": {_KIND_NAMES[type(value)]}, not {_KIND_NAMES[type(expected)]}"
+        if not isinstance(expected, dict) or not isinstance(value, dict):
+            return ""
+        tallies = self._by_field(expected, value)
+        names = {
+            "wrong": [name for name, own in tallies.items() if name in value and own["right"] < sum(_sizes(own))],
+            "missing": [name for name in expected if name not in value],
+            "extra": [name for name in value if name not in expected],
+        }
+        parts = [f"{kind} {', '.join(map(shorten, own[:_NAMED]))}" for kind, own in names.items() if own]
+        return "".join(f"; {part}" for part in parts)
+
+    def _by_field(self, expected: dict[str, Any], value: object) -> dict[str, Counter[str]]:
+        fields = value if isinstance(value, dict) else {}
+        return {name: self.tally(part, fields.get(name, _MISSING)) for name, part in expected.items()}
 
     def tally(self, expected: object, value: object) -> Counter[str]:
         """Count the fields expected, those that are right, and what is extra: under ``names``, and ``items``."""
@@ -281,6 +345,7 @@ def json_fields(
     abs: float = 0.0,
     extra: float = 1.0,
     partial: bool = True,
+    per_field: bool = False,
 ) -> Reward[..., Score]:
     """Return ``json_fields`` with these settings.
 
@@ -292,11 +357,13 @@ def json_fields(
         abs: How far a number may be off; the larger of the two counts.
         extra: How many right fields one under an unexpected name costs; 0 allows such names.
         partial: Give partial credit; otherwise a value with any field missing, wrong or extra scores 0.0.
+        per_field: Add a metric ``field/<name>`` for each name of an answer that is an object: the share of the values
+            below it that are right, 0.0 where the completion is not JSON.
     """
     require(text in ("exact", "normalised"), "exact or normalised", text=text)
     for name, number, below in (("rel", rel, 1.0), ("abs", abs, math.inf), ("extra", extra, math.inf)):
         require(0 <= number < below, f"a number from 0 up, below {below:g}", **{name: number})
-    comparison = _Comparison(ordered, text, rel, abs, extra, partial)
+    comparison = _Comparison(ordered, text, rel, abs, extra, partial, per_field)
 
     @reward(score_range=(0, 1))
     def json_fields(completion: str, answer: Any) -> Score:
@@ -314,7 +381,7 @@ def json_fields(
 
         Column ``answer``: an object or a list, as JSON text or as it is. ``None`` where the row has no answer, where it
         is nested more than 100 deep or empty, and, where lists are unordered, where it has more than 200 fields.
-        Metrics: ``right``, ``fields``, ``extra``.
+        Metrics: ``right``, ``fields``, ``extra``, and with ``per_field`` one for each field.
         """
         try:
             expected = expected_json(answer)
@@ -325,6 +392,8 @@ def json_fields(
         if not ordered and count_leaves(expected) > _MAX_UNORDERED:
             return Score(None, reason=f"the row's answer has more than {_MAX_UNORDERED} fields, too many without order")
         value = _value_in(completion)
-        return value if isinstance(value, Score) else comparison.score(expected, value)
+        if isinstance(value, Score):
+            return Score(value.value, value.reason, comparison.field_metrics(expected, _MISSING))
+        return comparison.score(expected, value)
 
     return json_fields

@@ -26,6 +26,7 @@ PAGES = [*ROOT.glob("*.md"), *(page for folder in ("docs", ".github") for page i
 """Every page of the project."""
 PUBLIC = {
     "builtin_rewards.judge": ("reference/judge.md", "reference/errors.md"),
+    "builtin_rewards.reading.completion_json": ("reference/api.md",),
     "builtin_rewards.reading.transcript": ("reference/api.md",),
     "builtin_rewards.reward_model": ("reference/reward_model.md",),
     "rewardkit": ("reference/api.md",),

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from patience import in_time
+from pydantic import BaseModel, TypeAdapter
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
+from builtin_rewards.reading.completion_json import completion_json
 from builtin_rewards.structured import json_fields, json_schema, json_valid
 from rewardkit import Cause, Outcome, Rollout, Runtime, Status
 
@@ -431,7 +435,54 @@ def test_metrics_of_fields() -> None:
     """What the score is made of."""
     score = json_fields(completion=order(customer="Bob", note=1), answer=ORDER)
     assert {"right": 5.0, "fields": 6.0, "extra": 1.0} == score.metrics
-    assert "5 of 6 fields right, 1 extra" == score.reason
+    assert "5 of 6 fields right, 1 extra; wrong 'customer'; extra 'note'" == score.reason
+
+
+@pytest.mark.parametrize(
+    ("value", "ending"),
+    [
+        ('{"a": 1, "b": [1, 2], "c": null}', "right, 0 extra"),
+        ('{"a": "1", "b": [1, 2, 3]}', "; wrong 'a', 'b'; missing 'c'"),
+        ('{"A": 1, "b": [1, 2], "c": null}', "; missing 'a'; extra 'A'"),
+        (json.dumps({"b": [1], **dict.fromkeys("vwxyz")}), "; wrong 'b'; missing 'a', 'c'; extra 'v', 'w', 'x'"),
+        ('[{"a": 1}]', "right, 0 extra: a list, not an object"),
+        ("true", "right, 0 extra: a bool, not an object"),
+    ],
+)
+def test_a_reason_names_the_fields_that_are_not_right(value: str, ending: str) -> None:
+    """Those of the answer's own names, at most three of a kind; none where all are right."""
+    score = json_fields(completion=value, answer={"a": 1, "b": [1, 2], "c": None})
+    assert score.reason.endswith(ending)
+
+
+class _Model(BaseModel):
+    total: float
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        (_Model, r"its model_json_schema\(\) returns"),
+        (_Model(total=1), r"its model_json_schema\(\) returns"),
+        (TypeAdapter(list[_Model]), r"its json_schema\(\) returns"),
+        (list[_Model], r"TypeAdapter\(...\).json_schema\(\)"),
+        (Path("invoice.json"), r"Path\(...\).read_text\(\)"),
+        ("invoice.json", r"Path\(...\).read_text\(\)"),
+        ({"total": 12.5, "vendor": "Acme"}, "keywords such as 'type' and 'properties'; this has none"),
+        (["total"], "JSON text, a dict or a bool"),
+    ],
+    ids=str,
+)
+def test_what_is_given_for_a_schema_is_refused_with_the_way_on(schema: Any, words: str) -> None:
+    """A model, a type, a file's name and an example of the answer are no schemas."""
+    with pytest.raises(ValueError, match=words):
+        json_schema(schema)
+
+
+@pytest.mark.parametrize("schema", [{}, True, "{}", {"title": "x"}, {"$defs": {}}, _Model.model_json_schema()])
+def test_a_schema_that_asserts_little_is_one(schema: Any) -> None:
+    """An empty one, and one that only says what it is."""
+    assert 1.0 == json_schema(schema)(completion='{"total": 1}').value
 
 
 @pytest.mark.parametrize(
@@ -462,3 +513,51 @@ def test_the_library_is_loaded_on_first_use() -> None:
         "builtin_rewards.urls; assert not {'jsonschema', 'referencing', 'lxml'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+_ODD_JSON = (
+    '{"a": 1,}',
+    '{"a": NaN}',
+    '{"a": 1, "a": 2}',
+    "Sure: [1]",
+    "```json\n[1]\n```",
+    "null",
+    "```python\n1\n```",
+)
+
+
+@pytest.mark.parametrize("text", [*HOSTILE.values(), *_ODD_JSON])
+def test_ones_own_reward_reads_the_json_that_json_valid_reads(text: str) -> None:
+    """The value where ``json_valid`` scores 1.0, and else an error with its reason."""
+    score = json_valid(completion=text)
+    if score.value:
+        completion_json(text)
+    else:
+        with pytest.raises(ValueError, match=f"^{re.escape(score.reason)}$"):
+            completion_json(text)
+
+
+def test_the_json_of_a_completion_is_its_value() -> None:
+    """``null`` is a value as any other."""
+    with pytest.raises(TypeError, match="expected a text, got list"):
+        completion_json([])  # type: ignore[arg-type]
+    assert [None, {"a": [1.5]}] == [completion_json(text) for text in ("null", '```json\n{"a": [1.5]}\n```')]
+
+
+@pytest.mark.parametrize(
+    ("completion", "metrics"),
+    [
+        ('{"a": 1, "b": {"c": 2, "d": 4}, "e": []}', {"field/a": 1.0, "field/b": 0.5, "field/e": 1.0}),
+        ('{"a": 1, "b": {"c": 2, "d": 3, "f": 3}}', {"field/a": 1.0, "field/b": 2 / 3, "field/e": 0.0}),
+        ("[1]", {"field/a": 0.0, "field/b": 0.0, "field/e": 0.0}),
+        (json.dumps(dict.fromkeys(map(str, range(99)))), {"field/a": 0.0, "field/b": 0.0, "field/e": 0.0}),
+        ("no JSON", {"field/a": 0.0, "field/b": 0.0, "field/e": 0.0}),
+    ],
+)
+def test_a_field_has_a_metric_of_its_own(completion: str, metrics: dict[str, float]) -> None:
+    """With ``per_field`` alone, over all rows that have the field, whatever the completion is."""
+    answer = {"a": 1, "b": {"c": 2, "d": 3}, "e": []}
+    own = json_fields(per_field=True)(completion=completion, answer=answer)
+    plain = json_fields(completion=completion, answer=answer)
+    assert metrics == {name: value for name, value in own.metrics.items() if name.startswith("field/")}
+    assert (plain.value, plain.metrics | metrics) == (own.value, own.metrics)
