@@ -20,11 +20,11 @@ from builtin_rewards.judge.members import (
     check_members,
     unanswered_error,
 )
-from builtin_rewards.judge.model import open_bill, with_costs
+from builtin_rewards.judge.model import Bill, cost_metrics, open_bill, with_costs
 from builtin_rewards.judge.own_labels import LabelAgreement, LabelledRows, calibrate
 from builtin_rewards.reading.thoughts import Shows
 from rewardkit import Kind, OnInfrastructure, Reward, RewardDefinitionError, RewardOptions, Score
-from rewardkit.extending import finished, turns
+from rewardkit.extending import COST_METRICS, UNMETERED, finished, turns
 
 MARGIN_S = 1.0  # seconds by which the whole's deadline exceeds those of its members, so that a member's own comes first
 _OUTAGE_HELP = "; a last link that asks no server, such as a constant reward, would answer"
@@ -37,11 +37,14 @@ class ChainFunction(CombiningFunction):
         """Return the first link's score that is one; skip where no link can see the completion, else raise."""
         failures: list[MemberAnswer] = []
         score, answered_by = Score(None, None, {UNSEEN: 1.0}), ""
+        spent: dict[str, float] = {}
         with open_bill() as bill:
             for link in self.members:
+                start = len(bill)
                 # A link's deadline begins with its turn; a plain one is never waited for.
                 async with turns(link, link.spec.concurrency) if link.spec.is_async else nullcontext():
                     answer = await ask(link, columns)
+                spent |= _costs_of_link(link.name, bill[start:])
                 if answer.score is not None and not answer.is_unseen:
                     score, answered_by = answer.score, link.name
                     break
@@ -53,8 +56,14 @@ class ChainFunction(CombiningFunction):
         links = "; ".join([*([f"answered by {answered_by}"] if answered_by else []), *map(str, unanswered)])
         shares = {f"link/{link.name}": float(link.name == answered_by) for link in self.members}
         reason = f"{score.reason} ({links})" if score.reason else links
-        metrics = {**with_costs(score.metrics, bill), **shares}
+        metrics = {**with_costs(score.metrics, bill), **shares, **spent}
         return Score(score.value, reason, metrics, (*unanswered, *inner, *score.unanswered))
+
+
+def _costs_of_link(name: str, bill: Bill) -> dict[str, float]:
+    """Return what one link took as metrics of its chain, ``link_<metric>/<name>``; nothing where it asked no server."""
+    costs = cost_metrics(bill) if bill else {}
+    return {f"link_{metric}/{name}": costs[metric] for metric in (*COST_METRICS, UNMETERED) if metric in costs}
 
 
 class JudgeReward(Reward[..., Any]):

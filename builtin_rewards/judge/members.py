@@ -116,7 +116,8 @@ def check_members(owner: str, members: Iterable[Any]) -> tuple[Members, tuple[fl
         if isinstance(member, Composite):
             raise JudgeSetupError(f"{owner}: {member.name!r} is a composition; write it as a reward of its own")
         if not isinstance(member, Reward):
-            raise JudgeSetupError(f"{owner}: {member!r} is not a reward; decorate the function with @reward")
+            fix = "decorate the function with @reward" if callable(member) else "a constant is a function with @reward"
+            raise JudgeSetupError(f"{owner}: {member!r} is not a reward; {fix}")
         if member.spec.kind is not Kind.SINGLE:
             raise JudgeSetupError(f"{owner}: {member.name!r} scores groups; only rewards of one completion fit here")
         if member.name in names:

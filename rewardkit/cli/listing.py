@@ -17,7 +17,7 @@ from rewardkit.declare.callables import doc_of
 from rewardkit.declare.compose import Composable, Composite
 from rewardkit.declare.decorator import Reward
 from rewardkit.loading.registry import entry_points, resolve
-from rewardkit.shown.text import plain
+from rewardkit.shown.text import plain, shorten
 
 _ROLE = re.compile(r":[a-z]+(?::[a-z]+)*:`~?([^`]*)`")
 
@@ -83,7 +83,7 @@ def describe(reward: Composable) -> dict[str, Any]:
 def _text_of(reward: Reward[..., Any]) -> str:
     """Return what a reward says of itself, with the settings that were changed and the rewards that it asks."""
     if reward.changed_settings:
-        changed = ", ".join(f"{name}={value!r}" for name, value in reward.changed_settings.items())
+        changed = ", ".join(f"{name}={shorten(value)}" for name, value in reward.changed_settings.items())
         return f"With {changed}, and otherwise as by default: {doc_of(reward.spec.function) or ''}"
     has_own_text = "__doc__" in getattr(reward.spec.function, "__dict__", {})  # a step reward's tells of its inner one
     if has_own_text or not reward.inner:

@@ -31,13 +31,14 @@ from rewardkit.cli.arguments import (
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.output import check_writable, write_rows
 from rewardkit.cli.progress import told_progress
-from rewardkit.cli.render import Screen, causes, count_or_none, duration, number, screen, table
+from rewardkit.cli.render import Cells, Screen, causes, count_or_none, duration, number, screen, table
 from rewardkit.cli.rewards import Leaves, load_rewards
 from rewardkit.cli.summary import Link, Spread, Summary, costs_text, summarize
 from rewardkit.declare.compose import Composable, Composite
 from rewardkit.errors import ConfigError, RewardError
 from rewardkit.groups import group_places
 from rewardkit.loading.registry import RewardSet
+from rewardkit.record.call_costs import is_cost_metric
 from rewardkit.record.places import run_path
 from rewardkit.rows.files import name_of, unit_of
 from rewardkit.rows.reader import numbered_rollouts
@@ -56,6 +57,7 @@ _NAME_CHARS = 28
 _TIMES = ("p50", "p95")
 _SPREADS = ("std", "min", "max")
 _LOG_LINES = 3
+_REASON_CHARS = 200
 Keep: TypeAlias = Callable[[ScoreBatch], None]
 
 
@@ -89,6 +91,9 @@ def score_command(
     limit: Annotated[int | None, option("Score only the first N rows.", "N", min=1)] = None,
     max_lost: _LostShare = 0.5,
     fail_on_error: Annotated[bool, option("Exit with code 1 if any call failed.", None, "--fail-on-error")] = False,
+    metrics: Annotated[
+        bool, option("Print each reward's metrics too, such as those of fields.", None, "--metrics")
+    ] = False,
 ) -> None:
     """Score the rollouts in DATA with REWARDS, and show how each reward did.
 
@@ -123,7 +128,7 @@ def score_command(
         summary = scoring.run(out, workers=workers, lane="inline" if inline else "worker", **options)
 
     def show() -> None:
-        _print_report(summary, screen())
+        _print_report(summary, screen(), with_metrics=metrics)
         if out is not None:
             typer.echo(f"wrote {out}")
         if record is not None:
@@ -280,16 +285,19 @@ def chunks_of_groups(rollouts: Sequence[Rollout], rows: int, is_finished: Callab
         yield sorted(chunk)
 
 
-def _print_report(summary: Summary, console: Screen) -> None:
-    """Print the table, the failures and a line of totals."""
+def _print_report(summary: Summary, console: Screen, *, with_metrics: bool) -> None:
+    """Print the table, that of metrics where it is wanted, the failures and a line of totals."""
     console.fitted_table(functools.partial(_rewards_table, summary), _TIMES, _SPREADS)
+    if with_metrics:
+        _print_own_metrics(summary, console)
     if summary.failures:
         _print_failures(summary, console)
     if summary.links or summary.costs:
         _print_links_and_costs(summary, console)
     for name, reward in summary.rewards.items():
         if summary.rows > 1 and reward.skipped == summary.rows:
-            warning = "every row was skipped: it does not apply, or lacks a return"
+            reason = reward.skip_reason or "it does not apply, or lacks a return"
+            warning = f"every row was skipped: {shortened(reason, _REASON_CHARS)}"
             console.say((f"{name}: ", "bold"), ("warning: ", "yellow"), warning, fit="wrap")
     console.say((_closing(summary), "dim"), fit="wrap")
 
@@ -317,6 +325,28 @@ def _rewards_table(summary: Summary, left_out: Collection[str]) -> Table:
     totals: dict[str, str | Text] = {"reward": Text("total", style="bold"), **_spread(summary.totals)}
     rewards.add_row(*(totals.get(str(column.header), "") for column in rewards.columns))
     return rewards
+
+
+def _print_own_metrics(summary: Summary, console: Screen) -> None:
+    """Print what each reward's metrics were over the calls that have them, without those of links and costs."""
+    own = {
+        name: {metric: spread for metric, spread in spreads.items() if not is_cost_metric(metric)}
+        for name, spreads in summary.metrics.items()
+    }
+    rows: list[Cells] = [
+        [
+            Text(shortened(name, _NAME_CHARS), style="bold"),
+            shortened(metric, _NAME_CHARS),
+            f"{spread.count:,}",
+            *map(number, (spread.mean, spread.min, spread.max)),
+        ]
+        for name, spreads in own.items()
+        for metric, spread in spreads.items()
+    ]
+    if not rows:
+        console.say("no reward has metrics; a reward returns them as Score(number, metrics={...})", fit="wrap")
+        return
+    console.print(table("reward", "metric", "calls", "mean", "min", "max", left=2, rows=rows))
 
 
 def _print_failures(summary: Summary, console: Screen) -> None:
@@ -350,6 +380,8 @@ def _print_links_and_costs(summary: Summary, console: Screen) -> None:
         for link_name, link in summary.links.get(name, {}).items():
             for line in textwrap.wrap(plain(_link(link_name, link)), room, max_lines=3, placeholder=" …"):
                 console.say(f"      {line}", fit="cut")
+            if link.costs:
+                console.indented(Text(f"      took {costs_text(link.costs)}"))
     console.print()
 
 

@@ -37,9 +37,8 @@ from rewardkit.cli.render import (
 from rewardkit.cli.run_argument import RunPlace
 from rewardkit.cli.saved import write_saved
 from rewardkit.cli.spread import show_spread
-from rewardkit.cli.summary import costs_text, incomplete
+from rewardkit.cli.summary import Spending, costs_text, spending_of
 from rewardkit.errors import ConfigError, RecordError
-from rewardkit.record.call_costs import Cost
 from rewardkit.record.overview import RewardOverview, overviews
 from rewardkit.record.places import run_path
 from rewardkit.record.run_end import RunEnd, RunState
@@ -247,8 +246,7 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
     facts = ("reward", "number", "first_step", "digits")
     versions = [{name: getattr(version, name) for name in facts} for version in run.own_versions]
     flags = [event for event in run.events if event["kind"] == "flag"]
-    failing = {row.reward for row in rewards if row.failed}
-    costs = {name: incomplete(own) if name in failing else own for name, own in run.call_costs(split).items()}
+    spending = spending_of(run.billed_calls(split), failing={row.reward for row in rewards if row.failed})
 
     def show() -> None:
         console = screen(ENDLESS)
@@ -257,7 +255,7 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
             console.say(f"nothing is recorded of {split}", fit="wrap")
         else:
             _print_scores(rewards, totals, console)
-            _print_calls(rewards, costs, console)
+            _print_calls(rewards, spending, console)
         _print_metrics(metrics, console)
         if rewards:
             _print_ends(ends, "" if last is None else f" of step {last}", console)
@@ -269,7 +267,8 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
         "split": split,
         "totals": totals,
         "rewards": [asdict(overview) for overview in rewards],
-        "costs": {name: {metric: asdict(cost) for metric, cost in own.items()} for name, own in costs.items()},
+        "costs": {name: asdict(spent)["costs"] for name, spent in spending.items()},
+        "link_costs": {name: asdict(spent)["links"] for name, spent in spending.items() if spent.links},
         "metrics": metrics,
         **{end: [completion_json(row) for row in completions] for end, completions in ends.items()},
         "versions": versions,
@@ -331,7 +330,7 @@ def _print_curves(head: Sequence[str], rows: Sequence[Cells], console: Screen) -
     console.print(curves)
 
 
-def _print_calls(rewards: Sequence[RewardOverview], costs: Mapping[str, Mapping[str, Cost]], console: Screen) -> None:
+def _print_calls(rewards: Sequence[RewardOverview], spending: Mapping[str, Spending], console: Screen) -> None:
     """Print each reward's failed and skipped calls and their times, the slowest reward first, and what they cost."""
     console.print()
     rows: list[Cells] = [
@@ -345,8 +344,10 @@ def _print_calls(rewards: Sequence[RewardOverview], costs: Mapping[str, Mapping[
         for row in sorted(rewards, key=lambda row: -(row.p95_s or 0.0))
     ]
     console.print(table("calls, slowest first", "failed", "skipped", "p50", "p95", left=2, rows=rows))
-    for name, own in costs.items():
-        console.say((shortened(name, _NAME_CHARS), "bold"), f" took {costs_text(own)}")
+    for name, spent in spending.items():
+        console.say((shortened(name, _NAME_CHARS), "bold"), f" took {costs_text(spent.costs)}")
+        for link, costs in spent.links.items():
+            console.say(f"  {shortened(link, _NAME_CHARS)} took {costs_text(costs)}")
 
 
 def _print_metrics(metrics: Mapping[str, Sequence[tuple[int, float]]], console: Screen) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from rewardkit.cli.render import number
-from rewardkit.record.call_costs import Cost, sum_costs
+from rewardkit.record.call_costs import Cost, sum_costs, sum_link_costs
 from rewardkit.runtime.row_names import row_name, without_place
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import COST_METRICS, Outcome, Status
@@ -46,6 +46,7 @@ class RewardSummary:
     failed: Mapping[str, int]  # Calls by cause
     p50_s: float | None  # Seconds of a call; `None` for a composition and where no call was timed
     p95_s: float | None
+    skip_reason: str | None = None  # The most frequent reason of skipped calls; `None` where none says one
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +64,13 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One link of a chain: the share of the chain's scores that it gave, and how often it did not answer."""
+    """One link of a chain: the share of the chain's scores that it gave, how often it did not answer, what it took."""
 
     share: float
     unanswered: int
     error: str | None  # The first of the most frequent kind; `None` where it always answered
     kinds: Mapping[str, int] = field(default_factory=dict)  # How often it did not answer, by kind
+    costs: Mapping[str, Cost] = field(default_factory=dict)  # Empty where it asked no server
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,7 @@ def _of_reward(weight: float, outcomes: Sequence[Outcome], *, timed: bool) -> Re
     failed = Counter(str(outcome.cause) for outcome in outcomes if outcome.status is Status.FAILED)
     calls = [outcome for outcome in outcomes if outcome.attempts and not outcome.cached] if timed else []
     times = [call.duration_s for call in calls]
+    skips = Counter(outcome.reason for outcome in outcomes if outcome.status is Status.SKIPPED and outcome.reason)
     p50_s, p95_s = map(float, np.percentile(times, [50, 95])) if times else (None, None)
     return RewardSummary(
         weight=weight,
@@ -132,6 +135,7 @@ def _of_reward(weight: float, outcomes: Sequence[Outcome], *, timed: bool) -> Re
         failed=dict(failed.most_common()),
         p50_s=p50_s,
         p95_s=p95_s,
+        skip_reason=max(skips, key=skips.__getitem__) if skips else None,
     )
 
 
@@ -172,6 +176,7 @@ def links(outcomes: Sequence[Outcome]) -> dict[str, Link]:
     """Return the links of a chain by name, in order; ``{}`` for a reward that is no chain."""
     chained = [(shares, outcome.unanswered) for outcome in outcomes if (shares := _shares(outcome))]
     kinds: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    spent = link_costs(outcomes)
     for _, unanswered in chained:
         for link in unanswered:
             kinds[link.name][link.kind].append(link.message)
@@ -181,6 +186,7 @@ def links(outcomes: Sequence[Outcome]) -> dict[str, Link]:
             unanswered=sum(map(len, kinds[name].values())),
             error=max(kinds[name].values(), key=len)[0] if kinds[name] else None,
             kinds=dict(Counter({kind: len(errors) for kind, errors in kinds[name].items()}).most_common()),
+            costs=spent.get(name, {}),
         )
         for name in dict.fromkeys(name for shares, _ in chained for name in shares)
     }
@@ -199,6 +205,13 @@ def costs(outcomes: Sequence[Outcome]) -> dict[str, Cost]:
     return _sums([outcome for outcome in outcomes if not outcome.cached])
 
 
+def link_costs(outcomes: Sequence[Outcome]) -> dict[str, dict[str, Cost]]:
+    """Return the sums of what each link of a chain took, by link and metric, complete where :func:`costs` are."""
+    calls = [outcome for outcome in outcomes if not outcome.cached]
+    sums = sum_link_costs(call.metrics for call in calls)
+    return {link: incomplete(own) for link, own in sums.items()} if _are_silent(calls) else sums
+
+
 def forecast(outcomes: Sequence[Outcome]) -> dict[str, Cost]:
     """Return what 1,000 calls take where so many took what they did, by metric; ``{}`` where none asked a server.
 
@@ -210,13 +223,37 @@ def forecast(outcomes: Sequence[Outcome]) -> dict[str, Cost]:
 
 def _sums(calls: Sequence[Outcome]) -> dict[str, Cost]:
     sums = sum_costs(call.metrics for call in calls)
-    silent = any(call.status is Status.FAILED and not call.metrics.keys() & COST_METRICS for call in calls)
-    return incomplete(sums) if silent else sums
+    return incomplete(sums) if _are_silent(calls) else sums
+
+
+def _are_silent(calls: Sequence[Outcome]) -> bool:
+    """Whether a call failed and does not say what it took."""
+    return any(call.status is Status.FAILED and not call.metrics.keys() & COST_METRICS for call in calls)
 
 
 def incomplete(costs: Mapping[str, Cost]) -> dict[str, Cost]:
     """Return sums of which a part is not known."""
     return {metric: replace(cost, complete=False) for metric, cost in costs.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What the calls of a reward took of a server, and of a chain what each link took."""
+
+    costs: Mapping[str, Cost]
+    links: Mapping[str, Mapping[str, Cost]]
+
+
+def spending_of(calls: Mapping[str, Sequence[Mapping[str, float]]], failing: Collection[str]) -> dict[str, Spending]:
+    """Return what the calls of each reward took, without those that took nothing; ``failing`` ones took at least it."""
+    spending = {}
+    for name, metrics in calls.items():
+        if costs := sum_costs(metrics):
+            links = sum_link_costs(metrics)
+            if name in failing:
+                costs, links = incomplete(costs), {link: incomplete(own) for link, own in links.items()}
+            spending[name] = Spending(costs, links)
+    return spending
 
 
 def costs_text(costs: Mapping[str, Cost]) -> str:

@@ -248,6 +248,11 @@ class RecordedSums(OpenedRecord):
         Calls that failed count as far as they say what they took; those that the cache answered took nothing. A
         reward whose calls took nothing, as those of a function, is not in it.
         """
+        by_reward = self.billed_calls(split)
+        return {reward: costs for reward, metrics in by_reward.items() if (costs := sum_costs(metrics))}
+
+    def billed_calls(self, split: str = "train") -> dict[str, list[Mapping[str, float]]]:
+        """Return the metrics of the calls of each reward, without those that the cache answered."""
         rewards: dict[int, str] = dict(self._tuples("SELECT id, reward FROM version ORDER BY id"))
         calls: dict[int, list[tuple[int, Mapping[str, float]]]] = {}
         last = self._tuples("SELECT coalesce(max(id), 0) FROM completion")[0][0]
@@ -261,7 +266,7 @@ class RecordedSums(OpenedRecord):
             cached = set(self._cached_calls(version))
             billed = (metrics for completion, metrics in own if completion not in cached)
             by_reward.setdefault(rewards[version], []).extend(billed)
-        return {reward: costs for reward, metrics in by_reward.items() if (costs := sum_costs(metrics))}
+        return by_reward
 
     def prompt_epochs(self, split: str = "train") -> list[PromptEpoch]:
         """Return each prompt's completions in each epoch, by prompt and then by epoch; those without one come first."""

@@ -27,7 +27,7 @@ _NAMES = {
     "here that is 'example', the row as a dictionary; a column of it is a parameter of the column's own name": (
         "extra_info extra_infos info row sample item doc record data_item non_tensor_batch"
     ),
-    "here a right answer is a column of your data: name the parameter after it": (
+    "here a right answer is a column of your data: name the parameter, or a judge's reference=, after it": (
         "ground_truth ground_truths reward_model gold gt label target reference expected"
     ),
     "here that is a column of your data: name the parameter after one that there is": (
@@ -60,7 +60,9 @@ def hint_at(column: str, names: Sequence[str], kind: Kind) -> str:
     if suggestion is not None:
         return suggestion
     has = f"it has {', '.join(map(repr, names)) or 'no columns'}"
-    return has if meaning is None else f"{meaning}; {has}"
+    if meaning is None:
+        return f"{has}; {_ONE_NAME}" if names else has
+    return f"{meaning}; {has}"
 
 
 def near_name(column: str, names: Sequence[str], kind: Kind) -> str | None:

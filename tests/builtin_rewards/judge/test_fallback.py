@@ -142,6 +142,19 @@ def links(scored: Score | Outcome) -> dict[str, float]:
     return {name: value for name, value in scored.metrics.items() if name.startswith("link/")}
 
 
+def test_what_each_link_took_adds_up_to_what_the_chain_took() -> None:
+    """Unreadable replies and requests without any are those of their own link; one that was not reached has none."""
+    prices = {"m": Price(1.0, 1.0)}
+    chain = down("gone").fallback(judge("no verdict", "odd", prices=prices), judge(5, "last", prices=prices), exact)
+    metrics = score(chain).metrics
+    for cost in ("requests", "prompt_tokens", "completion_tokens", "cost_usd"):
+        parts = {name: value for name, value in metrics.items() if name.startswith(f"link_{cost}/")}
+        assert pytest.approx(metrics[cost]) == sum(parts.values())
+    asked = {name: value for name, value in metrics.items() if name.startswith("link_requests/")}
+    assert {"link_requests/gone": 1.0, "link_requests/odd": 2.0, "link_requests/last": 1.0} == asked
+    assert not [name for name in score(judge(5).fallback(exact)).metrics if name.endswith("/exact") and "_" in name]
+
+
 @pytest.mark.parametrize("lane", ["inline", "worker"])
 def test_an_outcome_records_why_the_earlier_links_failed(lane: str) -> None:
     """Each with its name, the kind of its failure, its error's words and its requests; the reason is made of them."""
@@ -493,6 +506,7 @@ def grouped(completions: list[str]) -> list[float]:
 BAD: dict[str, tuple[Any, str]] = {
     "no link": (lambda: judge(5).fallback(), "a fallback is made of at least 2 rewards, got 1"),
     "plain function": (lambda: judge(5).fallback(len), "is not a reward; decorate the function with @reward"),
+    "a constant": (lambda: judge(5).fallback(0.5), "0.5 is not a reward; a constant is a function with @reward"),
     "group reward": (lambda: judge(5).fallback(grouped), "'grouped' scores groups"),
     "pairwise": (lambda: judge(5).fallback(_pairs()), "'preference' scores groups"),
     "composition": (lambda: judge(5).fallback(0.5 * exact + 0.5 * near), "is a composition"),

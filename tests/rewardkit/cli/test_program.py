@@ -145,11 +145,17 @@ def test_a_reward_that_skips_every_row_is_warned_of(work: Path) -> None:
     """A forgotten return is told from a reward that has nothing to say of one row."""
     head = "from rewardkit import reward\n@reward\n"
     (work / "forgets.py").write_text(head + "def f(completion: str) -> float:\n    completion.split()\n")
+    reasoned = (
+        "from rewardkit import Score, reward\n@reward\ndef h(completion: str):\n    return Score(None, 'no gold')\n"
+    )
+    (work / "reasons.py").write_text(reasoned)
     (work / "skips.py").write_text(head + "def g(completion: str):\n    return 1 if completion else None\n")
     code, out, _ = _score("forgets.py,skips.py", "data.jsonl")
     assert 0 == code
     assert "f: warning: every row was skipped: it does not apply, or lacks a return\n" in out
     assert "g: warning" not in out
+    assert "h: warning: every row was skipped: no gold\n" in _score("reasons.py", "data.jsonl")[1]
+    assert "no gold" == json.loads(_score("reasons.py", "data.jsonl", "--json")[1])["rewards"]["h"]["skip_reason"]
 
 
 @pytest.mark.parametrize(("default", "said"), [("0.0", True), ("None", False)])

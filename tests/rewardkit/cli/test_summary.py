@@ -42,6 +42,46 @@ def test_the_line_of_a_link_has_its_faults_by_kind() -> None:
     assert "a 0.0%, unanswered 4 (deadline 2, empty 1, unreadable 1): deadline it is" == line
 
 
+def test_a_link_has_what_it_took() -> None:
+    """Each its own, by the chain's metrics; what a cache had is not counted twice, and failed calls make it a least."""
+    spent = {"link_requests/a/b": 2.0, "link_cost_usd/a/b": 0.5, "link_requests/c": 1.0, "link_other/c": 7.0}
+    metrics = {"link/a/b": 0.0, "link/c": 1.0, "link/d": 0.0, **spent}
+    call = Outcome(Status.SCORED, 1.0, None, metrics)
+    chain = links([call, call, call._replace(cached=True)])
+    requests = {"requests": Cost(4.0, True), "cost_usd": Cost(1.0, True)}
+    assert {"a/b": requests, "c": {"requests": Cost(2.0, True)}, "d": {}} == {
+        name: link.costs for name, link in chain.items()
+    }
+    failed = links([call, Outcome(Status.FAILED, None, cause=Cause.INFRASTRUCTURE)])
+    assert {"requests": Cost(1.0, False)} == failed["c"].costs
+
+
+def test_metrics_are_printed_on_request_and_what_links_took_by_score_and_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The means of ``--metrics`` are those of ``--json``; costs and links have lines of their own in any case."""
+    monkeypatch.chdir(tmp_path)
+    Path("r.py").write_text(
+        "from rewardkit import Score, reward\n@reward\ndef asks(completion):\n"
+        "    part = {'link/a': 0.0, 'link/b': 1.0, 'link_requests/a': 2.0, 'link_requests/b': 1.0}\n"
+        "    return Score(1.0, None, {'requests': 3.0, 'field/total': float(completion), **part})\n"
+    )
+    Path("d.jsonl").write_text("".join(f'{{"prompt": "?", "completion": "{text}"}}\n' for text in (0, 1)))
+    arguments = ["score", "r.py", "d.jsonl", "--inline"]
+    plain = CliRunner().invoke(app, arguments).stdout
+    out = CliRunner().invoke(app, [*arguments, "--metrics", "--record", "runs/one"]).stdout
+    assert ["asks", "field/total", "2", "0.5000", "0.0000", "1.0000"] in [line.split() for line in out.splitlines()]
+    assert "field/total" not in plain
+    assert "link_requests" not in out
+    for text in (plain, out):
+        assert "      a 0.0%\n        took 4 requests\n      b 100.0%\n        took 2 requests\n" in text
+    shown = CliRunner().invoke(app, ["show", "one"]).stdout
+    assert "asks took 6 requests\n  a took 4 requests\n  b took 2 requests\n" in shown
+    shown = json.loads(CliRunner().invoke(app, ["show", "one", "--json"]).stdout)
+    assert {"asks": {"requests": {"sum": 6.0, "complete": True}}} == shown["costs"]
+    assert {"requests": {"sum": 4.0, "complete": True}} == shown["link_costs"]["asks"]["a"]
+
+
 def test_costs_are_summed_once() -> None:
     """What a cache had took nothing; a sum of which a part is not known says so; other rewards have none."""
     took = [scored(requests=2, cost_usd=0.5), scored(requests=1), scored(requests=9, cached=True), scored(length=3)]

@@ -65,3 +65,5 @@ def test_changed_settings_are_part_of_the_description(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(source)
     changed, default = describe(resolve(f"{tmp_path}/mine.py:mine"))["doc"], describe(resolve("format_tags"))["doc"]
     assert f"With tags=('plan', 'final'), and otherwise as by default: {default}" == changed
+    (tmp_path / "mine.py").write_text(source.replace("('plan', 'final')", "tuple(f't{n}' for n in range(99))"))
+    assert 200 + len(default) > len(describe(resolve(f"{tmp_path}/mine.py:mine"))["doc"])

@@ -46,6 +46,11 @@ def test_a_name_of_another_library_is_told_with_what_it_is_called_here(name: str
     assert said.endswith("; it has 'answer'")
 
 
+def test_a_column_of_another_name_has_the_way_on() -> None:
+    """Where no name is near and none is meant."""
+    assert _missing(_takes("answer", "completion"), gold=4).endswith("it has 'gold'; use one name in data and reward")
+
+
 def test_a_group_is_told_of_its_completions() -> None:
     """A group reward takes a list."""
     said = _missing(group_reward(_takes("solution_str", "completions")), answer="4")
