@@ -47,8 +47,7 @@ class ProgramCheck:
     def __post_init__(self) -> None:
         for name in ("stdin", "stdout"):
             if not isinstance(getattr(self, name), str):
-                hint = "programs read and write text, and arguments of a function need an entry_point"
-                raise CheckError(f"{name}={preview(getattr(self, name))}: expected text; {hint}")
+                raise CheckError(f"{name}={preview(getattr(self, name))}: expected text")
 
 
 def check_programs(

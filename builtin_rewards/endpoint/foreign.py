@@ -64,6 +64,7 @@ _FORMAT_WORDS = re.compile(
     re.IGNORECASE,
 )
 MOST_BYTES = 16 * 2**20  # of an answer, unpacked, that are read
+_EVENTS = re.compile(r"\s*(?:data|event|id|retry):")  # what a stream of server-sent events begins with
 _MAX_WORDS = 300
 _MOST_TOKENS = 10**9  # a higher count is not believed
 _EARLIEST_UNIX_S = 10**9  # of a reset; a lower number is a wait
@@ -234,6 +235,9 @@ def _not_a_completion(completion: object, failure: object, addressee: Addressee,
     problem, advice, choices = "HTTP 200 with no choices", "", _get(completion, "choices")
     if isinstance(completion, str):
         problem = f"HTTP 200 with no JSON: {_shorten(body.message)!r}"
+        if _EVENTS.match(completion):
+            problem = "HTTP 200 with a stream of events, which was not asked for"
+            advice = "the server must answer a request without stream=true with one JSON object"
     elif failure:
         problem, advice = f"HTTP 200 with error: {_shorten(body.message)}", _HELP_OF_ITS_OWN_ERROR
     elif choices:

@@ -59,16 +59,16 @@ def format_instruction(schema: Mapping[str, Any]) -> str:
     """Return words that ask for an object of this schema; place holders in the example suggest no grade."""
     return (
         "Reply with one JSON object in exactly this form, with these keys in this order:\n\n"
-        f"{_example(schema)}\n\n"
+        f"{reply_form(schema)}\n\n"
         "Replace each <...> with your own value. A text stands in double quotes, a number does not. "
         "The object ends your reply: write nothing after it."
     )
 
 
-def _example(schema: Mapping[str, Any]) -> str:
+def reply_form(schema: Mapping[str, Any]) -> str:
     """Return a schema's object as text, with a place holder for each value."""
     if "properties" in schema:
-        parts = [f"{json.dumps(key)}: {_example(part)}" for key, part in schema["properties"].items()]
+        parts = [f"{json.dumps(key)}: {reply_form(part)}" for key, part in schema["properties"].items()]
         return "{" + ", ".join(parts) + "}"
     values = schema.get("enum")
     if not values:

@@ -24,6 +24,7 @@ from builtin_rewards.judge.formats import (
     Negotiator,
     apply_changes,
     format_instruction,
+    reply_form,
     response_format,
 )
 from builtin_rewards.judge.settings import check
@@ -39,6 +40,7 @@ _PROBLEMS = {
     Fault.WRONG_SCHEMA: "it lacked a key, or had one too many, or a value of another type",
     Fault.OUT_OF_RANGE: "it had a grade that may not be given",
 }
+_FORM_CHARS = 300  # of the form of a right reply in an error
 _LESS_REASONING = "raise max_tokens, or let it reason less, as by options={'reasoning_effort': 'low'}"
 
 
@@ -207,6 +209,9 @@ class JudgeModel:
             error.requests = exchange.failed_requests + reply.requests
             is_all_reasoning = reply.reasoned and not reply.text.strip() and reply.refusal is None
             hint = f"; all that it wrote is reasoning: {_LESS_REASONING}" if is_all_reasoning else ""
+            if error.fault in _PROBLEMS:
+                form = reply_form(exchange.question.schema)
+                hint = f"; a right reply is {form[:_FORM_CHARS]}{'...' if len(form) > _FORM_CHARS else ''}"
             value = error.with_message(error.message + hint)
         if not reply.requests:
             return ReadReply(value, reply, 0, 0.0, exchange.is_second)

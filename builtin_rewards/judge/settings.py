@@ -22,7 +22,15 @@ _ADVICE = {  # what is meant by a setting's name in a client library or in anoth
     "api_key": "the key is read from the environment variable that key_env names",
     **dict.fromkeys(("timeout", "timeout_s"), "the deadline of a judgement is deadline_s"),
     "n": "several samples of a judgement are samples",
-    "max_retries": "tries are set by retry=RetryPolicy(attempts=...)",
+    **dict.fromkeys(("max_retries", "retries"), "tries are set by retry=RetryPolicy(attempts=...)"),
+    **dict.fromkeys(("api_base", "endpoint", "url"), "the server's address is base_url"),
+    **dict.fromkeys(
+        ("prompt", "prompt_template", "system", "system_prompt", "instructions"),
+        "a prompt of your own is template=Template(name=, version=, system=, user=)",
+    ),
+    **dict.fromkeys(("rubric", "questions"), "what is graded is criteria, or criteria_column for rubrics of the rows"),
+    **dict.fromkeys(("fallbacks", "fallback"), "a chain is made by judge.fallback(other, ..., default=None)"),
+    **dict.fromkeys(("max_cost", "max_usd", "cost_cap", "spending_cap"), "a cap is budget=Budget(usd=...)"),
 }
 # Arguments of a client library's call that are no parameters of a request: they would be sent, and may be a key.
 _NO_PARAMETERS = frozenset({"api_key", "extra_headers", "extra_query"})

@@ -131,5 +131,6 @@ def of_conversations(template: Template) -> Template:
 def builtin_template(name: str) -> Template:
     """Return a built-in template, which ``docs/reference/judge.md`` lists; JudgeSetupError for another name."""
     if not isinstance(name, str) or name not in _BY_NAME:
-        raise JudgeSetupError(f"template={name!r}: no such built-in template; {near_names(str(name), _BY_NAME)}")
+        own = "; a prompt of your own is Template(name=, version=, system=, user=)"
+        raise JudgeSetupError(f"template={name!r}: no such built-in template; {near_names(str(name), _BY_NAME)}{own}")
     return _BY_NAME[name]

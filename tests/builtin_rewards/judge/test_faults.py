@@ -163,7 +163,9 @@ ROWS: dict[str, Row] = {
     "brackets, 100,000 deep": always(F.NOT_A_COMPLETION, TRIES, Action(b"[" * 100_000)),
     "JSON that is cut off": always(F.NOT_A_COMPLETION, TRIES, fault_server.truncated_json()),
     "two objects": always(F.NOT_A_COMPLETION, TRIES, Action(BODY + BODY)),
-    "a stream of events": always(F.NOT_A_COMPLETION, TRIES, Action(b"data: " + BODY + b"\n\ndata: [DONE]\n\n")),
+    "a stream of events": always(
+        F.NOT_A_COMPLETION, TRIES, Action(b"data: " + BODY + b"\n\ndata: [DONE]\n\n"), "without stream=true"
+    ),
     "an error": always(F.NOT_A_COMPLETION, TRIES, json_body({"error": {"message": WRONG}}), "with status 200"),
     "an error with code 429": always(F.RATE_LIMIT, TRIES, json_body({"error": {"message": "slow", "code": 429}})),
     "an error with code 500": always(F.SERVER_ERROR, TRIES, json_body({"error": {"message": WRONG, "code": 500}})),

@@ -49,6 +49,41 @@ def test_the_second_reply_is_read(first: str, format: str | None) -> None:
     assert "no verdict" not in after
 
 
+@pytest.mark.parametrize("text", UNREAD)
+def test_an_error_of_a_reply_has_the_form_of_a_right_one(text: str) -> None:
+    """Of a long rubric the beginning."""
+    form = '{"correct": {"reason": "<one or two sentences>", "score": <a whole number from 1 to 5>}}'
+    with pytest.raises(JudgeError, match=re.escape(f"; a right reply is {form}") + "$"):
+        judge(text, text)(prompt="?", completion="It is 4.")
+    many = LLMJudge("m", [f"criterion{number}" for number in range(30)], client=FakeJudge(text))
+    with pytest.raises(JudgeError, match=r"; a right reply is .{300}\.\.\.$"):
+        many(prompt="?", completion="It is 4.")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    {
+        "api_base": "the server's address is base_url",
+        "max_retries": r"RetryPolicy\(attempts",
+        "retries": r"RetryPolicy\(attempts",
+        "system_prompt": r"template=Template\(",
+        "rubric": "criteria",
+        "fallback": r"judge.fallback\(",
+        "max_cost": r"budget=Budget\(usd",
+    }.items(),
+)
+def test_a_setting_by_another_librarys_name_has_its_own(name: str, words: str) -> None:
+    """What is meant is plain from the name."""
+    with pytest.raises(JudgeSetupError, match=f"has no setting '{name}'; .*{words}"):
+        judge(**{name: "x"})
+
+
+def test_a_prompt_for_a_template_has_the_way_on() -> None:
+    """A text that is no name of a template is mostly a prompt."""
+    with pytest.raises(JudgeSetupError, match=r"a prompt of your own is Template\(name="):
+        judge(template="Grade {completion} by {criteria}")
+
+
 @pytest.mark.parametrize(("reasks", "requests"), [(0, 1), (1, 2), (3, 4)])
 def test_it_is_asked_for_as_often_as_is_set(reasks: int, requests: int) -> None:
     """Then the last reply's fault is the judgement's."""
