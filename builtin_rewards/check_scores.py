@@ -81,13 +81,14 @@ class CheckTime:
         return f"all checks together have {self.together(count).timeout_s:g} s, which limits=Limits(timeout_s=...) sets"
 
 
-def score_of(checks: Sequence[CheckResult], *, all_or_nothing: bool, time: CheckTime | None) -> Score:
+def score_of(checks: Sequence[CheckResult], *, all_or_nothing: bool, time: CheckTime | None, note: str = "") -> Score:
     """Return the score of checks, with the share that passed, the first failure and how many were not reached.
 
     Args:
         checks: Their results.
         all_or_nothing: Whether the score is 1.0 only if all passed.
         time: The time that they had, of which the reason says what to set; ``None`` where there is nothing to set.
+        note: What the reason says last where a check was not passed.
 
     Raises:
         InfrastructureError: The jail failed in one of them.
@@ -103,6 +104,7 @@ def score_of(checks: Sequence[CheckResult], *, all_or_nothing: bool, time: Check
     parts = [f"{passes} of {len(checks)} checks passed", *_test_names(checks)]
     parts += [f"{check.status}: {check.label}: {check.reason}" for check in failures[:1]]
     parts += _missing(checks, time)
+    parts += [note] if note and failures else []
     return Score(score, reason="; ".join(parts), metrics=metrics)
 
 

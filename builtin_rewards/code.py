@@ -29,6 +29,7 @@ from builtin_rewards.reading.answer import AnswerRule, final_answer
 from builtin_rewards.reading.code_columns import join_asserts, join_lines, why_no_tests
 from builtin_rewards.reading.code_language import no_code_reason
 from builtin_rewards.reading.markdown import begins_in_block, code_blocks, last_code, open_mark
+from builtin_rewards.reading.replaced_names import replacement_note
 from rewardkit import InfrastructureError, Reward, Score, reward
 from sandbox import (
     FOREIGN_NAMES,
@@ -215,8 +216,9 @@ class _Row:
             return Score(None, reason=f"the row's tests cannot be run: {error}")
         except LanguageUnavailableError as error:
             return Score(None if self.is_named else 0.0, reason=str(error))
+        note = replacement_note(code) if self.language == PYTHON and not checks else ""
         checks += [check for report in reports for check in report.checks]
-        score = score_of(checks, all_or_nothing=all_or_nothing, time=time if self.tests is None else None)
+        score = score_of(checks, all_or_nothing=all_or_nothing, time=time if self.tests is None else None, note=note)
         return judged_by(score, self.language, [report.execution for report in reports])
 
     def _run_tests(self, tests: str, code: str, sandbox: Sandbox, limits: Limits) -> CheckReport:

@@ -7,6 +7,7 @@ in runs of which some expect what is wrong (:func:`rewardkit.check_suite`).
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib.util
 import re
 import sys
@@ -19,6 +20,8 @@ _FILE = "test_row.py"
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")  # as what is patched is named
 _MODULE = "solution"
 _ALIAS = f"import sys\nimport {_MODULE}\nsys.modules[__name__] = {_MODULE}\n"  # a second name of the one module
+_USUAL = ("typing", "operator", "functools", "itertools", "collections", "math", "unittest.mock")  # of tests' names
+_OUTCOMES = {"missing": "it was not reported: the code ended the run, or replaced what reports it"}
 _OTHERS = frozenset(["pytest", "numpy", "__main__"])  # modules that are not the code's
 
 
@@ -57,7 +60,7 @@ def check_in_one_process(
     return tuple(
         CheckResult(
             CheckStatus.PASSED if result.outcome == "passed" else CheckStatus.FAILED,
-            "" if result.outcome == "passed" else result.message or result.outcome,
+            "" if result.outcome == "passed" else result.message or _OUTCOMES.get(result.outcome, result.outcome),
             result.name.removeprefix(f"{_FILE}::"),
             is_test=True,
         )
@@ -83,6 +86,45 @@ def _modules(tests: str) -> dict[str, list[str]]:
 
 def _suite(tests: str, entry_point: str | None, setup: str) -> str:
     """Return tests as a file of their own."""
-    name = (entry_point or "").partition(".")[0]
-    imported = f"from {_MODULE} import {name}\n" if name else ""
+    if entry_point:
+        imported = f"from {_MODULE} import {entry_point.partition('.')[0]}\n"
+    else:
+        imported = "".join(_import_lines(f"{setup}\n{tests}"))
     return f"{setup}\n{imported}{tests}\n"
+
+
+def _import_lines(text: str) -> list[str]:
+    """Return imports of the names that tests without an entry point leave unbound: usual ones are never the code's.
+
+    A name that the code lacks stays unbound, so that the test which uses it says so.
+    """
+    names = _unbound(parse(text))
+    homes = {name: home for name in names for home in _USUAL if hasattr(importlib.import_module(home), name)}
+    usual = (
+        homes if homes.keys() < set(names) else {}
+    )  # the only name is the function under test, whatever it is called
+    return [
+        f"from {usual[name]} import {name}\n"
+        if name in usual
+        else f"try:\n    from {_MODULE} import {name}\nexcept ImportError:\n    pass\n"
+        for name in names
+    ]
+
+
+def _unbound(tree: ast.Module) -> list[str]:
+    """Return the names that a text looks up and binds nowhere, in order."""
+    loads: dict[str, None] = {}
+    bound = {*dir(builtins), "__file__"}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Load()):
+                loads[name] = None
+            case ast.Name(id=name) | ast.arg(arg=name) | ast.ExceptHandler(name=str(name)):
+                bound.add(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                bound.add(name)
+            case ast.alias(name=name, asname=alias):
+                bound.add(alias or name.partition(".")[0])
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+                bound.add(name)
+    return [name for name in loads if name not in bound]

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from sandbox import plain
 from sandbox.effort import MAX_STEPS, STEPS_A_CALL, Effort
 from sandbox.errors import NotPlainError
-from sandbox.inside.runner import CALLS, NO_MEMORY, PROGRAM, TOO_LARGE
+from sandbox.inside.runner import CALLS, CUT_OFF, NO_MEMORY, PROGRAM, TOO_LARGE
 from sandbox.inside.zygote import MAX_THREADS, PAIR, REASONS
 from sandbox.jail.levels import Level
 from sandbox.jail.scratch import MOST_FILES
@@ -182,6 +182,8 @@ class Evaluation:
             return ExecutionStatus.MEMORY, f"{message or 'MemoryError'} (it may have {limits.memory_bytes:,} bytes)"
         if "PermissionError" in kinds:
             return ExecutionStatus.FORBIDDEN, message
+        if code == CUT_OFF and not message:
+            return ExecutionStatus.NONZERO, "it closed the files through which it answers"
         if code:
             return ExecutionStatus.NONZERO, message or f"exit code {code}"
         return ExecutionStatus.OK, ""

@@ -47,7 +47,8 @@ class ProgramCheck:
     def __post_init__(self) -> None:
         for name in ("stdin", "stdout"):
             if not isinstance(getattr(self, name), str):
-                raise CheckError(f"{name}={preview(getattr(self, name))}: expected text")
+                hint = "programs read and write text, and arguments of a function need an entry_point"
+                raise CheckError(f"{name}={preview(getattr(self, name))}: expected text; {hint}")
 
 
 def check_programs(

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 import yaml
+from browsing import NARROW, browser
 
 QUESTIONS = [
     ("GRPO reward=0 and loss=0", "huggingface/trl#3452", "how-to/why-is-my-reward-flat/"),
@@ -128,6 +129,31 @@ def test_code_keeps_its_brackets_on_the_site(site: Path) -> None:
     page = (site / "reference" / "api" / "index.html").read_text(encoding="utf-8")
     assert "no-run" not in page
     assert "<pre>" in page
+
+
+COVERED = """() => [...document.querySelectorAll("pre")].flatMap((block) => {
+  const button = block.querySelector(".md-code__nav").getBoundingClientRect(), code = block.querySelector("code");
+  code.scrollLeft = code.scrollWidth;
+  const letters = document.createRange();
+  letters.selectNodeContents(code);
+  const lies = [...letters.getClientRects()].some((box) => box.right > button.left && box.top < button.bottom);
+  return code.scrollWidth > code.clientWidth ? [lies] : [];
+})"""
+"""Of each block that is wider than the window, whether its button lies over the text when it is scrolled to the end."""
+
+
+@pytest.mark.browser
+def test_on_a_phone_the_button_that_copies_does_not_hide_what_it_copies(site: Path) -> None:
+    """The end of a long command can be read beside it."""
+    with browser() as chromium:
+        page = chromium.new_page(viewport={"width": NARROW[0], "height": NARROW[1]})
+        page.goto((site / "explanation/the-record/index.html").as_uri())
+        page.locator(".md-code__nav").first.wait_for(state="attached")
+        covered = page.evaluate(COVERED)
+        assert covered
+        assert not any(covered)
+        page.add_style_tag(content=".md-typeset pre > code { padding-right: 0 !important }")
+        assert any(page.evaluate(COVERED))
 
 
 def test_the_search_finds_the_page_that_newcomers_need(root: Path, site: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rewardkit import DataError
-from rewardkit.rows import TRAINER_NAMES, listed_rows, read_rows
+from rewardkit.rows import TRAINER_NAMES, listed_rows, read_rows, rename_hint
 
 if TYPE_CHECKING:
     from datasets import Dataset as Dataset  # type: ignore[import-untyped]
@@ -49,7 +49,8 @@ def read_dataset(source: Source, *, what: str = "dataset") -> Dataset:
 
 def _check_columns(names: Sequence[str], what: str) -> None:
     if "prompt" not in names:
-        raise DataError(f"{what}: column 'prompt' is missing; it has {', '.join(map(repr, names))}")
+        has = ", ".join(map(repr, names))
+        raise DataError(f"{what}: column 'prompt' is missing; it has {has}{rename_hint('prompt', names)}")
     for name in names:
         if "TRL" in TRAINER_NAMES.get(name, ()):
             raise DataError(f"{what}: column {name!r} has a name that TRL uses itself; rename it")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
 
 from rewardkit import ConfigError, DataError, MissingColumnError, Reward, RewardDefinitionError
 from rewardkit.extending import ENVIRONMENT_COLUMN, ENVIRONMENTS_COLUMN, WORKSPACE_COLUMN, hint_at
+from rewardkit.rows import rename_hint
 from trainer_adapter.environment_values import LeafRewards, check_workspaces
 from trainer_adapter.overlapped_rollout import OverlappedRollout
 from trainer_adapter.splitting import TrlTrainer
@@ -137,7 +138,8 @@ def check_columns(
 
 def _check_prompt(columns: Sequence[str], what: str) -> None:
     if "prompt" not in columns:
-        raise DataError(f"{what}: column 'prompt' is missing; it has {', '.join(map(repr, columns))}")
+        has = ", ".join(map(repr, columns))
+        raise DataError(f"{what}: column 'prompt' is missing; it has {has}{rename_hint('prompt', columns)}")
 
 
 def _check_kept(trainer: TrlTrainer, rewards: Iterable[LeafRewards], columns: Sequence[str], what: str) -> None:

@@ -9,9 +9,10 @@ from rewardkit.audit.assessment import Assessment, RewardAssessment
 from rewardkit.audit.attacks import AttackRounds
 from rewardkit.audit.engine import AuditSettings, ProbeRounds, Tick
 from rewardkit.audit.exploits import ExploitAssessment, ExploitAudit, MutantRounds
-from rewardkit.audit.lint import has_source, lint, skips_of
+from rewardkit.audit.lint import has_source, lint
 from rewardkit.audit.result import Audit, RewardAudit
 from rewardkit.audit.rows import ChosenRows
+from rewardkit.audit.skips import audit_skips
 from rewardkit.declare.compose import Composable
 from rewardkit.scorer import Scorer
 
@@ -46,7 +47,7 @@ def _audit(
 ) -> A:
     """Return an audit by these rounds and this assessment, with what the lint says of the reward's source."""
     leaves = reward.leaves
-    own = skips_of(leaves[0]) if len(leaves) == 1 else {}
+    own = audit_skips(leaves[0]) if len(leaves) == 1 else {}
     settings = replace(settings, skipped={**own, **settings.skipped})
     trials = rounds(reward, rows, settings, scorer, tick).run()
     audit = assessment(reward, rows, trials, settings).result()

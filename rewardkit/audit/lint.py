@@ -1,8 +1,6 @@
 """Known mistakes in a reward's source, read from its syntax tree; nothing is run.
 
-A finding is silenced by ``# audit: ok REASON`` on its line, and a family of probes that makes no sense for a reward
-or a rule of thumb is left out by ``# audit: skip NAME REASON`` anywhere in its function, several by
-``# audit: skip NAME,NAME REASON``; both need the reason.
+A finding is silenced by ``# audit: ok REASON`` on its line, which needs the reason.
 """
 
 from __future__ import annotations
@@ -13,11 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewardkit.audit.lint_rules import RULES
-from rewardkit.audit.probe import Family
-from rewardkit.audit.rules_of_thumb import KINDS
 from rewardkit.audit.source import FunctionSource, pieces_of
 from rewardkit.declare.decorator import Reward
-from rewardkit.errors import RewardDefinitionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,35 +35,6 @@ def lint(reward: Reward[..., Any]) -> list[Mistake]:
 
 def has_source(reward: Reward[..., Any]) -> bool:
     return bool(pieces_of(reward))
-
-
-def skips_of(reward: Reward[..., Any]) -> dict[str, str]:
-    """Return the families and rules of thumb that the author's comments call not applicable, with the reasons.
-
-    Raises RewardDefinitionError where a comment names neither, or gives no reason.
-    """
-    reasons: dict[str, str] = {}
-    pieces = pieces_of(reward)
-    if not pieces:
-        return reasons
-    function = pieces[0]
-    for comment in function.comments(1, len(function.lines)):
-        verb, _, rest = comment.partition(" ")
-        if verb == "skip":
-            names, _, reason = rest.strip().partition(" ")
-            where = f"reward {reward.name!r}: # audit: {comment}"
-            reasons.update((skippable(name, where), reason.strip()) for name in names.split(","))
-            if not reason.strip():
-                raise RewardDefinitionError(f"{where}: give the reason behind it")
-    return reasons
-
-
-def skippable(name: str, where: str) -> str:
-    """Return the name of a family or of a rule of thumb; raise RewardDefinitionError for any other."""
-    names = list(dict.fromkeys([*map(str, Family), *KINDS]))
-    if name not in names:
-        raise RewardDefinitionError(f"{where}: no family or rule of thumb {name!r}; expected {', '.join(names)}")
-    return name
 
 
 def _of_piece(piece: FunctionSource) -> Iterator[Mistake]:

@@ -11,10 +11,10 @@ from typing import Annotated, Any, TypeVar
 from rewardkit.audit.audits import audit_completions, audit_rows
 from rewardkit.audit.engine import AuditSettings
 from rewardkit.audit.exploits import ExploitAudit
-from rewardkit.audit.lint import skippable
 from rewardkit.audit.recorded import pool_of, rewards_of, rows_of
 from rewardkit.audit.result import Audit, AuditLimits, RewardAudit
 from rewardkit.audit.rows import choose_rows, row_of
+from rewardkit.audit.skips import AUDIT_NAMES, check_name
 from rewardkit.cli import arguments
 from rewardkit.cli.arguments import option, seconds_option, share_option
 from rewardkit.cli.audit_report import print_each, print_exploits, print_reward_audit
@@ -105,7 +105,7 @@ def audit_command(  # long because typer reads the options from the signature, a
         accept_share=accept_share,
         slow_share=slow_share,
         time_limit_s=time_limit,
-        skipped={skippable(name, "--skip"): "with --skip" for name in skip or ()},
+        skipped={check_name(name, AUDIT_NAMES, "--skip"): "with --skip" for name in skip or ()},
         reasoning=reasoning,
     )
     limits = {"false_accept": max_false_accept, "false_reject": max_false_reject, "failed": max_failed}

@@ -6,8 +6,8 @@ import functools
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,13 +17,22 @@ from rich.text import Text
 
 from rewardkit.audit.engine import BASE, form_probe, rollout_of
 from rewardkit.audit.rows import REFERENCE_COLUMNS, AuditRow, gold_column, row_of
+from rewardkit.audit.skips import FLAW_NAMES, accepted_flaws, check_name
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
-from rewardkit.cli.examination_report import FlawLine, print_examination, print_unpaid, write_flaws
+from rewardkit.cli.examination_report import print_examination, print_unpaid, write_flaws
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.misfits import Misfit, describe_misfits, is_complete
 from rewardkit.cli.progress import collect
 from rewardkit.cli.render import NONE, count_or_none, duration, fold, group_by_key, number, screen, table
-from rewardkit.cli.reward_check import RewardCheck, composition_checks, describe_unscored, unscored_lines
+from rewardkit.cli.reward_check import (
+    RewardCheck,
+    composition_checks,
+    describe_skips,
+    describe_unscored,
+    flaws_of,
+    unscored_lines,
+    untried_forms,
+)
 from rewardkit.cli.rewards import Leaves, load_rewards
 from rewardkit.cli.summary import forecast
 from rewardkit.declare.decorator import Reward
@@ -40,6 +49,7 @@ from rewardkit.examinations.right_pay import (
     floor_of,
     group_of,
     is_paid,
+    paid_silence,
     reads_answers,
     silent_rollouts,
     wrong_rollouts,
@@ -88,6 +98,10 @@ def check_command(
         int,
         option("Examine the first N rows by completions that must pass or fail.", "N", "--examine", min=0),
     ] = 16,
+    skip: Annotated[
+        list[str] | None,
+        option("Accept a kind of flaw that the rewards mean so, by its name; may be repeated.", "NAME"),
+    ] = None,
     out: Annotated[Path | None, option("Write each flaw of each row to FILE, as JSON Lines.", "FILE")] = None,
     workers: Workers = None,
     load_timeout: LoadTimeout = LOAD_TIMEOUT_S,
@@ -100,6 +114,7 @@ def check_command(
     is named in the first line.
 
     Golds are examined too: which wrong answers near a gold are paid like it, and in which right forms it is not paid.
+    A reward that means it so says it in its function, as in "# audit: skip not_recognised REASON".
 
     Rows of code are examined too: whether the reference passes their tests, and whether an empty program, functions
     that return None and changed references fail.
@@ -127,7 +142,8 @@ def check_command(
     reward_set = load_rewards(rewards)
     lines = read_rows(path)
     checks = []
-    scoring = _Scoring(path, rows, examine_rows, gold, workers, load_timeout)
+    skipped = {check_name(name, FLAW_NAMES, "--skip"): "with --skip" for name in skip or ()}
+    scoring = _Scoring(path, rows, examine_rows, gold, workers, load_timeout, skipped)
     leaves = Leaves(reward_set).leaves
     for leaf in leaves:
         check = check_columns(leaf, lines)
@@ -136,14 +152,17 @@ def check_command(
         _score(Leaves(reward_set, leaf), leaf, lines, check, scoring)
         checks.append(check)
     code = 0 if all(check.is_ok for check in checks) else FAILED
-    compositions = composition_checks(reward_set.rewards, dict(zip(leaves, checks, strict=True)))
+    of_leaf = dict(zip(leaves, checks, strict=True))
+    for leaf, untried in untried_forms(reward_set.rewards, of_leaf).items():
+        _score_forms(leaf, lines, of_leaf[leaf], scoring, Leaves(reward_set, leaf), untried)
+    compositions = composition_checks(reward_set.rewards, of_leaf)
     trainers = trainer_warnings(lines[0].values)
     unread = _unread_columns(leaves, lines[0].values)
     named = [name for leaf in leaves for name in leaf.spec.named_columns]
     unscored = unscored_lines(checks)
     flaws = data_flaws(lines, gold_column(lines[0].values, gold, named, str(path)))
     if out is not None:
-        write_flaws(out, [flaw for check in checks for flaw in _flaws_of(check)], flaws, lines)
+        write_flaws(out, [flaw for check in checks for flaw in flaws_of(check)], flaws, lines)
     result = {
         "rewards": [check.as_json() for check in checks],
         "compositions": [check.as_short_json() for check in compositions],
@@ -159,21 +178,6 @@ def check_command(
         as_json=as_json,
         code=code,
     )
-
-
-def _flaws_of(check: RewardCheck) -> Iterator[FlawLine]:
-    """Yield what is wrong with each row under a reward: columns, right answers that are not paid, examinations."""
-    for misfit in check.misfits:
-        name = "right answers" if misfit.column is None else "columns"
-        yield FlawLine(check.reward, name, misfit.line, "fails", misfit.error)
-    for answer in check.right_answers.answers if check.right_answers else ():
-        yield FlawLine(check.reward, "right answers", answer.line, "unpaid", answer.describe(check.unit))
-    for answer in check.right_answers.solutions if check.right_answers and check.right_answers.note else ():
-        yield FlawLine(check.reward, "right answers", answer.line, "unpaid_solution", answer.describe(check.unit))
-    for result in check.examinations:
-        yield from (
-            FlawLine(check.reward, result.name, row.line, row.flaw.kind, row.flaw.detail) for row in result.flaws
-        )
 
 
 def _task_folders(rewards: str) -> list[Path]:
@@ -193,6 +197,9 @@ def _unread_columns(leaves: Sequence[Reward[..., Any]], columns: Collection[str]
     return {name: f"{shortened(name, 60)!r}" + (f" ({hint})" if hint else "") for name, hint in unread.items()}
 
 
+_Forms = Collection[tuple[int, str]]  # Lines of rows, and a right answer's text
+
+
 @dataclass(frozen=True, slots=True)
 class _Scoring:
     """What of the data is scored, and how."""
@@ -203,6 +210,10 @@ class _Scoring:
     gold: str | None
     workers: int | None
     load_timeout_s: float
+    skipped: Mapping[str, str]  # Kinds of flaws that the command accepts
+
+    def scorer_of(self, parts: Leaves) -> Any:
+        return scorer_of(parts, workers=self.workers, load_timeout_s=self.load_timeout_s, max_infrastructure_rate=1.0)
 
 
 def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: RewardCheck, scoring: _Scoring) -> None:
@@ -222,8 +233,7 @@ def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: R
     }
     if not answers and not completions and not any(examined.values()) and not time_to_load_s(leaf):
         return
-    load_timeout_s, workers = scoring.load_timeout_s, scoring.workers
-    with scorer_of(parts, workers=workers, load_timeout_s=load_timeout_s, max_infrastructure_rate=1.0) as scorer:
+    with scoring.scorer_of(parts) as scorer:
         scorer.wait_loaded()
 
         def outcomes_of(title: str, tries: Sequence[Rollout]) -> list[Outcome]:
@@ -238,7 +248,26 @@ def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: R
         for examination, chosen in examined.items():
             if chosen:
                 score = functools.partial(outcomes_of, examination.name)
-                check.examinations.append(examine(examination, leaf, chosen, len(lines), score, scoring.examined))
+                result = examine(examination, leaf, chosen, len(lines), score, scoring.examined)
+                accepted = {**accepted_flaws(leaf), **scoring.skipped}
+                check.examinations.append(replace(result, accepted=accepted))
+
+
+def _score_forms(
+    leaf: Reward[..., Any], lines: Sequence[Row], check: RewardCheck, scoring: _Scoring, parts: Leaves, forms: _Forms
+) -> None:
+    """Score golds in further forms, named by line and text, for the compositions that ``leaf`` is a part of."""
+    gold = gold_column(lines[0].values, scoring.gold, leaf.spec.named_columns, str(scoring.path))
+    rows = [
+        row for row in _good_rows(lines, gold, check) if not row.reference_completions
+    ]  # they count as they are written
+    tries = [(row, form) for row in rows for form in expected_forms(row) if (row.line, form.text) in forms]
+    rollouts = [rollout_of([leaf], row, form_probe(form)) for row, form in tries]
+    if not rollouts:
+        return
+    with scoring.scorer_of(parts) as scorer:
+        outcomes = collect(f"check of {leaf.name}", scorer.stream(rollouts), [leaf.name], len(rollouts))[leaf.name]
+    check.outcomes |= {(row.line, form.text): outcome for (row, form), outcome in zip(tries, outcomes, strict=True)}
 
 
 def check_columns(reward: Reward[..., Any], lines: Sequence[Row]) -> RewardCheck:
@@ -325,11 +354,13 @@ def _score_right_answers(
         _add_scores(check, answers, right)
     reasons = [outcome.reason for outcome in right if outcome.cause is None and outcome.score is None]
     if reasons and len(reasons) == len(right):
-        check.warnings.append(_all_skipped(reasons))
+        check.warnings.append(describe_skips(reasons))
     scores = {line: value for line, value in check.scores.items() if value is not None}
     if not scores:
         return
     floor = floor_of(leaf, others)
+    silence = paid_silence(leaf, right, others[: len(silent)], floor) if reads_answers(leaf, gold) else None
+    check.warnings += [silence] if silence else []
     unpaid = [answer for answer in answers if not is_paid(leaf, scores.get(answer.row.line, math.inf), floor)]
     forms = 1
     if leaf.spec.kind is not Kind.GROUP and not leaf.spec.is_async:
@@ -425,15 +456,6 @@ def _warn_of_silence(check: RewardCheck, right: Sequence[Outcome], silent: Seque
         )
 
 
-def _all_skipped(reasons: Sequence[str | None]) -> str:
-    """Return the warning that every right answer was skipped, with the most frequent reason."""
-    common = Counter(reason for reason in reasons if reason).most_common(1)
-    why = f", mostly because: {common[0][0]}" if common else ", or lacks a return"
-    count = len(reasons)
-    answers = "the right answer that was scored was" if count == 1 else f"all {count:,} right answers were"
-    return f"{answers} skipped: the reward does not seem to apply to this data{why}"
-
-
 def _print(
     checks: Sequence[RewardCheck],
     compositions: Sequence[RewardCheck],
@@ -458,7 +480,7 @@ def _print(
         for warning in check.warnings:
             console.say(name, ("warning: ", "yellow"), plain(warning), fit="wrap")
         if check.right_answers is not None:
-            print_unpaid(console, check.right_answers)
+            print_unpaid(console, check.reward, check.right_answers)
         for reason in check.not_looked_at:
             console.say(name, "not looked at: ", plain(reason), fit="wrap")
         if check.per_1000:

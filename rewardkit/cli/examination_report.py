@@ -25,34 +25,53 @@ def print_examination(console: Screen, reward: str, result: ExaminationResult, u
     name = (f"{reward}: ", "bold")
     by_kind = result.by_kind()
     scope = f"{result.name} of {result.rows:,} of {counted(result.total_rows, 'row')}, {result.trials:,} completions"
-    verdict = (
-        f"flaws in {counted(len({row.line for row in result.flaws}), 'row')}"
-        if by_kind
-        else "no flaw"
-        if result.untold < result.rows
-        else "not looked at"
-    )
-    console.say(name, f"{scope}: {verdict}", fit="wrap")
+    console.say(name, f"{scope}: {_verdict(result)}", fit="wrap")
     if result.skipped:
         more = ", …" if len(result.skipped) > _SHOWN_LINES else ""
         lines = ", ".join(map(str, result.skipped[:_SHOWN_LINES])) + more
         rows = counted(len(result.skipped), "row")
         console.indented(f"not examined: {rows} that the reward skips ({unit} {lines})", "dim")
-    if result.untold:
-        console.indented(f"{counted(result.untold, 'row')} show nothing: {result.untold_reason}", "dim")
+    if result.failed:
+        rows = counted(len(result.failed), "row")
+        console.say((f"  {rows}: ", "red"), f"every completion failed, {plain(result.failure)}", fit="wrap")
+    if result.untold > len(result.failed):
+        rows = counted(result.untold - len(result.failed), "row")
+        console.indented(f"{rows} show nothing: {result.untold_reason}", "dim")
     for kind, flaws in by_kind.items():
         first, style = flaws[0], "red" if result.kinds[kind].is_failure else "yellow"
+        style = "dim" if kind in result.accepted else style
         row = f"{unit} {first.line}" + (f" ({first.row_id})" if first.row_id != str(first.line) else "")
         count = (f"  {counted(len(flaws), 'row')}: ", style)
-        console.say(count, plain(result.kinds[kind].meaning), fit="wrap")
+        reason = f"; accepted: {result.accepted[kind]}" if kind in result.accepted else ""
+        console.say(count, plain(result.kinds[kind].meaning + reason), fit="wrap")
         console.say(f"    {row}: ", plain(shortened(first.flaw.detail, _DETAIL_CHARS)), fit="wrap")
-    if by_kind and not result.has_failures:
-        console.indented("such rows do not fail the check; where they are meant so, --examine 0 looks for none", "dim")
+    if result.open_flaws and not result.has_failures:
+        kinds = ",".join(kind for kind in by_kind if kind not in result.accepted)
+        way = f"write `# audit: skip {kinds} REASON` in its function, or give {_options(kinds.split(','))}"
+        console.indented(f"such rows do not fail the check; where {reward} means it so, {way}", "dim")
 
 
-def print_unpaid(console: Screen, pay: RightPay) -> None:
-    """Print the right answers that are not paid, with what the reward said of them."""
+def _options(kinds: Sequence[str]) -> str:
+    return " ".join(f"--skip {kind}" for kind in kinds)
+
+
+def _verdict(result: ExaminationResult) -> str:
+    """Return what an examination found in a few words, and how many rows of those examined it rests on."""
+    if result.open_flaws:
+        return f"flaws in {counted(len({row.line for row in result.open_flaws}), 'row')}"
+    if result.untold >= result.rows and not result.flaws:
+        return "not looked at"
+    verdict = f"no flaw in {result.rows - result.untold:,} of them" if result.untold else "no flaw"
+    if result.flaws:
+        verdict = f"{verdict} but accepted ones, in {counted(len({row.line for row in result.flaws}), 'row')}"
+    return verdict
+
+
+def print_unpaid(console: Screen, reward: str, pay: RightPay) -> None:
+    """Print the right answers that a reward does not pay, with what it said of them."""
     answers = [*pay.answers, *(pay.solutions if pay.note else ())]
+    if answers:
+        console.say((f"{reward}: ", "bold"), "right answers that it does not pay", fit="wrap")
     for answer in answers[:_SHOWN_ANSWERS]:
         console.indented(plain(answer.describe(pay.unit)))
     if len(answers) > _SHOWN_ANSWERS:
@@ -67,6 +86,7 @@ class FlawLine(NamedTuple):
     line: int
     kind: str
     detail: str
+    accepted: str | None = None  # The reason why it is meant so; `None` for a flaw that counts
 
 
 def write_flaws(path: Path, flaws: Sequence[FlawLine], of_data: Sequence[DataFlaw], rows: Sequence[Row]) -> None:

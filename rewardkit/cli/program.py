@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.metadata
 import importlib.util
 import inspect
@@ -157,8 +158,13 @@ def _say(message: str) -> None:
 def _commands() -> dict[str, importlib.metadata.EntryPoint]:
     """Return the commands' entry points by name: our own, which cannot be replaced, then those of other packages."""
     own = {name: importlib.metadata.EntryPoint(name, target, COMMANDS) for name, target in _OWN.items()}
-    added = sorted(importlib.metadata.entry_points(group=COMMANDS), key=lambda point: point.name)
-    return {**own, **{point.name: point for point in added if point.name not in own}}
+    return {**own, **{point.name: point for point in _added(tuple(sys.path)) if point.name not in own}}
+
+
+@functools.cache
+def _added(_path: tuple[str, ...]) -> list[importlib.metadata.EntryPoint]:
+    """Return the entry points of other packages by name; all distributions on the path are read for them, and once."""
+    return sorted(importlib.metadata.entry_points(group=COMMANDS), key=lambda point: point.name)
 
 
 def _listed(name: str) -> Any:

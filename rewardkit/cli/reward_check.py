@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from rewardkit.cli.examination_report import FlawLine
 from rewardkit.cli.misfits import Misfit
 from rewardkit.declare.compose import Composable, Composite
 from rewardkit.declare.decorator import Reward
+from rewardkit.declare.spec import Kind
 from rewardkit.examinations.examination import ExaminationResult
 from rewardkit.examinations.right_pay import RightPay
 from rewardkit.score_batch import costs_told
@@ -105,6 +108,27 @@ def composition_checks(
     ]
 
 
+def untried_forms(
+    rewards: Mapping[str, Composable], checks: Mapping[Reward[..., Any], RewardCheck]
+) -> dict[Reward[..., Any], set[tuple[int, str]]]:
+    """Return the lines and texts of right answers that a part has not scored and another part of its composition has.
+
+    A part that is paid stops at its first form, in which another one may not be paid. Parts that score groups or wait
+    for a server have none.
+    """
+    missing: dict[Reward[..., Any], set[tuple[int, str]]] = {}
+    for composition in rewards.values():
+        if not isinstance(composition, Composite):
+            continue
+        parts = {leaf: checks[leaf] for leaf in composition.leaves}
+        tried = set().union(*(part.outcomes for part in parts.values()))
+        for leaf, part in parts.items():
+            untried = tried - part.outcomes.keys()
+            if untried and part.outcomes and leaf.spec.kind is not Kind.GROUP and not leaf.spec.is_async:
+                missing.setdefault(leaf, set()).update(untried)
+    return missing
+
+
 def _composition_check(name: str, reward: Composite, parts: Mapping[Reward[..., Any], RewardCheck]) -> RewardCheck:
     first = parts[reward.leaves[0]]
     misfits = {misfit.line: misfit for part in parts.values() for misfit in part.misfits}
@@ -136,3 +160,28 @@ def describe_unscored(lines: Sequence[int], unit: str) -> list[str]:
     numbers = ", ".join(map(str, lines[:_SHOWN_LINES])) + (", …" if len(lines) > _SHOWN_LINES else "")
     scores = "no reward scores it" if len(lines) == 1 else "no reward scores them"
     return [f"{counted(len(lines), 'row')} ({unit} {numbers}): {scores}, so nothing is learned there"]
+
+
+def describe_skips(reasons: Sequence[str | None]) -> str:
+    """Return the warning that every right answer was skipped, with the most frequent reason."""
+    common = Counter(reason for reason in reasons if reason).most_common(1)
+    why = f", mostly because: {common[0][0]}" if common else ", or lacks a return"
+    count = len(reasons)
+    answers = "the right answer that was scored was" if count == 1 else f"all {count:,} right answers were"
+    return f"{answers} skipped: the reward does not seem to apply to this data{why}"
+
+
+def flaws_of(check: RewardCheck) -> Iterator[FlawLine]:
+    """Yield what is wrong with each row under a reward: columns, right answers that are not paid, examinations."""
+    for misfit in check.misfits:
+        name = "right answers" if misfit.column is None else "columns"
+        yield FlawLine(check.reward, name, misfit.line, "fails", misfit.error)
+    for answer in check.right_answers.answers if check.right_answers else ():
+        yield FlawLine(check.reward, "right answers", answer.line, "unpaid", answer.describe(check.unit))
+    for answer in check.right_answers.solutions if check.right_answers and check.right_answers.note else ():
+        yield FlawLine(check.reward, "right answers", answer.line, "unpaid_solution", answer.describe(check.unit))
+    for result in check.examinations:
+        yield from (
+            FlawLine(check.reward, result.name, row.line, *row.flaw, accepted=result.accepted.get(row.flaw.kind))
+            for row in result.flaws
+        )

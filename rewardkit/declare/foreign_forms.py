@@ -22,6 +22,10 @@ _ONE_EACH = frozenset({"completions", "messages", "completion_ids", ENVIRONMENT_
 """What a group reward gets as a list with a value for each completion; of a column it gets the one value of the row."""
 
 
+_ONE_VALUE = (str, int, float, bool, "str", "int", "float", "bool")
+"""Annotations of a column that has one value for a group, where TRL hands over a list."""
+
+
 def why_foreign(function: Callable[..., Any], parameters: Mapping[str, inspect.Parameter], group: bool) -> str | None:
     """Return why a function is not one of ours, with what to write; ``None`` where nothing speaks against it.
 
@@ -47,6 +51,10 @@ def why_foreign(function: Callable[..., Any], parameters: Mapping[str, inspect.P
     if not group and list_name is not None:
         problem = f"parameter {list_name!r} is a list, with a value for each completion"
         if takes_rest or "prompts" in names or names - _OF_A_GROUP:
+            columns = names - _OF_A_GROUP - {"prompts"}
+            if not takes_rest and columns and all(parameters[name].annotation in _ONE_VALUE for name in columns):
+                each = ", ".join(map(repr, sorted(columns)))
+                return f"{problem}, and {each} one value; declare the reward with @group_reward, which scores a group"
             return f"{problem}, as TRL hands it over; {_moved('from_trl', call)}"
         return f"{problem}; name it {list_name[:-1]!r}, or declare the reward with @group_reward"
     return _why_wrapped(function, parameters)

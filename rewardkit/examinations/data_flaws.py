@@ -15,6 +15,7 @@ from rewardkit.audit.gold import GoldShape, gold_of
 from rewardkit.audit.rows import GOLD_COLUMNS, PROMPT_COLUMNS, REFERENCE_COLUMNS
 from rewardkit.messages import prompt_text
 from rewardkit.rows.reader import Row
+from rewardkit.runtime.row_names import ID_COLUMNS
 from rewardkit.shown.text import counted
 
 _USUAL_SHARE = 0.9  # golds of one kind are the usual ones where so many are of it
@@ -83,7 +84,7 @@ def data_flaws(rows: Sequence[Row], gold_column: str | None) -> list[DataFlaw]:
         *(_contradictions(rows, prompt, gold_column) if prompt and gold_column else ()),
         *(_odd_golds(rows, gold_column) if gold_column else ()),
         *(_empty_prompts(rows, prompt) if prompt else ()),
-        *_copies(rows),
+        *_copies(rows, prompt),
     ]
     return [flaw for flaw in flaws if flaw.lines]
 
@@ -96,7 +97,7 @@ def _contradictions(rows: Sequence[Row], prompt: str, gold_column: str) -> Itera
         inputs = [value for name, value in row.values.items() if name not in _NO_INPUTS and name != gold_column]
         long = [value for value in inputs if isinstance(value, list | dict) or len(str(value)) > _INPUT_CHARS]
         if gold is not None:
-            golds[_key([row.values[prompt], *long])].append((row.line, gold.key))
+            golds[_key([_folded(row.values[prompt]), *long])].append((row.line, gold.key))
     groups = [group for group in golds.values() if len({key for _, key in group}) > 1]
     sets = tuple(tuple(line for line, _ in group) for group in groups)
     meaning = f"one prompt, and golds in {gold_column!r} that differ"
@@ -169,14 +170,25 @@ def _text_of(value: object) -> str:
     return prompt_text(value) if isinstance(value, str | list) else "" if value is None else str(value)
 
 
-def _copies(rows: Sequence[Row]) -> Iterator[DataFlaw]:
-    """Yield the rows that an earlier row has with all columns."""
-    by_key: defaultdict[str, list[int]] = defaultdict(list)
+def _copies(rows: Sequence[Row], prompt: str | None) -> Iterator[DataFlaw]:
+    """Yield the rows that an earlier row has with all columns but its id; blanks of a prompt do not count."""
+    columns = rows[0].values if rows else {}
+    names = [name for name in ID_COLUMNS if name in columns][:1]
+    by_key: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        by_key[_key(row.values)].append(row.line)
-    sets = tuple(tuple(lines) for lines in by_key.values() if len(lines) > 1)
+        values = {name: value for name, value in row.values.items() if name not in names}
+        by_key[_key(values | ({} if prompt is None else {prompt: _folded(values.get(prompt))}))].append(row)
+    groups = [group for group in by_key.values() if len(group) > 1]
+    sets = tuple(tuple(row.line for row in group) for group in groups)
     lines = sorted(line for lines in sets for line in lines[1:])
-    yield DataFlaw("copies", "a copy of an earlier row", tuple(lines), sets)
+    differing = [name for name in names if any(len({_key(row.values[name]) for row in group}) > 1 for group in groups)]
+    meaning = "a copy of an earlier row" + "".join(f" but for {name!r}" for name in differing)
+    yield DataFlaw("copies", meaning, tuple(lines), sets)
+
+
+def _folded(value: object) -> object:
+    """Return a prompt with each stretch of blanks as one; messages as they are."""
+    return " ".join(value.split()) if isinstance(value, str) else value
 
 
 def _key(value: object) -> str:

@@ -15,7 +15,7 @@ from rewardkit.audit.engine import rollout_of
 from rewardkit.audit.probe import Probe
 from rewardkit.audit.rows import AuditRow
 from rewardkit.declare.decorator import Reward
-from rewardkit.runtime.row_names import id_column
+from rewardkit.runtime.row_names import id_column, without_place
 from rewardkit.types import Outcome, Rollout, Status
 
 ScoreAll = Callable[[Sequence[Rollout]], Sequence[Outcome]]
@@ -105,11 +105,19 @@ class ExaminationResult:
     untold_reason: str = ""  # Why they tell nothing
     lines: Sequence[int] = ()  # Lines of the rows examined
     skipped: Sequence[int] = ()  # Lines of the rows on which the reward skipped every completion, and said of no flaw
+    failed: Sequence[int] = ()  # Lines of those rows that tell nothing on which every completion failed
+    failure: str = ""  # The error of the first of them
+    accepted: Mapping[str, str] = field(default_factory=dict)  # Kinds of flaws that are meant so, with the reasons
 
     @property
     def has_failures(self) -> bool:
         """Whether a row has a flaw that fails the check."""
         return any(self.kinds[flaw.flaw.kind].is_failure for flaw in self.flaws)
+
+    @property
+    def open_flaws(self) -> list[RowFlaw]:
+        """The flaws of kinds that nobody accepted."""
+        return [flaw for flaw in self.flaws if flaw.flaw.kind not in self.accepted]
 
     def by_kind(self) -> dict[str, list[RowFlaw]]:
         """Return the flaws of each kind, kinds without any left out."""
@@ -122,6 +130,7 @@ class ExaminationResult:
             kind: {
                 "meaning": self.kinds[kind].meaning,
                 "fails": self.kinds[kind].is_failure,
+                "accepted": self.accepted.get(kind),
                 "rows": len(flaws),
                 "first": flaws[0].as_json(),
                 "lines": [flaw.line for flaw in flaws],
@@ -129,7 +138,8 @@ class ExaminationResult:
             for kind, flaws in self.by_kind().items()
         }
         counts = {"rows": self.rows, "total_rows": self.total_rows, "trials": self.trials, "untold": self.untold}
-        return {"examination": self.name, **counts, "skipped_lines": list(self.skipped), "flaws": kinds}
+        lines = {"skipped_lines": list(self.skipped), "failed_lines": list(self.failed)}
+        return {"examination": self.name, **counts, **lines, "flaws": kinds}
 
 
 def rows_to_examine(
@@ -154,6 +164,11 @@ class _ExaminedRow(NamedTuple):
     def is_skipped(self) -> bool:
         """Whether the reward skips the row, as it does in mixed data, and says of no flaw that makes it do so."""
         return not self.flaws and all(result.outcome.status is Status.SKIPPED for result in self.results)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it tells nothing because every completion failed."""
+        return self.flaws is None and all(result.outcome.status is Status.FAILED for result in self.results)
 
 
 def examine(
@@ -188,9 +203,23 @@ def examine(
     counts = (len(examined), total_rows, sum(len(result.results) for result in examined))
     reason = examination.untold_reason if untold else ""
     lines = tuple(result.row.line for result in examined)
+    failed = [result for result in examined if result.has_failed]
     return ExaminationResult(
-        examination.name, examination.kinds, *counts, row_flaws, untold, reason, lines, tuple(skipped)
+        examination.name,
+        examination.kinds,
+        *counts,
+        row_flaws,
+        untold,
+        reason,
+        lines,
+        tuple(skipped),
+        tuple(result.row.line for result in failed),
+        _error_of(failed[0].results[0].outcome) if failed else "",
     )
+
+
+def _error_of(outcome: Outcome) -> str:
+    return f"{outcome.cause}: {without_place(outcome.error or '')}"
 
 
 def _try_rows(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count, islice
+from itertools import chain, count, cycle, islice
 from typing import Any, NamedTuple
 
 from rewardkit.audit.engine import BASE, form_probe, rollout_of
@@ -155,6 +155,28 @@ def is_paid(reward: Reward[..., Any], score: float, floor: float) -> bool:
     """Return whether a score is more than a wrong answer earns, or all that there is."""
     high = reward.options.score_range[1] if reward.options.score_range else None
     return score > floor + _ROUNDING or (high is not None and score >= high)
+
+
+def paid_silence(
+    reward: Reward[..., Any], right: Sequence[Outcome], silent: Sequence[Outcome], floor: float
+) -> str | None:
+    """Return a warning where a completion that answers nothing earns what the row's right answer does.
+
+    Args:
+        reward: The reward.
+        right: The outcomes of right answers, a row each.
+        silent: The outcomes of :func:`silent_rollouts` on the first of these rows.
+        floor: The least that an empty or a wrong answer earns; a reward that pays everything alike is no matter here.
+    """
+    high = reward.options.score_range[1] if reward.options.score_range else None
+    pairs = zip(silent, (answer for answer in right for _ in BASE), cycle(BASE), strict=False)
+    for outcome, answer, text in pairs:
+        if outcome.status is not Status.SCORED or outcome.score is None or answer.score is None:
+            continue
+        is_paid_more = outcome.score > floor + _ROUNDING or (high is not None and outcome.score >= high)
+        if is_paid_more and outcome.score >= answer.score:
+            return f"{text!r} earns {outcome.score:g}, and the right answer {answer.score:g}: a model learns to say it"
+    return None
 
 
 class RightAnswer(NamedTuple):

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from rewardkit.health.detectors import DETECTORS, NEEDS
-from rewardkit.health.flag import Flag
+from rewardkit.health.flag import Flag, stretch_text
 from rewardkit.record.table import CompletionTable
 from rewardkit.shown.text import counted
 
@@ -96,7 +96,7 @@ class Coverage:
         if self.steps is None:
             return rows
         time = "" if self.duration_s is None else f" in {duration_text(self.duration_s)}"
-        return f"{_stretch_text(self.steps)} ({counted(self.step_count, 'step')}{time}), {rows}"
+        return f"{stretch_text(self.steps)} ({counted(self.step_count, 'step')}{time}), {rows}"
 
     @property
     def depth(self) -> str:
@@ -107,16 +107,25 @@ class Coverage:
         return f"{windows}{texts}"
 
     @property
-    def failures(self) -> str:
-        """How many calls failed: ``66 of 400 calls failed``; empty where none did."""
-        failed = sum(sum(counts.failed.values()) for counts in self.calls.values())
-        calls = sum(counts.calls for counts in self.calls.values())
-        return f"{failed:,} of {counted(calls, 'call')} failed" if failed else ""
+    def unscored(self) -> str:
+        """What gave no score, by reward: ``66 of 400 calls of judge failed``; skips only where they are most calls."""
+        counts = [
+            (count, verb, name, calls.calls)
+            for name, calls in self.calls.items()
+            for count, verb in (
+                (sum(calls.failed.values()), "failed"),
+                (calls.skipped if 2 * calls.skipped > calls.calls else 0, "were skipped"),
+            )
+            if count
+        ]
+        return "; ".join(
+            f"{count:,} of {counted(calls, 'call')} of {name} {verb}" for count, verb, name, calls in counts
+        )
 
     @property
     def news(self) -> str:
-        """What must be told where nothing is flagged: calls that failed, and groups without a gradient."""
-        return "; ".join(filter(None, (self.failures, self.flat_groups)))
+        """What must be told where nothing is flagged: calls without a score, and groups without a gradient."""
+        return "; ".join(filter(None, (self.unscored, self.flat_groups)))
 
     @property
     def flat_groups(self) -> str:
@@ -124,17 +133,12 @@ class Coverage:
         if self.unflagged is None:
             return ""
         steps = self.unflagged.steps
-        where = "" if steps is None or steps == self.steps else f"in {_stretch_text(steps)} "
+        where = "" if steps is None or steps == self.steps else f"in {stretch_text(steps)} "
         return f"{where}{self.unflagged.reason}"
 
     def as_row(self) -> dict[str, Any]:
         """Return it as a dictionary ready for JSON."""
         return asdict(self) | {"unflagged": None if self.unflagged is None else self.unflagged._asdict()}
-
-
-def _stretch_text(stretch: tuple[int, int]) -> str:
-    first, last = stretch
-    return f"steps {first:,} to {last:,}" if first != last else f"step {first:,}"
 
 
 def duration_text(seconds: float) -> str:
@@ -165,7 +169,7 @@ def _flag_name(flag: Flag) -> str:
     first, last = flag.first_step, flag.last_step
     if first is None or last is None:
         return name
-    when = _stretch_text((first, last))
+    when = stretch_text((first, last))
     return f"{name} ({f'{len(flag.spans)} times, ' if len(flag.spans) > 1 else ''}{when})"
 
 
@@ -181,7 +185,7 @@ def blind_spots_of(not_looked: Mapping[str, str], coverage: Coverage, run: str) 
         by_reason.setdefault(reason, []).append(name)
     lines = [f"{_with_steps(reason, coverage)}: {', '.join(names)}" for reason, names in by_reason.items()]
     if coverage.left_out:
-        stretches = " and ".join(map(_stretch_text, coverage.left_out))
+        stretches = " and ".join(map(stretch_text, coverage.left_out))
         lines.append(f"{stretches} were left out: rewardkit diagnose RUN --all looks at them")
     if coverage.texts and coverage.texts_missing:
         lines.append(f"{coverage.texts_missing:,} completions have no text in the record: what they say")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardkit.health.evidence import Evidence
-from rewardkit.health.flag import SHOWN_ROWS, Detection
+from rewardkit.health.flag import SHOWN_ROWS, Detection, stretch_text
 from rewardkit.health.measures import BaselineShare, by_group, highest, mean_bounds, without_nan
 from rewardkit.record.table import Floats, Whole
 from rewardkit.types import Cause
@@ -42,7 +42,8 @@ def failures(window: Evidence, baseline: Evidence | None, reward: str) -> Detect
         rows = np.flatnonzero(failed)
         excess = _Excess(float(failed[window.table.status[reward] != "k"].mean()), 1.0, "", rows)
     by_cause = Counter(causes[failed].tolist()).most_common()
-    message = f"{excess.of_all:.0%} of the calls fail: {', '.join(f'{count:,} {cause}' for cause, count in by_cause)}"
+    causes_text = ", ".join(f"{count:,} {cause}" for cause, count in by_cause)
+    message = f"{excess.of_all:.0%} of the calls fail: {_extent(window, reward, failed)} ({causes_text})"
     action = f"See the errors: {window.errors_of(reward)}."
     if Cause(by_cause[0][0]).is_loss:
         action = f"Mend the server, then ask again what failed: rewardkit rescore RUN --only-failed {reward}."
@@ -68,9 +69,18 @@ def timeouts(window: Evidence, baseline: Evidence | None, reward: str) -> Detect
     excess = _excess_of(window, reward, late, 0.02)
     if excess is None:
         return None
-    message = f"{excess.of_all:.0%} of the calls time out{excess.where}"
+    message = f"{excess.of_all:.0%} of the calls time out: {_extent(window, reward, late)}{excess.where}"
     action = f"Raise timeout_s of {reward} if it needs the time; else see on which completions it hangs."
     return Detection(excess.value, 0.02, message, action, rows=excess.rows)
+
+
+def _extent(window: Evidence, reward: str, failed: Any) -> str:
+    """Return of how many calls of a reward so many failed, and in which steps: ``30 of 40 in steps 20 to 29``."""
+    status, steps = window.table.status[reward], window.table.steps
+    is_call = (status == "f") | (status == "s")
+    scope = " that it did not skip" if (status == "k").any() else ""
+    span = f" in {stretch_text((int(steps.min()), int(steps.max())))}" if window.timed else ""
+    return f"{int(failed[is_call].sum()):,} of {int(is_call.sum()):,}{scope}{span}"
 
 
 class _FailingPrompts(NamedTuple):

@@ -71,6 +71,12 @@ class Flag:
         return {name: getattr(self, name) for name in self.__slots__} | lists
 
 
+def stretch_text(stretch: tuple[int, int]) -> str:
+    """Return the first and last step in words: ``steps 20 to 29``, ``step 4``."""
+    first, last = stretch
+    return f"steps {first:,} to {last:,}" if first != last else f"step {first:,}"
+
+
 OnFlag: TypeAlias = Callable[[Flag], None]
 
 

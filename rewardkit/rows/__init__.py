@@ -4,7 +4,7 @@ from rewardkit.rows.invalid_rows import InvalidRows, RowHandling
 from rewardkit.rows.reader import Row, listed_rows, read_rollouts, read_rows
 from rewardkit.rows.strict_json import decode_row, encode
 from rewardkit.rows.tables import JSON_FEATURE
-from rewardkit.rows.trainer_names import KEYWORDS, TRAINER_NAMES, trainer_warnings
+from rewardkit.rows.trainer_names import KEYWORDS, TRAINER_NAMES, rename_hint, trainer_warnings
 
 __all__ = [
     "JSON_FEATURE",
@@ -18,5 +18,6 @@ __all__ = [
     "listed_rows",
     "read_rollouts",
     "read_rows",
+    "rename_hint",
     "trainer_warnings",
 ]

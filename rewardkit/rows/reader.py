@@ -17,6 +17,7 @@ from rewardkit.rows.files import name_of, records
 from rewardkit.rows.invalid_rows import InvalidRows
 from rewardkit.rows.refusals import Refusals
 from rewardkit.rows.strict_json import decode_row, reason_of
+from rewardkit.rows.trainer_names import rename_hint
 from rewardkit.shown.text import shortened
 from rewardkit.types import Rollout
 
@@ -205,7 +206,8 @@ def _row(path: Path, row: Row, needs: Sequence[str], first: Row | None) -> Row:
     label, values = name_of(path), row.values
     missing = [] if first is not None else [key for key in needs if key not in values]
     if missing:
-        _refuse(label, row.line, f"{missing[0]!r} is missing; it has {_names(values) or 'nothing'}")
+        hint = rename_hint(missing[0], values)
+        _refuse(label, row.line, f"{missing[0]!r} is missing; it has {_names(values) or 'nothing'}{hint}")
     if not values:
         _refuse(label, row.line, f"expected an object with columns, got '{{}}'{_advice(path, row.line, '{}')}")
     if first is not None:

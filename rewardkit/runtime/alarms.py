@@ -1,7 +1,7 @@
 """Warnings of a reward that scores too seldom, each given once, in the log ``rewardkit``.
 
-Failing on most completions is normal early in a run. A batch or the first calls of a run without a single score most
-likely mean a broken reward, or data that the reward does not suit.
+Failing on most completions is normal early in a run. A batch or the first calls of a run without a single score, and
+newest calls that all fail, most likely mean a broken reward, or data that the reward does not suit.
 """
 
 from __future__ import annotations
@@ -88,6 +88,7 @@ class Alarms:
 
     def __init__(self) -> None:
         self._counts: defaultdict[str, _Count] = defaultdict(_Count)
+        self._stretches: defaultdict[str, _Count] = defaultdict(_Count)  # The newest calls, of small batches together
         self._warned: set[tuple[str, int]] = set()
 
     def look_at(
@@ -98,16 +99,22 @@ class Alarms:
             batch, count = _Count(), self._counts[name]
             batch.add(outcomes, rollouts)
             count.join(batch)
+            stretch = self._stretches[name]
+            stretch.join(batch)
+            if stretch.calls >= ENOUGH_CALLS:
+                del self._stretches[name]
             if count.calls >= ENOUGH_CALLS and (batch.failed or batch.skipped):
-                self._warn(name, count, batch, "" if step is None else f" at step {step}")
+                self._warn(name, count, batch, stretch, "" if step is None else f" at step {step}")
 
-    def _warn(self, name: str, count: _Count, batch: _Count, at: str) -> None:
-        """Log that no call so far, or of this batch, has scored, or that most have failed; each level once a reward."""
+    def _warn(self, name: str, count: _Count, batch: _Count, stretch: _Count, at: str) -> None:
+        """Log that no call so far, of this batch or lately has scored, or that most fail; each level once a reward."""
         level = logging.ERROR
         if not count.scored:
             message = count.silence(f"every one of the first {count.calls} completions")
         elif not batch.scored and batch.calls >= ENOUGH_CALLS:
             message = batch.silence(f"every one of the {batch.calls} completions of a batch")
+        elif ENOUGH_CALLS <= stretch.calls == stretch.failed:
+            message = stretch.silence(f"every one of the last {stretch.calls} completions")
         elif count.failed > count.calls / 2:
             level, example = logging.WARNING, next(iter(count.examples.values()))
             message = f"{count.failed} of {count.calls} calls failed so far, "

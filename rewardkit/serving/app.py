@@ -29,6 +29,7 @@ from rewardkit.runtime.names import missing_columns
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.bodies import RefusedError, a_list, an_object, dumps, loads, preview
 from rewardkit.serving.contract import RowFate, told_rows
+from rewardkit.serving.failure_log import FailureLog
 from rewardkit.serving.gathering import GROUP_WAIT_S, Gathering
 from rewardkit.serving.joining import MOST_ROWS, Joining, PartsScorer
 from rewardkit.serving.metrics import KIND, Metrics
@@ -101,6 +102,7 @@ class RewardApp:
         self._readers: dict[_Request, _Reader] = {}  # Of the bodies that are arriving
         self._look: asyncio.TimerHandle | None = None  # The next look at them
         self._refusals = RefusalLog()
+        self._failures = FailureLog()
         self.active = 0  # Requests whose body was read and that are not answered yet
         self.draining = False  # Whether no more requests are taken
 
@@ -111,6 +113,10 @@ class RewardApp:
         self._joining.end("the server is ending; ask another one, or try again later")
         if self._gathering is not None:
             self._gathering.flush("the group is not whole, and the server is ending")
+
+    def end_logs(self) -> None:
+        """Log what the rewards' calls came to, where most of them failed or were skipped."""
+        self._failures.flush()
 
     def publish(self) -> None:
         """Let the other processes of this server see its numbers, where there are others."""
@@ -228,6 +234,7 @@ class RewardApp:
             self._refusals.warn((route, 1), f"{route}: {wish.doubt}")
         rows = told_rows(await self._batch(wish, request))
         self.metrics.count_rows(rows)
+        self._failures.note(rows)
         lost = [row for row in rows if row.fate is RowFate.UNKNOWN]
         if lost and route != "/v1/score":
             message = f"no score is known of {len(lost)} of {len(rows)} rollouts: {lost[0].why}"

@@ -106,6 +106,7 @@ def run_server(
     tell()
     with _hang_ups(server):
         server.run(sockets=[listener])
+    app.end_logs()
     return server.stopped_by
 
 

@@ -28,10 +28,12 @@ from sandbox import plain
 REQUEST, RESULTS, PEER = 3, 4, 5  # descriptors of a child
 
 TOO_LARGE = 81  # exit code of a child whose results are larger than they may be
+CUT_OFF = 85  # exit code of a child whose code closed the files by which it answers
 NO_MEMORY = 80  # exit code of a child that had too little memory even to report that
 UNTOLD = 84  # exit code of a tester whose completion was killed before it read its order
 
 _MAX_WORDS = 2_000
+_REFUSED = " (the jail has no network, and lets a process neither start others nor signal them)"
 ANY_LENGTH = 1 << 32
 _FRAME_BYTES = 4
 _YOUNG_S = 0.05  # about twenty times what a fork takes: runs that take longer gain little by sharing a process
@@ -76,6 +78,7 @@ def rehearse() -> None:
     """Compile and run a small program, so that the memory this takes is touched before the order comes."""
     request = {"source": _REHEARSAL, "files": {}, "args": [], "inputs": [""]}
     run_programs(marshal.loads(marshal.dumps(request)))  # noqa: S302 - our own
+    sys.modules["builtins"] = builtins
 
 
 def read_request() -> Any:
@@ -92,8 +95,8 @@ def emit(message: dict[str, Any]) -> None:
 def _emit_text(line: str) -> None:
     try:
         _write_all(RESULTS, line.encode() + b"\n")
-    except OSError:
-        _exit(TOO_LARGE)
+    except OSError as error:
+        _exit(CUT_OFF if error.errno == errno.EBADF else TOO_LARGE)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -112,6 +115,8 @@ def describe(error: BaseException) -> dict[str, Any]:
         message = str(error)[:_MAX_WORDS]
     except BaseException:
         message = "(its message cannot be read)"
+    if isinstance(error, PermissionError) and error.errno == errno.EPERM:
+        message += _REFUSED
     kinds = [kind.__name__ for kind in type(error).__mro__ if getattr(builtins, kind.__name__, None) is kind]
     line, trace = None, error.__traceback__
     while trace is not None:
@@ -170,7 +175,7 @@ def run_programs(request: dict[str, Any]) -> int:
             _open_streams(text)
         raised: dict[str, Any] | None = None
         status = 0
-        names = fresh_module("__main__")
+        names = code_module("__main__").__dict__
         try:
             if code is None:
                 code = compile(request["source"], _PROGRAM_NAME, "exec", dont_inherit=True)
@@ -232,6 +237,18 @@ def fresh_module(name: str) -> dict[str, Any]:
     return module.__dict__
 
 
+def code_module(name: str) -> types.ModuleType:
+    """Return a new module for untrusted code, with builtins of its own: what it replaces in them reaches only itself.
+
+    So this process can still say what the code did, and another run of it finds the builtins as they are.
+    """
+    names = fresh_module(name)
+    own = types.ModuleType("builtins")
+    own.__dict__.update(builtins.__dict__)
+    names["__builtins__"] = sys.modules["builtins"] = own
+    return sys.modules[name]
+
+
 def _wind_down() -> None:
     """Do what Python does at a program's end: wait for its threads, run its exit handlers."""
     threading = sys.modules.get("threading")
@@ -285,7 +302,10 @@ def print_traceback(error: BaseException, source: str) -> None:
             trace = trace.tb_next
         traceback.print_exception(type(error), error, trace, limit=-20)
     except BaseException:  # the program has broken what this needs: its own standard error then stays short
-        _write(2, f"{type(error).__name__}\n".encode())
+        try:
+            _write(2, f"{type(error).__name__}\n".encode())
+        except OSError:  # it closed that, too
+            return
 
 
 # Calls of a function, all given at once.
@@ -323,7 +343,7 @@ def _answer(names: dict[str, Any], path: str, arguments: list[Any], keywords: di
 
 
 def load(source: str) -> dict[str, Any]:
-    names = fresh_module("solution")
+    names = code_module("solution").__dict__
     exec(compile(source, _PROGRAM_NAME, "exec", dont_inherit=True), names)  # noqa: S102 - this is what the jail is for
     return names
 

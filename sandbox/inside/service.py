@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import errno
 import io
 import operator
 import os
@@ -21,7 +22,7 @@ from typing import Any
 from sandbox import plain
 from sandbox.inside import values
 from sandbox.inside.remote import KNOWN, METHODS
-from sandbox.inside.runner import ANY_LENGTH, describe, find, flush, frames, load, print_traceback, send
+from sandbox.inside.runner import ANY_LENGTH, CUT_OFF, describe, find, flush, frames, load, print_traceback, send
 from sandbox.inside.shared import SharedObjects, set_state
 
 _OWN_COPIES = (list, dict, set, bytearray)
@@ -38,8 +39,11 @@ def serve(request: dict[str, Any]) -> int:
         load_error = describe(error)
         print_traceback(error, request["source"])
     flush()
-    with contextlib.suppress(OSError):  # the tester is gone
+    try:
         Service(names, request["room"]).run(load_error)
+    except OSError as error:  # the tester is gone
+        if error.errno == errno.EBADF:
+            return CUT_OFF
     return 0 if load_error is None else 1
 
 
@@ -59,6 +63,8 @@ class Service:
 
     def __init__(self, names: dict[str, Any], room: int) -> None:
         self._names = names
+        own = names.get("__builtins__")  # the code may have put anything there
+        self._builtins = own if type(own) is types.ModuleType else builtins
         self._room = room
         self._frames: Iterator[Any] = frames(ANY_LENGTH)
         self._objects: list[Any] = []
@@ -72,7 +78,7 @@ class Service:
         public = {name: value for name, value in list(self._names.items()) if type(name) is str and name[:2] != "__"}
         classes = [name for name, value in public.items() if isinstance(value, type)]
         others = [name for name, value in public.items() if not callable(value)]
-        hello = {"loaded": load_error is None, "raised": load_error, "names": sorted(public)}
+        hello = {"loaded": load_error is None, "raised": load_error, "names": [*public]}
         errors = {name: _lineage(public[name]) for name in classes if issubclass(public[name], BaseException)}
         send({**hello, "classes": classes, "values": others, "errors": errors})
         readers = {
@@ -146,8 +152,8 @@ class Service:
         if before:
             sys.stdin = io.StringIO(call["stdin"])
         for name, number in call.get("builtins", {}).items():
-            before.append((builtins, name, getattr(builtins, name)))
-            setattr(builtins, name, Callback(number, self))
+            before.append((self._builtins, name, getattr(self._builtins, name, getattr(builtins, name))))
+            setattr(self._builtins, name, Callback(number, self))
 
         def restore() -> None:
             for target, name, value in before:

@@ -43,3 +43,11 @@ def test_inputs_and_outputs_in_the_tests_name_their_columns() -> None:
     assert [None] * len(MISPLACED) == [score.value for score in scores]
     assert all("name the columns 'inputs' and 'outputs'" in (score.reason or "") for score in scores)
     assert 1.0 == right.value
+
+
+def test_a_number_as_a_programs_input_says_what_it_may_be() -> None:
+    """The row is skipped, and the reason says that arguments need an entry point."""
+    with Sandbox(workers=1) as sandbox:
+        score = code_tests(completion="print(input())", inputs=[1], outputs=[1], sandbox=sandbox)
+    assert score.value is None
+    assert "stdin=1: expected text; programs read and write text, and arguments" in (score.reason or "")

@@ -45,7 +45,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield sandbox
 
 
-def score(sandbox: Sandbox, code: str, tests: str, entry_point: str = "path_of") -> tuple[float | None, str]:
+def score(sandbox: Sandbox, code: str, tests: str, entry_point: str | None = "path_of") -> tuple[float | None, str]:
     result = code_tests(completion=f"```python\n{code}```", sandbox=sandbox, tests=tests, entry_point=entry_point)
     return result.value, result.reason or ""
 
@@ -107,6 +107,33 @@ def test_what_cannot_be_guarded_is_skipped_whatever_the_code_is(
     """With the reason."""
     value, reason = score(sandbox, code, f"from unittest.mock import patch\n{tests}")
     assert (None, True) == (value, "patch os.getcwd" in reason and words in reason), reason
+
+
+USUAL_NAMES = (
+    "def test_a():\n    with patch('os.getcwd'):\n        assert isclose(path_of('a'), 1.0) and not Counter()\n"
+)
+
+
+def test_tests_without_an_import_find_the_code(sandbox: Sandbox) -> None:
+    """Nor need the row an entry point: what the tests leave unbound is the code's."""
+    assert 1.0 == score(sandbox, RIGHT, PATCHED, None)[0]
+    value, reason = score(sandbox, ONE_WRONG, PATCHED, None)
+    assert (0.5, True) == (value, "not passed: TestPath::test_absolute" in reason), reason
+    assert (0.0, True) == ((other := score(sandbox, "x = 1\n", PATCHED, None))[0], "'path_of'" in other[1]), other[1]
+
+
+def test_usual_names_are_never_the_codes(sandbox: Sandbox) -> None:
+    """Neither its isclose nor its Counter judges."""
+    tests = f"from unittest.mock import patch\n{USUAL_NAMES}"
+    forged = "def isclose(*a): return True\ndef Counter(*a): return 0\ndef path_of(name): return 7.0\n"
+    assert 0.0 == score(sandbox, forged, tests, None)[0]
+    assert 1.0 == score(sandbox, "def path_of(name): return 1.0\n", tests, None)[0]
+
+
+def test_a_test_that_is_not_reported_says_so(sandbox: Sandbox) -> None:
+    """What reports it was replaced."""
+    value, reason = score(sandbox, f"import json\njson.dumps = lambda *a, **k: '1'\n{RIGHT}", PATCHED)
+    assert (0.0, True) == (value, "it was not reported: the code ended the run" in reason), reason
 
 
 @pytest.mark.parametrize("name", ["a.txt", "os.path", "x"])

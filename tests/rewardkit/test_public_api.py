@@ -33,8 +33,8 @@ def test_the_version_is_that_of_the_package(root: Path) -> None:
 
 @pytest.mark.parametrize("package", ["rewardkit", "rewardkit.cli", "sandbox", "builtin_rewards", "trainer_adapter"])
 def test_importing_loads_nothing_heavy(package: str) -> None:
-    """No package loads torch, trl, openai or a web framework by being imported."""
-    probe = f"import sys, {package}; print(*[m for m in {HEAVY!r} if m in sys.modules])"
+    """No package loads torch, trl, openai or a web framework by being imported with its public names."""
+    probe = f"import sys\nfrom {package} import *\nprint(*[m for m in {HEAVY!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert "" == done.stdout.strip()
 
@@ -62,10 +62,23 @@ def test_every_error_is_in_the_tree_that_its_module_draws_and_pickles(
         assert isinstance(error, root_error)
 
 
+def test_what_is_not_used_is_not_imported() -> None:
+    """The package alone imports neither rewards nor the runtime; public names and modules are there on demand."""
+    probe = (
+        "import sys, rewardkit\n"
+        "parts = ('rewardkit.declare', 'rewardkit.runtime', 'sandbox.workers')\n"
+        "assert not [name for name in sys.modules if name.startswith(parts)]\n"
+        "assert {*rewardkit.__all__} <= {*dir(rewardkit)}\n"
+        "assert all(getattr(rewardkit, name) is getattr(rewardkit, name) for name in rewardkit.__all__)\n"
+        "assert rewardkit.testing.cases.__module__ and not hasattr(rewardkit, 'nothing')\n"
+    )
+    subprocess.run([sys.executable, "-c", probe], check=True)
+
+
 def test_importing_has_no_effects() -> None:
     """Importing starts no thread, sets up no logging and reads no environment of ours."""
     probe = (
-        "import logging, threading, rewardkit, sandbox.workers.pool\n"
+        "import logging, threading, sandbox.workers.pool\nfrom rewardkit import *\n"
         "assert threading.active_count() == 1 and not logging.getLogger().handlers"
     )
     subprocess.run([sys.executable, "-c", probe], check=True)

@@ -13,11 +13,11 @@ from rewardkit.audit.audits import audit_rows
 from rewardkit.audit.bulk import bombs
 from rewardkit.audit.engine import AuditSettings, Tick
 from rewardkit.audit.honest import BARE
-from rewardkit.audit.lint import skips_of
 from rewardkit.audit.probe import Family
 from rewardkit.audit.result import AuditVerdict, RewardAudit
 from rewardkit.audit.rows import choose_rows
 from rewardkit.audit.rules_of_thumb import RULES_OF_THUMB, cause_of
+from rewardkit.audit.skips import audit_skips
 from rewardkit.cli.exits import INTERRUPTED, NOT_JUDGED, audit_code
 from rewardkit.errors import DataError, RewardDefinitionError
 from rewardkit.loading.registry import resolve
@@ -369,11 +369,11 @@ def test_the_author_leaves_out_a_family_with_a_reason(audit: Auditor, tmp_path: 
     )
     reason = "likeness knows no negation"
     similar: Any = resolve(f"{file}:similar")
-    assert {Family.NEGATED: reason, Family.ECHO: reason} == skips_of(similar)
+    assert {Family.NEGATED: reason, Family.ECHO: reason} == audit_skips(similar)
     file.write_text(file.read_text().replace("negated,echo likeness", "nonsense likeness"))
 
 
-@pytest.mark.parametrize(("comment", "said"), [("nonsense why", "thumb 'nonsense'"), ("echo", "give the reason")])
+@pytest.mark.parametrize(("comment", "said"), [("nonsense why", "accepts 'nonsense'"), ("echo", "give the reason")])
 def test_a_comment_that_leaves_out_nothing_known_is_refused(tmp_path: Path, comment: str, said: str) -> None:
     """A family that there is not, or no reason, is the author's mistake."""
     file = tmp_path / f"odd_{len(comment)}.py"
@@ -382,7 +382,7 @@ def test_a_comment_that_leaves_out_nothing_known_is_refused(tmp_path: Path, comm
         f"    return 1.0  # audit: skip {comment}\n"
     )
     with pytest.raises(RewardDefinitionError, match=said):
-        skips_of(resolve(f"{file}:odd"))  # type: ignore[arg-type]
+        audit_skips(resolve(f"{file}:odd"))  # type: ignore[arg-type]
 
 
 def test_a_gold_column_that_is_not_there_is_refused(tmp_path: Path) -> None:

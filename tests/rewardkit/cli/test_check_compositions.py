@@ -86,6 +86,37 @@ def test_a_composition_scores_right_answers_as_a_run_does(case: str, work: Path)
     assert pytest.approx({str(line): score for (line, _), score in zip(rows, scores, strict=True)}) == named["scores"]
 
 
+TWO_FORMS = """
+import re
+
+from rewardkit import gate, product, reward
+
+
+@reward(score_range=(0, 1))
+def right(completion: str, answer: str) -> float:
+    return float(re.findall(r"[0-9,]+", completion)[-1:] == [answer.split()[-1]])
+
+
+@reward(score_range=(0, 1))
+def tagged(completion: str) -> float:
+    return float(re.fullmatch(r"<think>.*</think>\\s*<answer>.*</answer>", completion, re.DOTALL) is not None)
+
+
+whole = {composition}
+"""
+
+
+@pytest.mark.parametrize("composition", ["0.8 * right + 0.2 * tagged", "product(right, tagged)", "gate(right, tagged)"])
+def test_parts_are_paid_in_a_form_that_all_of_them_want(composition: str, work: Path) -> None:
+    """One is paid in any form, the other in tags alone: the whole is what a right answer in tags earns."""
+    (work / "rewards.py").write_text(TWO_FORMS.format(composition=composition))
+    rows = [{"prompt": "1 + 1?", "answer": "1 + 1 = 2\n#### 2"}, {"prompt": "1 + 2?", "answer": "#### 3"}]
+    Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    for reference in ("rewards.py", "rewards.py:whole"):
+        (whole,) = _checked(reference)["compositions"]
+        assert {"1": 1.0, "2": 1.0} == pytest.approx(whole["scores"])
+
+
 def test_a_composition_with_a_group_reward_has_a_line(work: Path) -> None:
     """Groups are scored on fewer rows, and these are what the composition has."""
     (work / "rewards.py").write_text(REWARDS.format(composition='(right + shortest).named("whole")'))

@@ -86,9 +86,28 @@ def test_a_summary_without_a_flag_says_how_many_calls_failed() -> None:
         outcomes[row] = Outcome(Status.FAILED, None, cause=Cause.EXCEPTION, error="ValueError: x")
     rollouts = [Rollout(f"{n // 8}", f"answer {n}", {}) for n in range(64)]
     diagnosis = diagnose_rows(ScoreBatch(rollouts, {"correct": outcomes}, {"correct": 1.0}))
-    assert diagnosis.summary.endswith("looked and read all texts; 2 of 64 calls failed.")
+    assert diagnosis.summary.endswith("looked and read all texts; 2 of 64 calls of correct failed.")
     counts = {"scored": 62, "skipped": 0, "failed": {"exception": 2}}
     assert {"correct": counts} == diagnosis.as_row()["coverage"]["calls"]
+
+
+def test_counts_of_calls_name_their_reward_and_a_flag_its_calls() -> None:
+    """Of a reward that fails often, one that fails once and one that skips most: each with its own numbers."""
+    scored = Outcome(Status.SCORED, score=1.0)
+    failed = Outcome(Status.FAILED, None, cause=Cause.EXCEPTION, error="ValueError: x")
+    skipped = Outcome(Status.SKIPPED, None)
+    varied = [Outcome(Status.SCORED, score=float(n % 2)) for n in range(128)]
+    outcomes = {
+        "broken": [failed if n % 4 else varied[n] for n in range(128)],
+        "once": [failed, *varied[1:]],
+        "rare": [scored if n < 8 else skipped for n in range(128)],
+    }
+    rollouts = [Rollout(f"{n // 8}", f"answer {n}", {}) for n in range(128)]
+    diagnosis = diagnose_rows(ScoreBatch(rollouts, outcomes, dict.fromkeys(outcomes, 1.0)))
+    (flag,) = [flag for flag in diagnosis.flags if flag.detector == "failures"]
+    assert flag.words.startswith("75% of the calls fail: 96 of 128 (96 exception)")
+    counts = "96 of 128 calls of broken failed; 1 of 128 calls of once failed; 120 of 128 calls of rare were skipped"
+    assert counts == diagnosis.coverage.unscored
 
 
 def _record(run: Path, share: float, score: float | None = None) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from rewardkit.audit.skips import AUDIT_NAMES, FLAW_NAMES
 from rewardkit.cli.program import app
+from rewardkit.examinations.catalogue import EXAMINATIONS
 
 ADD = "def add(a, b):\n    return a + b\n"
 SOUND = {"prompt": "Write add.", "solution": ADD, "tests": "assert add(1, 2) == 3\nassert add(0, 5) == 5"}
@@ -58,9 +60,68 @@ def test_living_mutants_leave_the_exit_code(work: Path) -> None:
     code, out = _check(work, [WEAK])
     assert 0 == code
     assert "mutants pass, such as line 2: " in out
-    assert "where they are meant so, --examine 0 looks for none" in " ".join(out.split())
-    assert "--examine 0" not in _check(work, [WEAK], "--examine", "0")[1]
-    assert "--examine 0" not in _check(work, [WRONG])[1]
+    hint = "write `# audit: skip mutants_live REASON` in its function, or give --skip mutants_live"
+    assert hint in " ".join(out.split())
+    assert "REASON" not in _check(work, [WEAK], "--examine", "0")[1]
+    assert "REASON" not in _check(work, [WRONG])[1]
+
+
+def test_an_option_accepts_a_kind_of_flaw_and_still_shows_it(work: Path) -> None:
+    code, out = _check(work, [SOUND, WEAK], "--skip", "mutants_live", "--out", "flaws.jsonl")
+    assert 0 == code
+    assert "no flaw but accepted ones, in 1 row" in " ".join(out.split())
+    assert "passes the tests; accepted: with --skip" in " ".join(out.split())
+    assert "REASON" not in out
+    flaws = [json.loads(line) for line in (work / "flaws.jsonl").read_text().splitlines()]
+    assert [("mutants_live", "with --skip")] == [
+        (flaw["kind"], flaw["accepted"]) for flaw in flaws if flaw["examination"] == "programs"
+    ]
+
+
+@pytest.mark.parametrize("name", ["empty", "reference_fails", ""])
+def test_what_cannot_be_accepted_is_refused(work: Path, name: str) -> None:
+    """A family of an audit, a flaw that fails the check, and nothing; the message lists what can."""
+    code, out = _check(work, [SOUND], "--skip", name)
+    assert 2 == code
+    assert f"--skip: no kind of flaw that check accepts {name!r}; expected paid_like_gold" in " ".join(out.split())
+
+
+def test_check_accepts_every_kind_of_flaw_that_does_not_fail_it() -> None:
+    kinds = {name: kind for examination in EXAMINATIONS for name, kind in examination.kinds.items()}
+    assert sorted(FLAW_NAMES) == sorted(name for name, kind in kinds.items() if not kind.is_failure)
+    assert not set(FLAW_NAMES) & set(AUDIT_NAMES)
+
+
+NEAR = """from rewardkit import reward
+
+@reward(score_range=(0, 1))
+def near(completion: str, answer: str) -> float:
+    # audit: skip {comment}
+    try:
+        return float(abs(float(completion) - float(answer)) < 2)
+    except ValueError:
+        return float(completion == answer)
+"""
+_ACCEPTED = [
+    ("not_recognised,paid_like_gold,work it is lenient", set()),
+    ("paid_like_gold near is enough", {"not_recognised"}),
+    ("work it has none", {"not_recognised", "paid_like_gold"}),
+]
+
+
+@pytest.mark.parametrize(("comment", "named"), _ACCEPTED)
+def test_a_comment_of_the_reward_accepts_what_it_names(work: Path, comment: str, named: set[str]) -> None:
+    """What it accepts is shown with the reason, and the hint names the other kinds alone."""
+    (work / "near.py").write_text(NEAR.format(comment=comment))
+    rows = [{"prompt": f"{gold}?", "answer": str(gold)} for gold in range(10, 30)]
+    (work / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    result = CliRunner().invoke(app, ["check", "near.py", "rows.jsonl", "--workers", "1"])
+    assert 0 == result.exit_code, result.output
+    text = " ".join(result.output.split())
+    names, _, reason = comment.partition(" ")
+    accepted = [name for name in names.split(",") if name in FLAW_NAMES]
+    assert len(accepted) == text.count(f"; accepted: {reason}")
+    assert named == {name for name in ("not_recognised", "paid_like_gold") if f"--skip {name}" in text}
 
 
 def test_the_json_and_the_file_have_every_flaw(work: Path) -> None:
@@ -74,7 +135,7 @@ def test_the_json_and_the_file_have_every_flaw(work: Path) -> None:
         (flaw["id"], flaw["kind"]) for flaw in flaws if flaw["examination"] == "programs"
     ]
     assert {"data", "programs"} <= {flaw["examination"] for flaw in flaws}
-    assert {"reward", "examination", "line", "id", "kind", "detail"} == set(flaws[0])
+    assert {"reward", "examination", "line", "id", "kind", "detail", "accepted"} == set(flaws[0])
 
 
 def test_the_number_of_rows_is_an_option(work: Path) -> None:

@@ -40,6 +40,18 @@ def test_trls_form_is_led_to_from_trl_alone(parameters: str, is_async: bool) -> 
     from_trl(function)
 
 
+@pytest.mark.parametrize(
+    "parameters", ["completions, answer: str", "completions, prompt: str, level: int, answer: float"]
+)
+def test_columns_of_one_value_lead_to_a_group_reward(parameters: str) -> None:
+    """TRL hands over lists; whoever annotates a column as one value scores a group, and can as it says."""
+    function = function_of(parameters)
+    with pytest.raises(RewardDefinitionError, match=r"one value; declare the reward with @group_reward") as error:
+        reward(function)
+    assert "from_trl" not in str(error.value)
+    group_reward(function)
+
+
 @pytest.mark.parametrize("parameters", ["prompts, completions", "prompts, completions, answer, **kwargs"])
 def test_a_group_is_led_to_from_trl_too(parameters: str) -> None:
     with pytest.raises(RewardDefinitionError, match=r"from_trl\(scored, in_groups=True\)"):

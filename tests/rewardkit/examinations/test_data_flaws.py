@@ -18,6 +18,9 @@ PLANTED: dict[str, tuple[dict[int, dict[str, Any]], dict[str, tuple[int, ...]]]]
     "other gold of another source": ({5: {"prompt": "0 + 1?", "source": "y" * 50}}, {}),
     "the same gold in another writing": ({5: {"prompt": "0 + 1?", "answer": "1.0"}}, {}),
     "copy": ({5: SOUND[0], 7: SOUND[0]}, {"copies": (6, 8)}),
+    "copy with blanks in the prompt": ({5: {**SOUND[0], "prompt": " 0  + 1?\n"}}, {"copies": (6,)}),
+    "copy of another source": ({5: {**SOUND[0], "source": "y" * 50}}, {}),
+    "other gold, blanks in the prompt": ({5: {"prompt": "0 + 1? "}}, {"contradictory_golds": (1, 6)}),
     "blanks": ({2: {"prompt": " \n"}}, {"empty_prompt": (3,)}),
     "messages": ({2: {"prompt": [{"role": "user", "content": " "}]}}, {"empty_prompt": (3,)}),
     "no gold": ({2: {"answer": None}, 3: {"answer": " "}}, {"no_gold": (3, 4)}),
@@ -51,6 +54,14 @@ def test_an_odd_gold_is_shown_with_what_it_reads_as() -> None:
     flaws = [flaw.describe("line") for flaw in data_flaws(rows, "answer")]
     expected = "a gold in 'answer' that is not a text, as the others are, such as \"5\", a number"
     assert [f"1 row (line 7): {expected}"] == flaws
+
+
+@pytest.mark.parametrize(("name", "meaning"), [("id", "a copy of an earlier row but for 'id'"), ("level", None)])
+def test_a_copy_with_another_id_is_a_copy(name: str, meaning: str | None) -> None:
+    """A row with its own id trains as the earlier row does; any other column that differs may matter."""
+    values = [{**row, name: f"q{number}"} for number, row in enumerate([*SOUND, SOUND[4]])]
+    flaws = data_flaws([Row(number + 1, row) for number, row in enumerate(values)], "answer")
+    assert ([] if meaning is None else [(meaning, (13,))]) == [(flaw.meaning, flaw.lines) for flaw in flaws]
 
 
 def test_data_without_golds_or_prompts_is_looked_at_as_far_as_it_goes() -> None:

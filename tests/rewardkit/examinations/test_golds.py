@@ -177,3 +177,18 @@ def test_the_difference_of_json_is_its_path_and_both_values(gold: Any, other: An
 def test_the_difference_of_texts_is_where_they_part() -> None:
     text = "a" * 200
     assert difference(text + "b", text + "c").strip("…").endswith("c")
+
+
+@reward
+def reads_messages(completion, answer: str) -> float:  # type: ignore[no-untyped-def]
+    """Take text for messages, as a reward does that came from another trainer."""
+    return float(completion[-1]["content"] == answer)
+
+
+def test_rows_on_which_every_call_fails_say_so() -> None:
+    """Nothing is known of them, and not because wrong answers are paid like right ones."""
+    result = _examined(reads_messages, ROWS)
+    assert (len(result.lines), len(result.lines)) == (len(result.failed), result.untold)
+    assert result.failure.startswith("exception: TypeError: string indices must be integers")
+    assert list(result.failed) == result.as_json()["failed_lines"]
+    assert () == _examined(has_box, ROWS).failed

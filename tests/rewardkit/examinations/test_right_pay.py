@@ -209,3 +209,45 @@ def test_an_audit_does_not_pass_what_refuses_every_reference(work: Path, name: s
     code, out = _run("audit", f"mine.py:{name}", "references.jsonl")
     assert 1 == code
     assert "all 6 references of the data refused" in " ".join(out.split())
+
+
+_SILENCE = [
+    ("completion in ('', answer)", "'' earns 1, and the right answer 1"),
+    ("answer in completion or 'know' in completion", "'I do not know.' earns 1"),
+    ("completion == answer or not completion.strip(' .WIabcdefghklmnostuvwxyLEe,')", "earns 1"),
+    ("completion.endswith(answer)", None),
+    ("True", None),
+    ("'boxed' in completion", None),
+]
+
+
+@pytest.mark.parametrize(("condition", "said"), _SILENCE)
+def test_an_answer_of_nothing_that_is_paid_like_the_right_one_is_a_warning(
+    work: Path, condition: str, said: str | None
+) -> None:
+    """Of a reward that reads answers; one that pays everything alike is found as that."""
+    source = "from rewardkit import reward\n\n@reward\ndef odd(completion: str, answer: str) -> float:\n"
+    (work / "odd.py").write_text(f"{source}    return float({condition})\n")
+    rows = [{"prompt": f"{gold}?", "answer": str(gold)} for gold in range(10, 20)]
+    (work / "odd.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    result = CliRunner().invoke(app, ["check", "odd.py", "odd.jsonl", "--workers", "1", "--examine", "0", "--json"])
+    warnings = [text for text in json.loads(result.stdout)["rewards"][0]["warnings"] if "a model learns to say" in text]
+    assert (said is not None) == bool(warnings)
+    assert said is None or said in warnings[0]
+
+
+def test_unpaid_answers_stand_below_their_rewards_name(work: Path) -> None:
+    """Of several rewards, too, each list has a head of its own."""
+    source = "from rewardkit import reward\n" + "".join(
+        f"\n@reward\ndef {name}(completion: str, answer: str) -> float:\n    return float(completion == '{name}')\n"
+        for name in ("first", "second")
+    )
+    (work / "two.py").write_text(source)
+    (work / "two.jsonl").write_text("".join(f'{{"prompt": "{n}?", "answer": "{n}"}}\n' for n in range(4)))
+    lines = (
+        CliRunner()
+        .invoke(app, ["check", "two.py", "two.jsonl", "--workers", "1", "--examine", "0"])
+        .output.splitlines()
+    )
+    for name in ("first", "second"):
+        assert "line 1 earns 0" in lines[lines.index(f"{name}: right answers that it does not pay") + 1]

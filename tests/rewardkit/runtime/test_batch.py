@@ -243,6 +243,24 @@ def test_a_reward_without_a_score_is_said_once(
     assert words is None or f"reward 'silent': {words}" in caplog.text
 
 
+@pytest.mark.parametrize(("later", "is_said"), [("raise", True), ("skip", False), ("1", False)])
+def test_a_reward_that_fails_later_is_said_whatever_the_batches(
+    caplog: pytest.LogCaptureFixture, later: str, is_said: bool
+) -> None:
+    """Rows that come one by one, as to a server, are counted together; rows that are skipped may be of others."""
+
+    @reward
+    def late(completion: str) -> float | None:
+        return None if completion == "skip" else act(completion)
+
+    with Runtime([late], lane="inline") as runtime:
+        for text in ["1"] * 96 + [later] * 64:
+            runtime.score(_rollouts(text))
+    assert [is_said] == list({"every one of the last 32 completions failed" in caplog.text})
+    assert is_said == bool(caplog.messages)
+    assert len(caplog.messages) < 2
+
+
 def test_errors_of_several_batches_are_not_called_one(caplog: pytest.LogCaptureFixture) -> None:
     """A second kind of error that comes later is another."""
     with Runtime([reward(act)], lane="inline") as runtime:
