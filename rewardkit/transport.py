@@ -219,7 +219,8 @@ def load_file(path: Path) -> ModuleType:
     """
     path = path.resolve()
     if path.suffix not in importlib.machinery.SOURCE_SUFFIXES:
-        raise RewardLoadError(f"{path}: not a Python file")
+        other = path.with_name(f"{path.name}.py")
+        raise RewardLoadError(f"{path}: not a Python file" + (f"; did you mean {other}?" if other.is_file() else ""))
     try:
         text = path.read_bytes()
     except OSError:

@@ -32,6 +32,7 @@ _MAX_NUMBER_CHARS = 2 * MAX_DIGITS
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]++(?>\.[0-9]*+)?+|\.[0-9]++)(?>[eE][+-]?[0-9]++)?+")
 _INTEGER = re.compile(r"[+-]?[0-9]++")
 _FRACTION = re.compile(r"([+-]?[0-9]++)/([0-9]++)")
+_GROUPED = re.compile(r"(?=.*[,$€£¥%])[-+]?[$€£¥]?[-+]?[0-9]+(?:,[0-9]+)*(?:\.[0-9]+)?[%€]?")  # as people write numbers
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 
 
@@ -153,14 +154,24 @@ def _number_text(value: str, expected: str) -> str:
     """Return the stripped text; ColumnValueError where it is too long for a number."""
     text = value.strip()
     if len(text) > _MAX_NUMBER_CHARS:
-        raise ColumnValueError.of(expected, value, "too many digits")
+        is_text = any(sign.isalpha() for sign in text[:_MAX_NUMBER_CHARS])
+        raise ColumnValueError.of(expected, value, _why_no_number(text) if is_text else "too many digits")
     return text
+
+
+def _why_no_number(text: str) -> str | None:
+    """Return what to do about text that is a number for people and none for Python; ``None`` where nothing is known."""
+    if "####" in text:
+        return "a solution whose answer follows '####': take the column as str, or the answer alone into it"
+    if _GROUPED.fullmatch(text):
+        return "take the column as str to read signs and commas in numbers"
+    return "not finite" if _NOT_FINITE.fullmatch(text) else None
 
 
 def _decimal_of(text: str, value: object, expected: str) -> Decimal:
     """Return the exact number of a text; ColumnValueError where it has none, or its exponent would fill the memory."""
     if not _DECIMAL.fullmatch(text):
-        raise ColumnValueError.of(expected, value, "not finite" if _NOT_FINITE.fullmatch(text) else None)
+        raise ColumnValueError.of(expected, value, _why_no_number(text))
     try:
         number = Decimal(text)
     except ArithmeticError as error:
@@ -183,7 +194,7 @@ def _float_of(value: object) -> float:
     if isinstance(value, str):
         text = _number_text(value, "float")
         if not _DECIMAL.fullmatch(text):
-            raise ColumnValueError.of("float", value, "not finite" if _NOT_FINITE.fullmatch(text) else None)
+            raise ColumnValueError.of("float", value, _why_no_number(text))
         return float(text)
     value = python_scalar(value)
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal | Fraction):

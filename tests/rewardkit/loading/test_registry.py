@@ -67,3 +67,12 @@ def test_changed_settings_are_part_of_the_description(tmp_path: Path) -> None:
     assert f"With tags=('plan', 'final'), and otherwise as by default: {default}" == changed
     (tmp_path / "mine.py").write_text(source.replace("('plan', 'final')", "tuple(f't{n}' for n in range(99))"))
     assert 200 + len(default) > len(describe(resolve(f"{tmp_path}/mine.py:mine"))["doc"])
+
+
+def test_a_path_without_its_ending_is_told_the_file(tmp_path: Path) -> None:
+    """The file beside it has the name that was meant."""
+    (tmp_path / "mine.py").write_text("")
+    with pytest.raises(RewardLoadError, match=r"mine: not a Python file; did you mean .*mine\.py\?"):
+        resolve_all(f"{tmp_path}/mine:correct")
+    with pytest.raises(RewardLoadError, match=r"other: not a Python file$"):
+        resolve_all(f"{tmp_path}/other:correct")
