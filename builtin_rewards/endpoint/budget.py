@@ -100,7 +100,7 @@ class Spend(NamedTuple):
     requests: int = 0
 
     def __str__(self) -> str:
-        return f"{self.usd:.4f} USD, {self.tokens} tokens, {self.requests} requests"
+        return f"{self.usd:.4f} USD, {self.tokens} tokens, {self.requests} request{'' if self.requests == 1 else 's'}"
 
 
 class _Ledger(Database):

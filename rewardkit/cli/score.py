@@ -58,6 +58,7 @@ _TIMES = ("p50", "p95")
 _SPREADS = ("std", "min", "max")
 _LOG_LINES = 3
 _REASON_CHARS = 200
+_ERROR_LINES, _LINK_LINES = 4, 6  # of a failure and a link, whose last words say what helps
 Keep: TypeAlias = Callable[[ScoreBatch], None]
 
 
@@ -359,7 +360,7 @@ def _print_failures(summary: Summary, console: Screen) -> None:
         more = "" if failure.calls == 1 else f" and {failure.calls - 1:,} more"
         name = shortened(failure.reward, _NAME_CHARS)
         console.say("  ", (name, "bold"), "  ", (failure.cause, "red"), f"  {failure.name}{more}", fit="wrap")
-        for line in textwrap.wrap(plain(failure.error), room, max_lines=2, placeholder=" …"):
+        for line in textwrap.wrap(plain(failure.error), room, max_lines=_ERROR_LINES, placeholder=" …"):
             console.say(f"      {line}", fit="cut")
         logs = [line for line in failure.logs.splitlines() if line.strip()]
         for line in logs[-_LOG_LINES:]:
@@ -378,7 +379,7 @@ def _print_links_and_costs(summary: Summary, console: Screen) -> None:
         costs = costs_text(summary.costs.get(name, {}))
         console.indented(Text.assemble((shortened(name, _NAME_CHARS), "bold"), f"  {costs}"))
         for link_name, link in summary.links.get(name, {}).items():
-            for line in textwrap.wrap(plain(_link(link_name, link)), room, max_lines=3, placeholder=" …"):
+            for line in textwrap.wrap(plain(_link(link_name, link)), room, max_lines=_LINK_LINES, placeholder=" …"):
                 console.say(f"      {line}", fit="cut")
             if link.costs:
                 console.indented(Text(f"      took {costs_text(link.costs)}"))

@@ -222,8 +222,8 @@ def test_a_request_is_refused_once_a_cap_is_reached(tmp_path: Path) -> None:
     assert Fault.BUDGET == caught.value.fault
     assert (
         'judge "helpful" was not asked: the cap tokens=150 of the budget is reached; spent 0.0000 USD, 90 tokens, '
-        "1 requests, with all in flight at most 0.0000 USD, 190 tokens, 2 requests, and one more may take 0.0000 USD, "
-        "55 tokens, 1 requests; raise Budget(tokens=150) or lower max_tokens, or give the judge a fallback"
+        "1 request, with all in flight at most 0.0000 USD, 190 tokens, 2 requests, and one more may take 0.0000 USD, "
+        "55 tokens, 1 request; raise Budget(tokens=150) or lower max_tokens, or give the judge a fallback"
     ) == str(caught.value)
 
 
@@ -446,7 +446,7 @@ def test_requests_of_a_process_that_died_make_no_room(tmp_path: Path) -> None:
     budget = Budget(tokens=256, ledger=tmp_path / "l.db")
     assert "" == _printed(_started(_DIES, pickle.dumps(budget).hex()))
     for change, words in (
-        (None, "spent 0.0000 USD, 2 tokens, 1 requests, with all in flight at most 0.0000 USD, 202 tokens"),
+        (None, "spent 0.0000 USD, 2 tokens, 1 request, with all in flight at most 0.0000 USD, 202 tokens"),
         (1, "spent 0.0000 USD, 202 tokens, 3 requests"),
     ):
         if change is not None:

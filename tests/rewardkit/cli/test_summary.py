@@ -179,3 +179,17 @@ def test_metrics_are_in_the_summary_and_costs_below_the_table(tmp_path: Path, mo
     assert {"asks": {"requests": {"sum": 4, "complete": True}, "cost_usd": {"sum": 0.5, "complete": True}}} == told[
         "costs"
     ]
+
+
+def test_an_error_of_some_length_is_printed_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last words say what helps; on 80 columns, of a failure and of a link."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("rewardkit.cli.render.PIPED_WIDTH", 80)
+    Path("r.py").write_text(
+        "from rewardkit import Score, Unanswered, reward\nlong = 'word ' * 40 + 'lower max_tokens'\n"
+        "@reward\ndef fails(completion): raise ValueError(long)\n@reward\ndef chain(completion):\n"
+        "    return Score(1.0, None, {'link/a': 0.0, 'link/b': 1.0}, (Unanswered('a', 'budget', long),))\n"
+    )
+    Path("d.jsonl").write_text('{"prompt": "?", "completion": "a"}\n')
+    out = CliRunner().invoke(app, ["score", "r.py", "d.jsonl", "--inline"]).stdout
+    assert 2 == " ".join(out.split()).count("lower max_tokens")
