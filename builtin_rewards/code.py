@@ -27,7 +27,7 @@ from builtin_rewards.polyglot import (
 )
 from builtin_rewards.reading.answer import AnswerRule, final_answer
 from builtin_rewards.reading.code_columns import join_asserts, join_lines, why_no_tests
-from builtin_rewards.reading.code_language import no_code_reason
+from builtin_rewards.reading.code_language import no_code_reason, with_fence_hint
 from builtin_rewards.reading.markdown import begins_in_block, code_blocks, last_code, open_mark
 from builtin_rewards.reading.replaced_names import replacement_note
 from rewardkit import InfrastructureError, Reward, Score, reward
@@ -403,7 +403,9 @@ def code_tests(
             matching=matching,
         )
         code = row.code_of(completion, prompt, sandbox)
-        return code if isinstance(code, Score) else row.score(code, sandbox, time, all_or_nothing=all_or_nothing)
+        if isinstance(code, Score):
+            return code
+        return with_fence_hint(row.score(code, sandbox, time, all_or_nothing=all_or_nothing), completion)
 
     return code_tests
 

@@ -78,7 +78,8 @@ class FunctionCheck:
 
     def __post_init__(self) -> None:
         if not isinstance(self.arguments, list | tuple | dict):
-            raise CheckError(f"arguments={preview(self.arguments)}: expected a list, or a dict of keyword arguments")
+            hint = f"such as [{preview(self.arguments)}], or a dict of keyword arguments"
+            raise CheckError(f"arguments={preview(self.arguments)}: expected a list of all arguments, {hint}")
         for name, most in (("rel_tol", 1.0), ("abs_tol", math.inf), ("float_tol", 1.0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < most:

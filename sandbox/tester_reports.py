@@ -119,6 +119,7 @@ def _fault(line: Report) -> str:
     for name in ("tests_fault", "stopped"):
         raised = line.get(name)
         if isinstance(raised, dict):
-            where = f" (line {raised['line']})" if raised.get("line") else ""
+            is_placed = not raised.get("line") or f"line {raised['line']})" in str(raised.get("message"))
+            where = "" if is_placed else f" (line {raised['line']})"
             return printable(f"{raised.get('type')}: {raised.get('message')}{where}")
     return str(line.get("fault"))

@@ -11,6 +11,10 @@ from sandbox import parse_expression
 
 _PAIRS = "the row's tests cannot be run: 'tests' holds inputs and outputs; name the columns 'inputs' and 'outputs'"
 
+_OBJECT = (
+    "the row's tests cannot be run: 'tests' holds an object with {}, and not the text of tests or a list of asserts"
+)
+
 
 def join_asserts(tests: str) -> str:
     """Return test text; a list of lines in it, as JSON or as Python writes it, becomes their text."""
@@ -32,7 +36,9 @@ def why_no_tests(tests: str) -> str | None:
         with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             data = read(tests)
             rows = data if isinstance(data, list) else [data]
-            return _PAIRS if rows and all(map(_is_pair, rows)) else None
+            if rows and all(map(_is_pair, rows)):
+                return _PAIRS
+            return _OBJECT.format(", ".join(map(repr, data))) if isinstance(data, dict) and data else None
     return None
 
 

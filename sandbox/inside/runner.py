@@ -117,6 +117,8 @@ def describe(error: BaseException) -> dict[str, Any]:
         message = "(its message cannot be read)"
     if isinstance(error, PermissionError) and error.errno == errno.EPERM:
         message += _REFUSED
+    if isinstance(error, ModuleNotFoundError) and error.name == "numpy":
+        message += " (the jail's profile 'numpy' has it)"
     kinds = [kind.__name__ for kind in type(error).__mro__ if getattr(builtins, kind.__name__, None) is kind]
     line, trace = None, error.__traceback__
     while trace is not None:

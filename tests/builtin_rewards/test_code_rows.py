@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from code_rows import FORMS
 
@@ -45,9 +48,37 @@ def test_inputs_and_outputs_in_the_tests_name_their_columns() -> None:
     assert 1.0 == right.value
 
 
-def test_a_number_as_a_programs_input_says_what_it_may_be() -> None:
-    """The row is skipped, and the reason says that arguments need an entry point."""
+FAULTY_ROWS = [
+    ({"inputs": [1], "outputs": [1]}, "stdin=1: expected text; programs read and write text, and arguments"),
+    ({"inputs": [1], "outputs": [2], "entry_point": "f"}, "arguments=1: expected a list of all arguments, such as [1]"),
+    ({"tests": '{"test": "assert f(1) == 2"}'}, "'tests' holds an object with 'test', and not the text of tests"),
+    ({"tests": "assert f(1 == 2"}, "SyntaxError: '(' was never closed (tests.py, line 1)"),
+]
+WRONG_CODE = [
+    ("I cannot do that.", "; the completion has no fenced block, so all of it counts as code"),
+    ("This adds.\n\ndef f(x):\n    return x\n", "; the completion has no fenced block, so all of it counts as code"),
+    ("```python\ndef f(x:\n```", "SyntaxError: '(' was never closed (main.py, line 1)"),
+    ("def f(x): return x\n", "f(1) gave 1"),
+    ("import numpy\ndef f(x): return x\n", "No module named 'numpy' (the jail's profile 'numpy' has it)"),
+]
+
+
+@pytest.fixture(scope="module")
+def jail() -> Iterator[Sandbox]:
     with Sandbox(workers=1) as sandbox:
-        score = code_tests(completion="print(input())", inputs=[1], outputs=[1], sandbox=sandbox)
-    assert score.value is None
-    assert "stdin=1: expected text; programs read and write text, and arguments" in (score.reason or "")
+        yield sandbox
+
+
+@pytest.mark.parametrize(("row", "words"), FAULTY_ROWS)
+def test_a_row_at_fault_says_what_to_write(jail: Sandbox, row: dict[str, Any], words: str) -> None:
+    """It is skipped, and its reason ends without a place that is said twice."""
+    score = code_tests(completion="print(input())", sandbox=jail, **row)
+    assert (None, True) == (score.value, words in (score.reason or "")), score.reason
+    assert "(line 1)" not in (score.reason or "")
+
+
+@pytest.mark.parametrize(("completion", "words"), WRONG_CODE)
+def test_wrong_code_says_how_it_was_read(jail: Sandbox, completion: str, words: str) -> None:
+    """Prose without a fence is read as code, and only then does the reason say that."""
+    score = code_tests(completion=completion, sandbox=jail, tests="assert f(1) == 2")
+    assert (0.0, True) == (score.value, (score.reason or "").endswith(words)), score.reason
