@@ -207,9 +207,10 @@ def hint_of(error: str, taken: Iterable[TextParameter]) -> str:
         return f" (if {names} is meant: {are} text here; for messages annotate {instead})"
     if (as_messages or as_text) and any(candidate.form is Form.AS_IS for candidate in taken):
         have, want = ("text", "messages") if as_messages else ("messages", "text")
+        example = ", such as [{'role': 'assistant', 'content': '...'}]" if as_messages else ""
         return (
-            f" (if a completion is meant: completions have the form of the data's prompts, here {have}; the function "
-            f"reads {want}, so give prompts as {want})"
+            f" (if a completion is meant: it is {have} here, and the function reads {want}; give completions as {want}"
+            f"{example}, and prompts too, whose form a trainer's completions have)"
         )
     return ""
 

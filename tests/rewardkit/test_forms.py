@@ -235,10 +235,22 @@ CHAT = [{"role": "assistant", "content": "4"}]
 @pytest.mark.parametrize(
     ("function", "completion", "words"),
     [
-        (_of_messages, "4", "here text; the function reads messages, so give prompts as messages"),
-        (_of_messages, "", "here text; the function reads messages, so give prompts as messages"),
-        (_of_text, CHAT, "here messages; the function reads text, so give prompts as text"),
-        (_searches, CHAT, "here messages; the function reads text, so give prompts as text"),
+        (
+            _of_messages,
+            "4",
+            "it is text here, and the function reads messages; give completions as messages, such as [{'role'",
+        ),
+        (
+            _of_messages,
+            "",
+            "it is text here, and the function reads messages; give completions as messages, such as [{'role'",
+        ),
+        (_of_text, CHAT, "it is messages here, and the function reads text; give completions as text, and prompts too"),
+        (
+            _searches,
+            CHAT,
+            "it is messages here, and the function reads text; give completions as text, and prompts too",
+        ),
     ],
 )
 def test_a_moved_function_is_told_of_the_other_form(function: Any, completion: Any, words: str) -> None:
