@@ -259,6 +259,11 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
         _print_metrics(metrics, console)
         if rewards:
             _print_ends(ends, "" if last is None else f" of step {last}", console)
+            if any(outcome.reason for rows in ends.values() for row in rows for outcome in row.outcomes.values()):
+                of_step = "" if last is None else f" --step {last}"
+                console.say(
+                    (f"rewardkit logs {run.path.label}{of_step} lists the reasons of scores", "dim"), fit="wrap"
+                )
             _print_versions(versions, console)
         _print_flags(flags, run.path.label, console)
 

@@ -322,6 +322,8 @@ def test_show_has_the_rewards_and_what_became_of_the_calls(work: Path) -> None:
     assert re.search(r"kl +▄{6} +0\.5000 +0\.5000", out)
     assert "other" not in out.partition("the trainer's")[2].partition("worst")[0]
     assert "worst completions of step 5" in out
+    (command,) = re.findall(r"^rewardkit (logs .*) lists the reasons of scores$", out, re.MULTILINE)
+    assert "reason: " in _run(*command.split())[1]
     assert re.search(r"format@2 +[0-9a-f]{12} +from step 3", out)
 
 
