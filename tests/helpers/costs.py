@@ -14,7 +14,7 @@ COSTS = Path(__file__).parents[1] / "costs.txt"
 BUDGET_S = 1.0
 """Seconds that the cases of a test may take together with ``--turns``; of a test with longer cases one runs."""
 _LEAST_S = 0.01
-TURNS = 3
+TURNS = 5
 """A test of which one case takes longer than the budget runs in one of so many runs."""
 
 Item = TypeVar("Item", bound=pytest.Item)
