@@ -7,6 +7,7 @@ left out by an audit; a kind of flaw that ``check`` finds is shown as accepted, 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from rewardkit.audit.probe import Family
@@ -38,6 +39,16 @@ def audit_skips(reward: Reward[..., Any]) -> dict[str, str]:
 def accepted_flaws(reward: Reward[..., Any]) -> dict[str, str]:
     """Return the kinds of flaws that the author's comments call intended, with the reasons; raise as audit_skips."""
     return {name: reason for name, reason in _commented(reward).items() if name in FLAW_NAMES}
+
+
+def takes_comments(reward: Reward[..., Any]) -> bool:
+    """Return whether a reward has source of its user's: one of a server has none, and built-in ones are not edited."""
+    pieces = pieces_of(reward)
+    return bool(pieces) and "site-packages" not in pieces[0].file and not _is_builtin(pieces[0].file)
+
+
+def _is_builtin(file: str) -> bool:
+    return "builtin_rewards" in Path(file).parts
 
 
 def check_name(name: str, names: tuple[str, ...], where: str) -> str:

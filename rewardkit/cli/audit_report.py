@@ -313,4 +313,11 @@ def _verdict(audit: Audit, limits: AuditLimits, noun: str, refused: Sequence[str
         figures.insert(0, f"all {counted(audit.unpaid_references, 'reference')} of the data refused")
     if audit.findings:
         figures.append(counted(len(audit.findings), "finding"))
-    return f"{verdict}: {'; '.join(figures)}" if audit.why_unjudged else f"{verdict}: {', '.join(figures)}"
+    return f"{verdict}{_extent(audit)}: {('; ' if audit.why_unjudged else ', ').join(figures)}"
+
+
+def _extent(audit: Audit) -> str:
+    """Return on how many rows a verdict rests, where some tell nothing and others do; empty otherwise."""
+    if not audit.unaudited or not audit.audited:
+        return ""
+    return f" on {audit.audited:,} of {counted(audit.rows, 'completion' if audit.unit == 'completion' else 'row')}"

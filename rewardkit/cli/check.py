@@ -17,7 +17,7 @@ from rich.text import Text
 
 from rewardkit.audit.engine import BASE, form_probe, rollout_of
 from rewardkit.audit.rows import REFERENCE_COLUMNS, AuditRow, gold_column, row_of
-from rewardkit.audit.skips import FLAW_NAMES, accepted_flaws, check_name
+from rewardkit.audit.skips import FLAW_NAMES, accepted_flaws, check_name, takes_comments
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
 from rewardkit.cli.examination_report import print_examination, print_unpaid, write_flaws
 from rewardkit.cli.exits import FAILED, finish
@@ -250,7 +250,7 @@ def _score(parts: Leaves, leaf: Reward[..., Any], lines: Sequence[Row], check: R
                 score = functools.partial(outcomes_of, examination.name)
                 result = examine(examination, leaf, chosen, len(lines), score, scoring.examined)
                 accepted = {**accepted_flaws(leaf), **scoring.skipped}
-                check.examinations.append(replace(result, accepted=accepted))
+                check.examinations.append(replace(result, accepted=accepted, has_comments=takes_comments(leaf)))
 
 
 def _score_forms(

@@ -7,6 +7,7 @@ from typing import Any
 
 from rewardkit.cli.render import ENDLESS, NONE, Screen, align, one_line
 from rewardkit.record.values import Completion
+from rewardkit.runtime.row_names import row_name
 from rewardkit.shown.text import shortened
 from rewardkit.types import Outcome, Status
 
@@ -32,6 +33,11 @@ def print_completions(completions: Sequence[Completion], console: Screen, *, whe
         else:
             console.say((line, style or "dim"), fit="cut")
             console.say((f"  {row[-1]}", style), fit="cut")
+
+
+def prompt_name(row: Completion) -> str:
+    """Return what names a completion's prompt: its number in the run, and the id that its row has in the data."""
+    return row_name(f"prompt {row.prompt_index}", row.columns)
 
 
 def moment_of(row: Completion) -> tuple[str, str]:

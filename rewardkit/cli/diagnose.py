@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,7 +28,8 @@ from rewardkit.health.watch import WINDOW_STEPS
 from rewardkit.record.places import run_path
 from rewardkit.record.reader import RunReader
 from rewardkit.replay.stored import steps_of
-from rewardkit.rows.reader import read_rollouts
+from rewardkit.rows.files import name_of, unit_of
+from rewardkit.rows.reader import numbered_rollouts
 from rewardkit.rows.tables import is_saved
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.choice import scorer_of
@@ -72,10 +74,11 @@ def diagnose_command(
     rewardkit diagnose runs/one --on-flag '$SLACK_HOOK'
     rewardkit diagnose rollouts.jsonl --rewards my_rewards.py[/]
     """
-    path, alert, alerts = Path(target), alert_of(on_flag), None
+    path, alert, alerts, unit = Path(target), alert_of(on_flag), None, "completion"
     if path.suffix in _ROWS or target == "-" or is_saved(path):
         if alert is not None:
             raise ConfigError("--on-flag: goes with a recorded run, whose record says which flags were told before")
+        unit = unit_of(path)
         diagnosis = _diagnose_file(path, rewards, steps, timeout, {"workers": workers, "load_timeout_s": load_timeout})
     elif rewards is not None:
         reason = "a run's completions are scored; --rewards goes with a file of rollouts"
@@ -89,7 +92,7 @@ def diagnose_command(
             alerts = None if alert is None else tell(alert, run, diagnosis.flags)
 
     def show() -> None:
-        print_diagnosis(diagnosis, target, screen())
+        print_diagnosis(diagnosis, target, screen(), f"{unit}s")
         if alert is not None and alerts is not None:
             _print_alerts(alert, alerts, screen())
 
@@ -110,15 +113,23 @@ def _diagnose_file(
     if steps is not None:
         raise ConfigError(f"--steps {steps}: rows have no steps; --steps goes with a recorded run")
     reward_set = None if rewards is None else load_rewards(rewards, timeout_s)
-    rollouts = read_rollouts(path)
+    numbered = numbered_rollouts(path)
+    lines, rollouts = [line for line, _ in numbered], [rollout for _, rollout in numbered]
     if reward_set is None:
         if not are_scored(rollouts):
             raise ConfigError(f"{path}: who scores these rows? Name the rewards: --rewards my_rewards.py")
-        return diagnose_rows(batch_of(rollouts, str(path)))
+        labels = [f"{name_of(path)}:{line}" for line in lines]
+        return _with_lines(diagnose_rows(batch_of(rollouts, labels)), lines)
     with scorer_of(reward_set, max_infrastructure_rate=1.0, **lane) as scorer:
         outcomes = collect("scoring", scorer.stream(rollouts), scorer.rewards, len(rollouts))
         batch = ScoreBatch(rollouts, outcomes, scorer.weights)
-        return diagnose_rows(batch, **declared_ranges(reward_set.rewards)._asdict())
+        return _with_lines(diagnose_rows(batch, **declared_ranges(reward_set.rewards)._asdict()), lines)
+
+
+def _with_lines(diagnosis: Diagnosis, lines: Sequence[int]) -> Diagnosis:
+    """Return a diagnosis of rows whose flags name these by their numbers in the file."""
+    flags = [replace(flag, rows=tuple(lines[row] for row in flag.rows)) for flag in diagnosis.flags]
+    return replace(diagnosis, flags=flags)
 
 
 def _span(text: str | None, run: RunReader) -> tuple[int, int] | None:
@@ -130,8 +141,11 @@ def _span(text: str | None, run: RunReader) -> tuple[int, int] | None:
     return span
 
 
-def print_diagnosis(diagnosis: Diagnosis, target: str, console: Screen) -> None:
-    """Print a diagnosis: its extent, the flags or what was looked at in vain, the noise, and what cannot be seen."""
+def print_diagnosis(diagnosis: Diagnosis, target: str, console: Screen, rows: str = "completions") -> None:
+    """Print a diagnosis: its extent, the flags or what was looked at in vain, the noise, and what cannot be seen.
+
+    ``rows`` is what the numbers of a flag count.
+    """
     console.say((plain(target), "bold"), f"  {_looked_at(diagnosis)}")
     for name, counts in diagnosis.coverage.calls.items():
         console.say(f"calls of {plain(name)}: {counts}", fit="wrap")
@@ -140,7 +154,7 @@ def print_diagnosis(diagnosis: Diagnosis, target: str, console: Screen) -> None:
         console.print()
         console.print(_flags(diagnosis.flags))
         for flag in diagnosis.flags:
-            _print_flag(flag, console, rows="rows" if diagnosis.steps is None else "completions")
+            _print_flag(flag, console, rows=rows)
         if diagnosis.coverage.flat_groups:
             console.say("no flag, but ", plain(diagnosis.coverage.flat_groups), fit="wrap")
     else:

@@ -33,10 +33,11 @@ def print_examination(console: Screen, reward: str, result: ExaminationResult, u
         console.indented(f"not examined: {rows} that the reward skips ({unit} {lines})", "dim")
     if result.failed:
         rows = counted(len(result.failed), "row")
-        console.say((f"  {rows}: ", "red"), f"every completion failed, {plain(result.failure)}", fit="wrap")
+        console.say((f"  {rows}: ", "red"), plain(result.failure), fit="wrap")
     if result.untold > len(result.failed):
-        rows = counted(result.untold - len(result.failed), "row")
-        console.indented(f"{rows} show nothing: {result.untold_reason}", "dim")
+        count = result.untold - len(result.failed)
+        verb = "shows" if count == 1 else "show"
+        console.indented(f"{counted(count, 'row')} {verb} nothing: {result.untold_reason}", "dim")
     for kind, flaws in by_kind.items():
         first, style = flaws[0], "red" if result.kinds[kind].is_failure else "yellow"
         style = "dim" if kind in result.accepted else style
@@ -47,12 +48,9 @@ def print_examination(console: Screen, reward: str, result: ExaminationResult, u
         console.say(f"    {row}: ", plain(shortened(first.flaw.detail, _DETAIL_CHARS)), fit="wrap")
     if result.open_flaws and not result.has_failures:
         kinds = ",".join(kind for kind in by_kind if kind not in result.accepted)
-        way = f"write `# audit: skip {kinds} REASON` in its function, or give {_options(kinds.split(','))}"
+        comment = f"write `# audit: skip {kinds} REASON` in its function, or " if result.has_comments else ""
+        way = f"{comment}give {' '.join(f'--skip {kind}' for kind in kinds.split(','))}"
         console.indented(f"such rows do not fail the check; where {reward} means it so, {way}", "dim")
-
-
-def _options(kinds: Sequence[str]) -> str:
-    return " ".join(f"--skip {kind}" for kind in kinds)
 
 
 def _verdict(result: ExaminationResult) -> str:

@@ -7,7 +7,14 @@ from typing import Any, NamedTuple
 
 import typer
 
-from rewardkit.cli.completion_lines import completion_json, moment_of, print_completions, score_text, short_number
+from rewardkit.cli.completion_lines import (
+    completion_json,
+    moment_of,
+    print_completions,
+    prompt_name,
+    score_text,
+    short_number,
+)
 from rewardkit.cli.exits import INTERRUPTED, finish
 from rewardkit.cli.progress import SearchLine, told_progress
 from rewardkit.cli.render import ENDLESS, Screen, screen
@@ -169,7 +176,7 @@ def _print_match(listed: Listed, console: Screen) -> None:
     row, match = listed.row, listed.match
     scores = ", ".join(f"{name} {score_text(outcome)}" for name, outcome in row.outcomes.items())
     step, epoch = moment_of(row)
-    facts = f"step {step}  epoch {epoch}  prompt {row.prompt_index}  reward {short_number(row.reward)}  {scores}"
+    facts = f"step {step}  epoch {epoch}  {prompt_name(row)}  reward {short_number(row.reward)}  {scores}"
     console.say((f"completion {row.id}", "bold"), f"  {facts}", fit="wrap")
     if match is not None:
         owner = match.field if match.name is None else f"{match.field} {match.name}"

@@ -17,14 +17,16 @@ from rewardkit.cli.exits import finish
 from rewardkit.cli.group_by import read_scores
 from rewardkit.cli.output import check_new, write_rows
 from rewardkit.cli.progress import told_progress
-from rewardkit.cli.render import ENDLESS, Screen, align, number, one_line, screen
+from rewardkit.cli.render import ENDLESS, NONE, Screen, align, number, one_line, screen
 from rewardkit.cli.run_argument import RunPlace
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.places import run_path
 from rewardkit.record.table import Mask, Whole
 from rewardkit.replay.recorded_run import Run
-from rewardkit.shown.text import counted
+from rewardkit.runtime.row_names import id_column
+from rewardkit.shown.text import counted, shortened
 
+_ID_CHARS = 24  # of an id in the list
 _LISTED = 20  # Prompts that are listed off --json unless told
 _BAR = 30
 _KINDS = {
@@ -272,10 +274,15 @@ def _print_prompts(run: Run, profile: PromptProfile, chosen: Mask, listing: _Lis
         console.say(("note: ", "yellow"), "no prompt was met in two groups, so none has a change", fit="wrap")
     texts = {prompt.index: prompt for prompt in run.prompts_by_index(profile.prompts[order].tolist())}
     columns = _change_cells if is_change else _rate_cells
-    rows = [["prompt", *(_CHANGE_HEAD if is_change else _RATE_HEAD), "text"]]
+    id_columns = {prompt.index: id_column(prompt.columns) for prompt in texts.values()}
+    head = next(filter(None, id_columns.values()), None)
+    rows = [["prompt", *([head] if head else []), *(_CHANGE_HEAD if is_change else _RATE_HEAD), "text"]]
     for index in order.tolist():
         number_of = int(profile.prompts[index])
-        rows.append([str(number_of), *columns(profile, index), one_line(texts[number_of].prompt)])
+        name, prompt = id_columns[number_of], texts[number_of]
+        row_id = NONE if name is None else shortened(str(prompt.columns[name]), _ID_CHARS)
+        ids = [row_id] if head else []
+        rows.append([str(number_of), *ids, *columns(profile, index), one_line(prompt.prompt)])
     first_ones = "what got worst first" if is_change else "the lowest pass rates first"
     console.heading(f"{len(order):,} of {count:,}, {first_ones}" if len(order) < count else "prompts")
     first, *others = align(rows)

@@ -26,7 +26,8 @@ from rewardkit.record.places import place_of_runs
 from rewardkit.record.reader import RunReader
 from rewardkit.record.run_end import RunEnd, RunState
 from rewardkit.record.runs_folder import RUNS
-from rewardkit.rows.reader import read_rollouts
+from rewardkit.rows.files import name_of
+from rewardkit.rows.reader import numbered_rollouts
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.shown.text import counted, plain, shortened
 
@@ -96,10 +97,11 @@ def _add(path: Path, folder: RunsPlace, *, as_json: bool) -> None:
     record = folder.run(name)
     if record.exists():
         raise RecordError(f"--add {path}: {record.label} has a record; rename the file, or remove the run with --prune")
-    rollouts = read_rollouts(path)
+    numbered = numbered_rollouts(path)
+    rollouts = [rollout for _, rollout in numbered]
     if not are_scored(rollouts):
         raise DataError(f"--add {path}: no rows of rewardkit score --out; score them with --record {name} instead")
-    batch = batch_of(rollouts, str(path))
+    batch = batch_of(rollouts, [f"{name_of(path)}:{line}" for line, _ in numbered])
     about = {"command": "runs --add", "data": str(path)}
     done = 0
     with recording(record.locator, RewardSet({}), about, append=False) as keep, told_progress("recording") as tick:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, option
-from rewardkit.cli.completion_lines import completion_json, print_completions
+from rewardkit.cli.completion_lines import completion_json, print_completions, prompt_name
 from rewardkit.cli.exits import finish
 from rewardkit.cli.group_by import GroupSearch, show_groups
 from rewardkit.cli.matches import Matches, Search, show_matches
@@ -375,7 +375,7 @@ def _print_ends(ends: Mapping[str, Sequence[Completion]], of_step: str, console:
         ends = {"equally paid": ends["best"]}
     for end, rows in ends.items():
         if rows:
-            lines = [(number(row.reward), f"prompt {row.prompt_index}", one_line(row.completion)) for row in rows]
+            lines = [(number(row.reward), prompt_name(row), one_line(row.completion)) for row in rows]
             _print_lines(f"{end} completions{of_step}", lines, console)
 
 
@@ -428,8 +428,8 @@ def _show_step(run: Run, step: int, split: str, *, as_json: bool) -> None:
         count = counted(len(completions), "completion")
         console.say((f"{run.name}, step {step}", "bold"), f"{epoch}, {count}", fit="wrap")
         _print_step(summaries, console)
-        for index, group in group_by_key((row.prompt_index, row) for row in completions).items():
-            console.heading(f"prompt {index}")
+        for group in group_by_key((row.prompt_index, row) for row in completions).values():
+            console.heading(prompt_name(group[0]))
             console.say((one_line(group[0].prompt), "dim"), fit="cut")
             print_completions(group, console, when=False)
         general = {name: value for name, value in metrics.items() if not _is_of_a_reward(name, run.rewards)}

@@ -18,6 +18,8 @@ from rewardkit.cli.rewards import importing, only
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import ConfigError, DataError
 from rewardkit.loading.registry import resolve
+from rewardkit.serving.choice import is_address
+from rewardkit.serving.server_link import without_token
 from rewardkit.shown.text import counted, plain, shortened
 from rewardkit.testing.accept import Acceptance, accept
 from rewardkit.testing.expectation import outcome_words
@@ -61,6 +63,9 @@ def cases_command(
     rewardkit test cases.yaml --junit report.xml
     rewardkit test cases.yaml --json[/]
     """
+    if is_address(rewards):
+        reason = "the address of a server; this needs the rewards themselves, as file.py:name"
+        raise ConfigError(f"{without_token(rewards)}: {reason}")
     reference: str | None = rewards
     if data is None and data_option is None:
         reference, data = None, Path(rewards)

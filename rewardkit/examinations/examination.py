@@ -105,8 +105,9 @@ class ExaminationResult:
     untold_reason: str = ""  # Why they tell nothing
     lines: Sequence[int] = ()  # Lines of the rows examined
     skipped: Sequence[int] = ()  # Lines of the rows on which the reward skipped every completion, and said of no flaw
-    failed: Sequence[int] = ()  # Lines of those rows that tell nothing on which every completion failed
-    failure: str = ""  # The error of the first of them
+    failed: Sequence[int] = ()  # Lines of those rows that tell nothing on which a completion failed
+    failure: str = ""  # How many completions of them failed, of how many, and the first's error
+    has_comments: bool = True  # Whether a comment in the reward's own source can accept a kind of flaw
     accepted: Mapping[str, str] = field(default_factory=dict)  # Kinds of flaws that are meant so, with the reasons
 
     @property
@@ -166,9 +167,10 @@ class _ExaminedRow(NamedTuple):
         return not self.flaws and all(result.outcome.status is Status.SKIPPED for result in self.results)
 
     @property
-    def has_failed(self) -> bool:
-        """Whether it tells nothing because every completion failed."""
-        return self.flaws is None and all(result.outcome.status is Status.FAILED for result in self.results)
+    def failures(self) -> list[Outcome]:
+        """The calls that failed, where it tells nothing."""
+        outcomes = [result.outcome for result in self.results] if self.flaws is None else []
+        return [outcome for outcome in outcomes if outcome.status is Status.FAILED]
 
 
 def examine(
@@ -203,7 +205,7 @@ def examine(
     counts = (len(examined), total_rows, sum(len(result.results) for result in examined))
     reason = examination.untold_reason if untold else ""
     lines = tuple(result.row.line for result in examined)
-    failed = [result for result in examined if result.has_failed]
+    failed = [result for result in examined if result.failures]
     return ExaminationResult(
         examination.name,
         examination.kinds,
@@ -214,12 +216,18 @@ def examine(
         lines,
         tuple(skipped),
         tuple(result.row.line for result in failed),
-        _error_of(failed[0].results[0].outcome) if failed else "",
+        _describe_failures(failed),
     )
 
 
-def _error_of(outcome: Outcome) -> str:
-    return f"{outcome.cause}: {without_place(outcome.error or '')}"
+def _describe_failures(rows: Sequence[_ExaminedRow]) -> str:
+    """Return how many completions of rows failed, with the first error; empty where none did."""
+    outcomes = [outcome for row in rows for outcome in row.failures]
+    if not outcomes:
+        return ""
+    calls = sum(len(row.results) for row in rows)
+    count = f"{len(outcomes):,} of {calls:,} completions failed" if len(outcomes) < calls else "every completion failed"
+    return f"{count}, {outcomes[0].cause}: {without_place(outcomes[0].error or '')}"
 
 
 def _try_rows(

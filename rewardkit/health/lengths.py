@@ -200,7 +200,7 @@ def _truncation(window: Evidence) -> _Truncation:
     """Return the shares of truncated completions, by the completions' marks or else by TRL's metric."""
     groups = by_group(window.table.truncated, window.table.groups)
     if len(without_nan(groups.means)):
-        return _Truncation(groups.means, float(groups.counts.mean()), window.table.truncated == 1)
+        return _Truncation(groups.means, groups.size, window.table.truncated == 1)
     shares = np.array(window.metrics.get(CLIPPED, ()), dtype=float)
     return _Truncation(shares, len(window.table) / max(len(shares), 1), np.zeros(len(window.table), dtype=bool))
 

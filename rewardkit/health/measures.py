@@ -29,12 +29,18 @@ class Grouped(NamedTuple):
     @property
     def low(self) -> float:
         """What the mean share of the groups is at least, see :func:`lower_share`."""
-        return lower_share(self.means, float(self.counts.mean()))
+        return lower_share(self.means, self.size)
 
     @property
     def high(self) -> float:
         """What the mean share of the groups is at most."""
-        return upper_share(self.means, float(self.counts.mean()))
+        return upper_share(self.means, self.size)
+
+    @property
+    def size(self) -> float:
+        """The mean count of the groups that have a known value: a group that was skipped takes no certainty away."""
+        counts = self.counts[self.counts > 0]
+        return float(counts.mean()) if len(counts) else 0.0
 
 
 def by_group(values: ArrayLike, groups: Whole) -> Grouped:

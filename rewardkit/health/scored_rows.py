@@ -15,11 +15,11 @@ def are_scored(rollouts: Sequence[Rollout]) -> bool:
     return bool(rollouts) and all(isinstance(rollouts[0].example.get(key), Mapping) for key in ("example", "rewards"))
 
 
-def batch_of(rollouts: Sequence[Rollout], where: str) -> ScoreBatch:
+def batch_of(rollouts: Sequence[Rollout], labels: Sequence[str]) -> ScoreBatch:
     """Return the batch that such rows were, with the weights that the first row names, or that make up the totals.
 
     Rows of an older release have no weights: where the totals do not tell them either, every reward weighs 1. Raises
-    DataError with the row's number, from 0, where its rewards are not the first row's or not outcomes.
+    DataError with the row's label where its rewards are not the first row's or not outcomes.
     """
     names = list(rollouts[0].example["rewards"])
     outcomes: dict[str, list[Outcome]] = {name: [] for name in names}
@@ -27,9 +27,9 @@ def batch_of(rollouts: Sequence[Rollout], where: str) -> ScoreBatch:
     for index, row in enumerate(rollouts):
         outcomes_of, example = row.example.get("rewards"), row.example.get("example")
         if not isinstance(outcomes_of, Mapping) or not isinstance(example, Mapping) or list(outcomes_of) != names:
-            raise DataError(f"{where}: row {index}: expected the outcomes of {', '.join(names)}, as in row 0")
+            raise DataError(f"{labels[index]}: expected the outcomes of {', '.join(names)}, as in {labels[0]}")
         for name in names:
-            outcomes[name].append(_outcome(outcomes_of[name], f"{where}: row {index}, reward {name!r}"))
+            outcomes[name].append(_outcome(outcomes_of[name], f"{labels[index]}: reward {name!r}"))
         batch_rollouts.append(Rollout(row.prompt, row.completion, example, row.completion_ids))
     weights = _weights(rollouts[0].example.get("weights"), names) or _weights_of_totals(rollouts, outcomes)
     return ScoreBatch(batch_rollouts, outcomes, weights)

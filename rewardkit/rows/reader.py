@@ -206,7 +206,9 @@ def _row(path: Path, row: Row, needs: Sequence[str], first: Row | None) -> Row:
     label, values = name_of(path), row.values
     missing = [] if first is not None else [key for key in needs if key not in values]
     if missing:
-        hint = rename_hint(missing[0], values)
+        is_several = missing[0] == "completion" and isinstance(values.get("completions"), list)
+        each = "; write a row for each of 'completions', with the same prompt and columns"
+        hint = each if is_several else rename_hint(missing[0], values)
         _refuse(label, row.line, f"{missing[0]!r} is missing; it has {_names(values) or 'nothing'}{hint}")
     if not values:
         _refuse(label, row.line, f"expected an object with columns, got '{{}}'{_advice(path, row.line, '{}')}")

@@ -28,7 +28,7 @@ from rewardkit.errors import DataError, FullError, InfrastructureError, RewardEr
 from rewardkit.runtime.names import missing_columns
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.bodies import RefusedError, a_list, an_object, dumps, loads, preview
-from rewardkit.serving.contract import RowFate, told_rows
+from rewardkit.serving.contract import RowFate, form_of, told_rows
 from rewardkit.serving.failure_log import FailureLog
 from rewardkit.serving.gathering import GROUP_WAIT_S, Gathering
 from rewardkit.serving.joining import MOST_ROWS, Joining, PartsScorer
@@ -179,7 +179,7 @@ class RewardApp:
             raise RefusedError(404, f"there is nothing at this address; there are {', '.join(ADDRESSES)}")
         method = ADDRESSES[path]
         if scope["method"] != method and not (method == "GET" and scope["method"] == "HEAD"):
-            raise RefusedError(405, f"{path} answers {method}", {"allow": method})
+            raise RefusedError(405, f"{path} answers {method}, not {scope['method']}", {"allow": method})
         return path
 
     async def _answer(self, route: str, request: _Request) -> _Answer:
@@ -196,7 +196,7 @@ class RewardApp:
             return _json(replies[route])
         if self.draining:
             raise _busy("the server is ending; ask another one, or try again later")
-        body = an_object(loads(await self._body(request)))
+        body = _body_of(loads(await self._body(request)), route)
         if route == "/seed_session":
             return _json({})  # Gym wants a session, and scores need none
         if route == "/aggregate_metrics":
@@ -225,7 +225,13 @@ class RewardApp:
         read_body, write_reply = TRANSLATIONS[route]
         raw_query = request.scope["query_string"]
         query = dict(parse_qsl(raw_query.decode("latin-1"), keep_blank_values=True)) if raw_query else {}
-        wish = read_body(body, query, self._max_rows)
+        try:
+            wish = read_body(body, query, self._max_rows)
+        except RefusedError as error:
+            is_of_form = any(sign in str(error) for sign in ("unknown field", " is missing", "got null"))
+            if error.status != 422 or not is_of_form or (route == "/v1/score" and "rollouts" in body):
+                raise
+            raise RefusedError(422, f"{error}; {form_of(route)}") from None
         if self._groups and route != "/v1/score" and self._gathering is None and wish.rollouts:
             raise RefusedError(
                 422, f"reward {self._groups[0]!r} scores the completions of a prompt together; start with --group-size"
@@ -328,6 +334,13 @@ class RewardApp:
             raise _busy(f"the bodies of all requests have more than {ALL_BYTES:,} bytes; try again later")
         request.is_read = not message.get("more_body", False)
         return part
+
+
+def _body_of(value: object, route: str) -> dict[str, Any]:
+    """Return the object of a body; refuse anything else, with what a route for rollouts takes."""
+    if type(value) is not dict and route in TRANSLATIONS:
+        raise RefusedError(422, f"the body: expected an object, got {preview(value)}; {form_of(route)}")
+    return an_object(value)
 
 
 class _Reader(NamedTuple):

@@ -6,7 +6,7 @@ import json
 import math
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -26,6 +26,7 @@ _STRIDE, _DIGITS_SEEN = 6, b"0" * 3
 _MARK = b"\xef\xbb\xbf"  # with which some programs begin a text
 _FIELDS = frozenset(("prompt", "completion", "example", "completion_ids", "sample"))
 _PREVIEW_CHARS = 60
+_SHOWN_FIELDS = 8
 
 _ALWAYS = frozenset({"status", "score", "cause", "reason", "duration_s", "version"})
 _EMPTY = Outcome(Status.SKIPPED, None).as_json()
@@ -105,6 +106,9 @@ def an_object(value: object, where: str = "the body") -> dict[str, Any]:
 def a_list(body: Mapping[str, Any], name: str, max_rows: int) -> list[Any]:
     """Return a list of at most ``max_rows`` rows, or refuse anything else."""
     value = body.get(name)
+    if name not in body:
+        has = f"; it has {', '.join(map(repr, sorted(body)[:_SHOWN_FIELDS]))}" if body else ""
+        raise RefusedError(422, f"{name} is missing in the body: expected a list{has}")
     if type(value) is not list:
         raise RefusedError(422, f"{name}: expected a list, got {preview(value)}")
     if len(value) > max_rows:
@@ -140,12 +144,19 @@ def a_number(body: Mapping[str, Any], name: str, *, whole: bool) -> Any:
     return value
 
 
+def unknown_fields(names: Collection[str]) -> str:
+    """Return the names of fields that nothing reads, for an error, of many the first."""
+    listed = ", ".join(repr(shortened(name, _PREVIEW_CHARS)) for name in sorted(names)[:_SHOWN_FIELDS])
+    more = ", …" if len(names) > _SHOWN_FIELDS else ""
+    return f"unknown field{'s' if len(names) > 1 else ''} {listed}{more}"
+
+
 def a_rollout(value: object, where: str) -> Rollout:
     """Return the rollout of an object of ``/v1/score``; refuse anything else."""
     row = an_object(value, where)
     if not row.keys() <= _FIELDS:
-        names = "prompt, completion, example, completion_ids and sample"
-        raise RefusedError(422, f"{where}: unknown field {min(row.keys() - _FIELDS)!r}; there are {names}")
+        names = "prompt, completion, example, completion_ids and sample; columns of the data go into 'example'"
+        raise RefusedError(422, f"{where}: {unknown_fields(row.keys() - _FIELDS)}; there are {names}")
     example = row.get("example")
     if example is None:
         example = {}

@@ -71,6 +71,22 @@ TABLE: Mapping[str, Mapping[RowFate, RouteReply]] = {
 """What each route says of each fate."""
 
 
+_OWN_FORM = '/v1/score takes {"rollouts": [{"prompt": "…", "completion": "…", "example": {"COLUMN": …}}]}'
+_SENDERS = {
+    "/get_reward": "OpenRLHF",
+    "/slime": "slime",
+    "/verify": "NeMo Gym",
+    "/evaluate": "eval-protocol",
+    "/score": "LLaMA-Factory",
+}
+
+
+def form_of(route: str) -> str:
+    """Return what a route takes, for a request that has another form; a trainer's route names the trainer."""
+    sender = _SENDERS.get(route)
+    return _OWN_FORM if sender is None else f"{route} reads what {sender} sends; for requests of your own {_OWN_FORM}"
+
+
 class ToldRow(NamedTuple):
     """One rollout as the routes tell of it.
 

@@ -26,6 +26,7 @@ from rewardkit.serving.bodies import (
     outcome_fields,
     preview,
     samples_of,
+    unknown_fields,
 )
 from rewardkit.serving.contract import RowFate, ToldRow
 from rewardkit.serving.queries import completion_in, follows_prompt
@@ -55,7 +56,7 @@ def read_native(body: dict[str, Any], query: Query, max_rows: int) -> ScoreReque
     """Return the request of ``/v1/score``; unless ``gather`` says otherwise, a single row waits for its group."""
     unknown = body.keys() - {"rollouts", "step", "epoch", "gather"}
     if unknown:
-        raise RefusedError(422, f"unknown field {min(unknown)!r}; there are rollouts, step, epoch and gather")
+        raise RefusedError(422, f"{unknown_fields(unknown)}; there are rollouts, step, epoch and gather")
     rows = a_list(body, "rollouts", max_rows)
     gather = body.get("gather", len(rows) == 1)
     if type(gather) is not bool:

@@ -396,3 +396,20 @@ def test_check_tells_a_missing_column(work: Path) -> None:
     assert 1 == code
     assert "kind_of: line 1: column 'kind' is missing" in out
     assert "note" not in out
+
+
+@pytest.mark.parametrize("skipped", [0, 5, 8])
+def test_a_verdict_says_on_how_many_rows_it_rests(work: Path, skipped: int) -> None:
+    """A reward that skips most rows passes on the others; on none of them nothing is judged."""
+    source = "from rewardkit import reward\n\n@reward\n"
+    source += "def some(completion: str, answer: str, skip: bool) -> float | None:\n"
+    (work / "some.py").write_text(f"{source}    return None if skip else float(completion.strip() == answer)\n")
+    _write(work / "some.jsonl", [{"prompt": f"{n}?", "answer": f"{n * 37}", "skip": n < skipped} for n in range(8)])
+    code, out, _ = _run("audit", "some.py", "some.jsonl", "--workers", "1")
+    verdicts = {
+        0: (0, "passed: 0 wrongly paid"),
+        5: (0, "passed on 3 of 8 rows: 0 wrongly paid"),
+        8: (4, "not judged: nothing of this reward's kind was tried: no right answer is known on any row"),
+    }
+    assert verdicts[skipped][0] == code
+    assert verdicts[skipped][1] in " ".join(out.split())

@@ -75,7 +75,7 @@ def test_the_head_counts_the_calls_that_fail_and_rows_that_always_fail_are_named
     assert "calls of correct: 336 scored, 50 skipped, 14 failed (3.5%: 14 exception)" in result.stdout
     words = " ".join(result.stdout.split())
     assert "every call of 2 of 50 prompts fails: \"ValueError: could not convert string to float: ''\"" in words
-    assert "rows: 32, 72" in words
+    assert "lines: 33, 73" in words
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
@@ -136,7 +136,7 @@ def test_rows_tell_how_many_groups_give_no_gradient(work: Path) -> None:
     assert 0 == code
     assert "on these rows 71% of groups give no gradient (10 of 14)" in out
     assert "zero_variance" in out
-    assert "rows: 16, 17, 18, 19" in out
+    assert "lines: 17, 18, 19, 20" in out
     assert "no earlier steps to compare with: std_collapse" in out
 
 
@@ -149,7 +149,7 @@ def test_rows_that_were_scored_before_need_no_rewards(work: Path) -> None:
     assert fresh == again
     lines = Path("scored.jsonl").read_text().replace('"status": "scored"', '"status": "won"', 1)
     Path("odd.jsonl").write_text(lines)
-    assert "odd.jsonl: row 0, reward 'correct': expected an outcome" in _run("odd.jsonl")[2]
+    assert "odd.jsonl:1: reward 'correct': expected an outcome" in _run("odd.jsonl")[2]
 
 
 def test_a_folder_that_datasets_saved_is_rows_and_no_run(work: Path) -> None:

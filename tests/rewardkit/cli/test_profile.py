@@ -236,3 +236,23 @@ def test_groups_of_what_is_not_there_are_refused(folder: Path, arguments: list[s
     """In a line with what to write instead."""
     result = run("show", folder / "one", *arguments)
     assert (2, True) == (result.exit_code, message in result.output)
+
+
+@pytest.mark.parametrize("column", ["id", "task_id", "level"])
+def test_prompts_are_named_by_the_ids_of_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str) -> None:
+    """As other commands name rows; without a column of ids the number in the run stands alone."""
+    monkeypatch.chdir(tmp_path)
+    source = "from rewardkit import reward\n\n@reward\ndef four(completion: str) -> float:\n"
+    Path("four.py").write_text(f"{source}    return float(completion == '4')\n")
+    rows = [{"prompt": f"{n}?", "completion": str(n + k), column: f"T/{n}"} for n in range(3) for k in range(2)]
+    Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    runner = CliRunner()
+    assert 0 == runner.invoke(app, ["score", "four.py", "rows.jsonl", "--record", "one", "--inline"]).exit_code
+    profile, show = (runner.invoke(app, [command, "one"]).output for command in ("profile", "show"))
+    listed = runner.invoke(app, ["show", "one", "--grep", "3"]).output
+    has_ids = column != "level"
+    head = next(line.split() for line in profile.splitlines() if line.startswith("prompt "))
+    assert has_ids == (head[1] == column)
+    assert has_ids == ("T/2" in profile)
+    assert has_ids == (f"prompt 0 ({column} 'T/0')" in show)
+    assert has_ids == (f"prompt 2 ({column} 'T/2')" in listed)

@@ -85,7 +85,7 @@ def test_rows_without_weights_tell_them_by_their_totals(work: Path, weights: str
     [
         (("--add", "rows.jsonl"), "no rows of rewardkit score --out; score them with --record rows instead"),
         (("--add", "own.jsonl"), "own has a record; rename the file, or remove the run with --prune"),
-        (("--add", "broken.jsonl"), "row 0, reward 'right': expected an outcome with status and score"),
+        (("--add", "broken.jsonl"), "broken.jsonl:1: reward 'right': expected an outcome with status and score"),
         (("--add", "rows.jsonl", "--prune"), "--add and --prune: give one of them"),
     ],
     ids=["not scored", "there already", "no outcome", "with prune"],

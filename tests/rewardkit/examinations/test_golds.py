@@ -189,6 +189,18 @@ def test_rows_on_which_every_call_fails_say_so() -> None:
     """Nothing is known of them, and not because wrong answers are paid like right ones."""
     result = _examined(reads_messages, ROWS)
     assert (len(result.lines), len(result.lines)) == (len(result.failed), result.untold)
-    assert result.failure.startswith("exception: TypeError: string indices must be integers")
+    assert result.failure.startswith("every completion failed, exception: TypeError: string indices must be integers")
     assert list(result.failed) == result.as_json()["failed_lines"]
     assert () == _examined(has_box, ROWS).failed
+
+
+@reward(score_range=(0, 1))
+def beyond(completion: str, answer: str) -> float:
+    """Return what its range excludes for a right answer."""
+    return 5.0 if completion == answer else 0.0
+
+
+def test_rows_whose_right_answers_fail_are_not_said_to_be_paid_too_little() -> None:
+    result = _examined(beyond, ROWS)
+    assert list(result.lines) == list(result.failed)
+    assert re.match(rf"\d+ of {result.trials} completions failed, bad_return: returned 5.0, outside", result.failure)
