@@ -84,6 +84,7 @@ def data_flaws(rows: Sequence[Row], gold_column: str | None) -> list[DataFlaw]:
         *(_contradictions(rows, prompt, gold_column) if prompt and gold_column else ()),
         *(_odd_golds(rows, gold_column) if gold_column else ()),
         *(_empty_prompts(rows, prompt) if prompt else ()),
+        *(_packed_prompts(rows, prompt) if prompt else ()),
         *_copies(rows, prompt),
     ]
     return [flaw for flaw in flaws if flaw.lines]
@@ -164,6 +165,21 @@ _SHAPES = {
 def _empty_prompts(rows: Sequence[Row], column: str) -> Iterator[DataFlaw]:
     lines = tuple(row.line for row in rows if not _text_of(row.values[column]).strip())
     yield DataFlaw("empty_prompt", f"no words in {column!r}", lines)
+
+
+def _packed_prompts(rows: Sequence[Row], column: str) -> Iterator[DataFlaw]:
+    lines = tuple(row.line for row in rows if _has_packed_messages(row.values[column]))
+    yield DataFlaw("packed_prompt", f"{column!r} is text that is JSON of messages; write the list itself", lines)
+
+
+def _has_packed_messages(value: object) -> bool:
+    if not isinstance(value, str) or not value.lstrip().startswith("["):
+        return False
+    try:
+        messages = json.loads(value)
+    except (ValueError, RecursionError):
+        return False
+    return bool(messages) and all(isinstance(message, dict) and "role" in message for message in messages)
 
 
 def _text_of(value: object) -> str:

@@ -91,6 +91,8 @@ class WardenLink:
                     (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
                     (os.POSIX_SPAWN_DUP2, theirs.fileno(), _CONTROL),
                 ],
+                # Ctrl-C is the trainer's also until the warden ignores it.
+                setsigmask=signal.pthread_sigmask(signal.SIG_BLOCK, ()) | {signal.SIGINT},
             )
         except OSError as reason:
             raise WorkerStartError(f"cannot start {sys.executable}: {reason}") from reason

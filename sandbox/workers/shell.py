@@ -44,10 +44,11 @@ def limit(memory_bytes: int | None) -> None:
 
 
 def ignore_signals() -> None:
-    """Ignore every signal that can be ignored: the warden ends when its socket is closed."""
+    """Ignore every signal that can be ignored, and Ctrl-C that came before: the warden ends with its socket."""
     for number in signal.valid_signals() - _UNSTOPPABLE:
         with contextlib.suppress(OSError, ValueError):
             signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def plain_signals() -> None:

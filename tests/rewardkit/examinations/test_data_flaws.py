@@ -23,6 +23,8 @@ PLANTED: dict[str, tuple[dict[int, dict[str, Any]], dict[str, tuple[int, ...]]]]
     "other gold, blanks in the prompt": ({5: {"prompt": "0 + 1? "}}, {"contradictory_golds": (1, 6)}),
     "blanks": ({2: {"prompt": " \n"}}, {"empty_prompt": (3,)}),
     "messages": ({2: {"prompt": [{"role": "user", "content": " "}]}}, {"empty_prompt": (3,)}),
+    "messages as text": ({2: {"prompt": '[{"role": "user", "content": "2?"}]'}}, {"packed_prompt": (3,)}),
+    "a list as text": ({2: {"prompt": "[1, 2] + [3]?"}, 3: {"prompt": '["role"]'}, 4: {"prompt": "[]"}}, {}),
     "no gold": ({2: {"answer": None}, 3: {"answer": " "}}, {"no_gold": (3, 4)}),
     "an empty object": ({2: {"answer": {}}}, {"empty_gold": (3,), "odd_gold": (3,), "odd_type": (3,)}),
     "an empty object as text": ({2: {"answer": "{ }"}}, {"empty_gold": (3,), "odd_gold": (3,)}),

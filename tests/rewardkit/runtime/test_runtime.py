@@ -895,3 +895,20 @@ def test_a_runtime_pickles_as_its_settings() -> None:
             }
             assert runtime.score(_rollouts(5)).scores == other.score(_rollouts(5)).scores
             assert not set(runtime.processes) & set(other.processes)
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.03, 0.06, 0.1, 0.2])
+def test_ctrl_c_while_workers_start_prints_nothing_of_theirs(tmp_path: Path, delay_s: float) -> None:
+    """Ctrl-C reaches every process of a terminal, and the warden as it begins: it is the caller's alone."""
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import time\nfrom rewardkit import Runtime, reward\n\n@reward\ndef one(completion: str) -> float:\n"
+        "    return 1.0\n\ntry:\n    runtime = Runtime([one], workers=1).start()\n    print('started', flush=True)\n"
+        "    while True:\n        time.sleep(0.01)\nexcept KeyboardInterrupt:\n    print('ended')\n"
+    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    program = subprocess.Popen([sys.executable, str(script)], text=True, start_new_session=True, **pipes)  # type: ignore[call-overload]
+    assert "started\n" == program.stdout.readline()
+    time.sleep(delay_s)
+    os.killpg(program.pid, signal.SIGINT)
+    assert ("ended\n", "") == program.communicate(timeout=LONG_S)
