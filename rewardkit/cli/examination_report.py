@@ -35,9 +35,9 @@ def print_examination(console: Screen, reward: str, result: ExaminationResult, u
         rows = counted(len(result.failed), "row")
         console.say((f"  {rows}: ", "red"), plain(result.failure), fit="wrap")
     if result.untold > len(result.failed):
-        count = result.untold - len(result.failed)
-        verb = "shows" if count == 1 else "show"
-        console.indented(f"{counted(count, 'row')} {verb} nothing: {result.untold_reason}", "dim")
+        silent = result.untold - len(result.failed)
+        verb = "shows" if silent == 1 else "show"
+        console.indented(f"{counted(silent, 'row')} {verb} nothing: {result.untold_reason}", "dim")
     for kind, flaws in by_kind.items():
         first, style = flaws[0], "red" if result.kinds[kind].is_failure else "yellow"
         style = "dim" if kind in result.accepted else style
