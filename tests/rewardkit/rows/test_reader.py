@@ -203,6 +203,10 @@ WRONG = {
     "list": ('[\n{"prompt": "p"}]', ":1: not JSON: Expecting value at column 1: '['; rows are one object a"),
     "string": (f'{GOOD}\n\n"text"', ":3: expected a JSON object, got '\"text\"'"),
     "no-prompt": ('{"completion": "4"}', ":1: 'prompt' is missing; it has 'completion'"),
+    "completions": (
+        '{"prompt": "4", "completions": ["1"]}',
+        ":1: 'completion' is missing; it has 'prompt', 'completions'; write a row for each of 'completions'",
+    ),
     "no-completion": ('{"prompt": "4", "a": 1}', ":1: 'completion' is missing; it has 'prompt', 'a'"),
     "nothing": ("{}", ":1: 'prompt' is missing; it has nothing"),
     "null-completion": (
