@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
-import importlib
+import importlib.util
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -160,6 +162,10 @@ def _way_to_reward(module: ModuleType, reference: str) -> str:
             problem = problem or str(error)
         else:
             return f"mark a function with @reward, or name one, which then needs no mark: {reference}:{name}"
+    names = _names(module)
+    imported = next((name for name in sorted(_imported_names(module)) if isinstance(names.get(name), Composable)), None)
+    if imported is not None:
+        return f"those that it imports are scored by their names: {reference}:{imported}"
     return "mark a function with @reward" + (f"; {problem}" if problem else "")
 
 
@@ -190,16 +196,54 @@ def entry_points() -> dict[str, EntryPoint]:
 def rewards_in(module: ModuleType) -> list[Composable]:
     """Return the rewards and compositions that a module defines, in the order of their definition.
 
-    A reward imported from elsewhere is left out, and so is one whose every name begins with an underscore, as a help to
-    the others of a file has it. The origin of compositions, rewards given as text, and rewards made by
-    calling another with settings is not known: they count as the module's. A reward that another one calls itself, its
+    What the module only imports is left out, and so is a reward whose every name begins with an underscore, as a help
+    to the others of a file has it. A reward that another one calls itself, its
     :attr:`~rewardkit.declare.decorator.Reward.inner`, is left out too, unless a composition has it as a part.
     """
-    public = (value for name, value in _names(module).items() if not name.startswith("_"))
+    imported = _imported_names(module)
+    public = (value for name, value in _names(module).items() if not name.startswith("_") and name not in imported)
     own = list(dict.fromkeys(value for value in public if _is_own(value, module)))
     parts = {leaf for reward in own if isinstance(reward, Composite) for leaf in reward.leaves}
     inner_rewards = {inner for reward in own for leaf in reward.leaves for inner in leaf.inner}
     return [reward for reward in own if reward not in inner_rewards or reward in parts]
+
+
+def _imported_names(module: ModuleType) -> set[str]:
+    """Return the names that a module's text imports and does not bind otherwise; none where there is no text.
+
+    A composition, a reward with settings and one given as text do not say where they were made.
+    """
+    try:
+        tree = ast.parse(Path(module.__file__ or "").read_bytes())
+    except (AttributeError, OSError, SyntaxError, ValueError):
+        return set()
+    imported: set[str] = set()
+    bound: set[str] = set()
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            imported |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+            if any(alias.name == "*" for alias in node.names):
+                imported |= _names_of_star(module, node)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            bound.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            bound.add(node.name)
+            continue  # what is bound inside is no name of the module
+        waiting += ast.iter_child_nodes(node)
+    return imported - bound
+
+
+def _names_of_star(module: ModuleType, node: ast.AST) -> set[str]:
+    """Return the names that ``from x import *`` took from a module, where they still have its values."""
+    relative = "." * getattr(node, "level", 0) + (getattr(node, "module", "") or "")
+    try:
+        source = sys.modules[importlib.util.resolve_name(relative, module.__package__)]
+    except (ImportError, KeyError):
+        return set()
+    values = _names(source)
+    return {name for name, value in _names(module).items() if name in values and values[name] is value}
 
 
 def _is_own(value: object, module: ModuleType) -> bool:

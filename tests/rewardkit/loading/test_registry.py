@@ -33,6 +33,43 @@ def test_a_name_with_an_underscore_is_no_reward_of_the_file(tmp_path: Path) -> N
     assert ["compare"] == [reward.name for reward in resolve_all(f"{file}:_compare")]
 
 
+JUDGES = """from builtin_rewards.formats import format_tags
+from builtin_rewards.matching import exact_match
+from rewardkit import reward, reward_from_source
+
+@reward
+def plain(completion: str) -> float:
+    return 1.0
+
+chain = 0.5 * plain + 0.5 * exact_match
+with_settings = format_tags(tags=("plan",))
+as_text = reward_from_source("def as_text(completion): return 1.0")
+"""
+IMPORTS = {
+    "by name": "from origin import plain, chain, with_settings, as_text",
+    "under other names": "from origin import plain as a, chain as b, with_settings as c, as_text as d",
+    "all": "from origin import *",
+    "in a branch": "try:\n    from origin import plain, chain, with_settings, as_text\nexcept ImportError:\n    pass",
+    "as a part": "from origin import plain, chain, with_settings, as_text\n_sum = chain + as_text",
+}
+
+
+@pytest.mark.parametrize("statement", IMPORTS.values(), ids=IMPORTS)
+def test_what_a_file_only_imports_is_not_scored(tmp_path: Path, statement: str) -> None:
+    """Of whatever kind it is; a name that the file binds too is its own, and with nothing else there is a way."""
+    origin = f"origin_of_{tmp_path.name}"  # a process imports a module once
+    (tmp_path / f"{origin}.py").write_text(JUDGES)
+    text = statement.replace("origin", origin)
+    own = "from rewardkit import reward\n@reward\ndef short(completion: str) -> float:\n    return 1.0\n"
+    (tmp_path / "mine.py").write_text(f"{text}\n{own}")
+    assert ["short"] == [reward.name for reward in resolve_all(str(tmp_path / "mine.py"))]
+    (tmp_path / "alone.py").write_text(text)
+    with pytest.raises(RewardLoadError, match=r"it imports are scored by their names: .*alone\.py:(as_text|a)$"):
+        resolve_all(str(tmp_path / "alone.py"))
+    (tmp_path / "total.py").write_text(f"{text}\nfrom {origin} import chain, plain\nchain = chain + plain\n")
+    assert ["0.5*plain + 0.5*exact_match + plain"] == [made.name for made in resolve_all(str(tmp_path / "total.py"))]
+
+
 def test_a_package_that_offers_rewards_by_name_has_them_all() -> None:
     """Its own module defines none of them."""
     assert {name for name, point in entry_points().items() if point.module.startswith("builtin_rewards.")} == {
