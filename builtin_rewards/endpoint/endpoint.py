@@ -5,15 +5,22 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from builtin_rewards.endpoint.backends import Backend, Server, name_of
 from builtin_rewards.endpoint.budget import Reservation
 from builtin_rewards.endpoint.client import ask_once
-from builtin_rewards.endpoint.errors import Fault, JudgeError, JudgeSetupError, JudgeUnavailableError, is_number
+from builtin_rewards.endpoint.errors import (
+    BudgetSpentError,
+    Fault,
+    JudgeError,
+    JudgeSetupError,
+    JudgeUnavailableError,
+    is_number,
+)
 from builtin_rewards.endpoint.limits import Breaker, Limiter, Load
 from builtin_rewards.endpoint.messages import Reply, Request, texts_of
 
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState
 
 _CHARS_A_TOKEN = 4  # of English; a rate in tokens is corrected by what the server counts
+_NOTABLE_WAIT_S = 0.05  # shorter waits for a slot are no news
 _MONEY_MARGIN_S = 0.05  # stop waiting for budget this long before the deadline, so that the error names the cap
 Reserve: TypeAlias = Callable[[float], Awaitable[Reservation]]  # takes seconds, reserves a request's money in them
 # Faults that another try may cure.
@@ -75,21 +83,42 @@ class RetryPolicy:
 
 @dataclass(slots=True)
 class _PendingQuestion:
-    """One question until its reply: its deadline, requests sent, tries begun, the last error, if it waits for money.
+    """One question until its reply: its deadline, requests sent, tries begun, errors, if it waits for money.
 
     A try is begun before its request is sent, which waits for a turn and for money. ``unmetered`` are requests that
-    failed, may be billed, and have no usage in a reply.
+    failed, may be billed, and have no usage in a reply. The deadline stands still while the question waits for its
+    turn, for ``patience_s`` over all tries.
     """
 
     request: Request
     reserve: Reserve | None
     deadline_s: float
     limit: asyncio.Timeout
+    patience_s: float
+    waited_s: float = 0.0
+    waits_since_s: float | None = None
     sent: int = 0
     unmetered: int = 0
     tries: int = 0
+    first: JudgeError | None = None
     last: JudgeError | None = None
     reserving: bool = False
+
+    def pause(self) -> None:
+        """Let the deadline stand still, until :meth:`resume` or the end of the patience."""
+        self.waits_since_s = asyncio.get_running_loop().time()
+        self.limit.reschedule((self.limit.when() or 0.0) + self.patience_s)
+
+    def resume(self) -> None:
+        """Let the deadline run on; what was waited beyond the patience counts for it."""
+        if self.waits_since_s is None:
+            return
+        waited_s = asyncio.get_running_loop().time() - self.waits_since_s
+        self.waited_s, self.waits_since_s = self.waited_s + waited_s, None
+        unused_s = max(0.0, self.patience_s - waited_s)
+        if not self.limit.expired():
+            self.limit.reschedule((self.limit.when() or 0.0) - unused_s)
+        self.patience_s = unused_s
 
     @property
     def left_s(self) -> float:
@@ -113,12 +142,19 @@ class Endpoint:
         self._gate = Limiter(load)
         self._breakers: defaultdict[str, Breaker] = defaultdict(lambda: Breaker(self._name, load.rest_s))
 
-    async def ask(self, request: Request, deadline_s: float, reserve: Reserve | None = None) -> Reply:
-        """Return the reply, its ``requests`` those of all tries, or raise within a deadline that includes all waits."""
+    async def ask(
+        self, request: Request, deadline_s: float, reserve: Reserve | None = None, *, patience_s: float | None = None
+    ) -> Reply:
+        """Return the reply, its ``requests`` those of all tries, or raise within a deadline that includes all waits.
+
+        The deadline does not count the first ``patience_s``, by default as much as ``deadline_s``, of waiting for a
+        slot, which other questions hold up.
+        """
         from tenacity import AsyncRetrying, retry_if_exception_type
 
         limit = asyncio.timeout(deadline_s)
-        pending = _PendingQuestion(request, reserve, deadline_s, limit)
+        patience_s = deadline_s if patience_s is None else patience_s
+        pending = _PendingQuestion(request, reserve, deadline_s, limit, patience_s)
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(JudgeError),
             wait=lambda state: self._retry.wait_s(state.attempt_number, _error_of(state).retry_after_s),
@@ -129,12 +165,16 @@ class Endpoint:
         try:
             async with limit:
                 reply: Reply = await retrying(self._try, pending)
-                return replace(reply, requests=pending.sent, unmetered=pending.unmetered)
+                counts = {"requests": pending.sent, "unmetered": pending.unmetered, "waited_s": pending.waited_s}
+                return replace(reply, **counts)
         except TimeoutError:
             if not limit.expired():
                 raise
         if pending.reserve is not None and pending.reserving:  # a machine that stood still used up the margin
-            (await pending.reserve(0.0)).release()
+            try:
+                (await pending.reserve(0.0)).release()
+            except BudgetSpentError as error:
+                raise _with_counts(error, pending) from None
         raise self._deadline_error(pending)
 
     def _why_no_more(self, pending: _PendingQuestion, state: RetryCallState) -> str | None:
@@ -148,15 +188,26 @@ class Endpoint:
         if pending.sent > 1 and error.fault is not Fault.DEADLINE:  # whose message has the tries
             notes.insert(0, f"tried {pending.sent} times")
         last = error.with_message(f"{error.message} ({'; '.join(notes)})" if notes else error.message)
-        last.requests, last.unmetered = pending.sent, pending.unmetered
-        raise last from None
+        raise _with_counts(last, pending) from None
+
+    @asynccontextmanager
+    async def _turn(self, pending: _PendingQuestion, tokens: float) -> AsyncIterator[None]:
+        """Wait for a turn, which the deadline does not count as far as patience goes, and hold it over the block."""
+        pending.pause()
+        try:
+            async with self._gate.turn(tokens):
+                pending.resume()
+                yield
+        finally:
+            pending.resume()
 
     async def _try(self, pending: _PendingQuestion) -> Reply:
         """Send a request in its turn, and tell the breaker and the limiter what became of it."""
         breaker, before, estimate = self._breakers[pending.request.model], pending.sent, pending.tokens
         breaker.look()  # so that nothing queues for a server that is left alone
         pending.tries += 1
-        async with self._gate.turn(estimate):
+        async with self._turn(pending, estimate):
+            begun_s = asyncio.get_running_loop().time()
             try:
                 with breaker.attempt(counts=pending.tries == 1):
                     try:
@@ -168,9 +219,9 @@ class Endpoint:
                     if outcome.free or outcome.usage is not None:
                         self._gate.tokens.take(sum((outcome.usage or (0, 0))[:2]) - estimate)
                     if isinstance(outcome, Reply):
-                        self._gate.note_answer()
+                        self._gate.note_answer(asyncio.get_running_loop().time() - begun_s)
                         return outcome
-                    pending.last = outcome
+                    pending.first, pending.last = pending.first or outcome, outcome
                     if outcome.fault is Fault.RATE_LIMIT:
                         wait_s = outcome.retry_after_s or 0.0
                         self._gate.note_refusal(wait_s if wait_s <= self._retry.longest_retry_after_s else 0.0)
@@ -199,14 +250,32 @@ class Endpoint:
         # A try that waited for its turn, for money or for leave and was never sent is no try.
         tries = f"{pending.sent or 'no'} {'tries were' if pending.sent > 1 else 'try was'} made"
         ended = ", none ended before it" if pending.sent else ""
-        before = f", the last that failed: {pending.last.message}" if pending.last else ended
-        problem = f"no reply within {pending.deadline_s:.3g} s; {tries}{before}"
-        help = "raise deadline_s, or allow fewer requests at once"
+        before = f", the last that failed: {pending.last.problem or pending.last.message}" if pending.last else ended
+        if pending.first and pending.last and pending.first.fault is not pending.last.fault:
+            before = f", the first that failed: {pending.first.problem or pending.first.message}{before}"
+        waited, help = "", "raise deadline_s, or allow fewer requests at once"
+        if pending.waited_s >= _NOTABLE_WAIT_S:
+            waited = f", beside {pending.waited_s:.3g} s of waiting for a slot"
+        if pending.waited_s >= pending.deadline_s:  # then other requests took its time
+            most, current = self._gate.most, self._gate.current
+            is_throttled = current < most
+            waited += f", of which there are {current if is_throttled else most}"
+            waited += f" in place of {most} because of HTTP 429" if is_throttled else ""
+            help = "raise deadline_s" if is_throttled else "raise the load's concurrency if the server takes more"
+            help += ", or find out why requests hang, which hold the slots"
+        problem = f"no reply within {pending.deadline_s:.3g} s{waited}; {tries}{before}"
         error = JudgeUnavailableError(
             f"{self._name}, model {pending.request.model!r}: {problem}; {help}", Fault.DEADLINE
         )
-        error.requests, error.unmetered = pending.sent, pending.unmetered
-        return error
+        return _with_counts(error, pending)
+
+
+def _with_counts(error: JudgeError, pending: _PendingQuestion) -> JudgeError:
+    """Return the error that ends a question with its counts, and of a cap with how the first try failed."""
+    if isinstance(error, BudgetSpentError) and pending.first is not None and pending.first.fault is not Fault.BUDGET:
+        error = error.after(pending.first)
+    error.requests, error.unmetered, error.waited_s = pending.sent, pending.unmetered, pending.waited_s
+    return error
 
 
 def _error_of(state: RetryCallState) -> JudgeError:

@@ -50,8 +50,10 @@ def near_names(name: str, names: Collection[str]) -> str:
 class JudgeError(RewardError):
     """The root of the errors of judges: a message for people, which says what helps, and a fault for programs."""
 
+    problem: str = ""  # what happened, without server and advice, where the message has more
     requests: int = 0  # HTTP requests that were sent for it, all tries together
     unmetered: int = 0  # of these, requests that may be billed and have no reply with usage
+    waited_s: float = 0.0  # how long its requests waited for slots, which the deadline does not count
     free: bool = False  # the failed request cost nothing: it did not reach the server, or the server refused it
     status: int | None = None  # what the server answered last
     retry_after_s: float | None = None  # what the server asks to wait
@@ -86,6 +88,11 @@ class JudgeUnavailableError(JudgeError, InfrastructureError):
 
 class BudgetSpentError(JudgeUnavailableError):
     """The spend cap is reached, so the judge was not asked. Raise the cap, or give the judge a fallback."""
+
+    def after(self, first: JudgeError) -> Self:
+        """Return the error of a judge that was asked before, with how that try failed."""
+        message = self.message.replace("was not asked:", "was not asked again:", 1)
+        return self.with_message(f"{message}; its first try failed: {first.problem or first.message}")
 
 
 OR_FALLBACK = ", or give the judge a fallback"

@@ -92,6 +92,7 @@ class Addressee:
         kind = JudgeReplyError if fault in _OF_ONE_QUESTION else JudgeUnavailableError
         advice = advice or _HELP_BY_STATUS.get(status or 0) or _HELP[fault]
         error = kind(scrub(f"{self.server}, model {self.model!r}: {problem}; {advice}", self.key), fault)
+        error.problem = scrub(problem, self.key)
         error.status, error.requests = status, 1
         return error
 

@@ -16,6 +16,9 @@ from builtin_rewards.endpoint.errors import Fault, JudgeError, JudgeSetupError, 
 TOLERATED = 0.1
 BURST_S = 10.0  # seconds of a rate that may go at once after a rest; so within any minute up to 7/6 of the rate may go
 FIRST, FIRST_S = 8, 2.0  # in flight before the first answer, and for how long at most: few find out a wrong key
+# A request in flight for so many times the longest of the last answers is overdue, and takes no room of a limit that
+# shrank: else one that hangs would hold up all others where the limit is 1. It still counts for the load's concurrency.
+OVERDUE, OVERDUE_S, FADE = 3.0, 0.2, 0.95  # times, seconds at least, and how the longest fades with each answer
 # Failures in a row that open a breaker, or as many as requests are in flight, if that is more: a fault comes at once
 # and an answer takes its time, so on any server the first that end have failed.
 AT_LEAST = 20
@@ -53,7 +56,8 @@ class Limiter:
     """Lets requests through in the order they came: a number in flight, a rate of requests, and one of tokens.
 
     A round has as many answers as may be in flight. If more than a tenth of a round were 429s, the limit shrinks to
-    the share of the others, at least by half; else it grows by an eighth, up to the load's.
+    the share of the others, at least by half; else it grows by an eighth, up to the load's. A request that is overdue
+    leaves its room of a limit that shrank to another.
     """
 
     def __init__(self, load: Load) -> None:
@@ -66,13 +70,23 @@ class Limiter:
         self._finished = self._refused = 0
         self._paused_until = -math.inf
         self._first_until: float | None = None
-        self.in_flight = 0
+        self._begun_s: list[float] = []  # when those in flight began, in order
+        self._longest_s: float | None = None  # about the longest of the last answers
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._begun_s)
 
     @property
     def current(self) -> int:
         """Requests that may be in flight now."""
         is_new = self._first_until is not None and time.monotonic() < self._first_until
         return min(FIRST, self._most) if is_new else int(self._size)
+
+    @property
+    def most(self) -> int:
+        """Requests that the load lets be in flight."""
+        return self._most
 
     @asynccontextmanager
     async def turn(self, tokens: float = 0.0) -> AsyncIterator[None]:
@@ -85,11 +99,12 @@ class Limiter:
                         await self._changed.wait()
             self._requests.take(1)
             self.tokens.take(tokens)
-            self.in_flight += 1
+            begun_s = time.monotonic()
+            self._begun_s.append(begun_s)
         try:
             yield
         finally:
-            self.in_flight -= 1
+            self._begun_s.remove(begun_s)
             self._changed.set()
 
     def give_back(self, tokens: float) -> None:
@@ -104,9 +119,11 @@ class Limiter:
             self._paused_until = max(self._paused_until, time.monotonic() + retry_after_s)
         self._end()
 
-    def note_answer(self) -> None:
-        """Note that the server did the work."""
+    def note_answer(self, took_s: float | None = None) -> None:
+        """Note that the server did the work, and how long it took if that was measured."""
         self._first_until = -math.inf
+        if took_s is not None:
+            self._longest_s = max(took_s, FADE * (self._longest_s or 0.0))
         self._end()
 
     def _end(self) -> None:
@@ -125,9 +142,17 @@ class Limiter:
         if self._first_until is None:
             self._first_until = now_s + FIRST_S
         wait_s = max(self._paused_until - now_s, self._requests.wait_s(1), self.tokens.wait_s(tokens))
-        if self.in_flight >= self.current:
-            return max(wait_s, self._first_until - now_s if self._first_until > now_s else math.inf)
-        return wait_s
+        return max(wait_s, self._slot_wait_s(now_s))
+
+    def _slot_wait_s(self, now_s: float) -> float:
+        """Return the seconds until a slot may be free: at most 0 if one is, infinite until another turn ends."""
+        first_until = self._first_until or -math.inf
+        if self.in_flight >= self._most or (self.in_flight >= self.current and first_until > now_s):
+            return first_until - now_s if first_until > now_s else math.inf
+        overdue_s = FIRST_S if self._longest_s is None else max(OVERDUE_S, OVERDUE * self._longest_s)
+        prompt = [begun_s for begun_s in self._begun_s if now_s - begun_s < overdue_s]
+        excess = len(prompt) - self.current
+        return prompt[excess] + overdue_s - now_s if excess >= 0 else 0.0
 
 
 class _Rate:

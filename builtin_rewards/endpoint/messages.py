@@ -76,6 +76,7 @@ class Reply:
     tokens: tuple[Token, ...] | None = None  # ``None`` where the server gives no log-probabilities
     requests: int = 1  # HTTP requests that were sent for it, tries that failed included
     unmetered: int = 0  # of these, failed tries that may be billed; usage is that of the last try alone
+    waited_s: float = 0.0  # how long it waited for slots, which the deadline does not count
     reasoned: bool = False  # whether reasoning came beside the text
     question: str = ""  # the :func:`bare_text` that it answers, of which no quotation is a verdict
     free: ClassVar[bool] = False

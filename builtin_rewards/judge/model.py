@@ -14,7 +14,14 @@ from builtin_rewards.endpoint.backends import Backend, LazyClient, Server, Stand
 from builtin_rewards.endpoint.budget import Budget, Price, check_prices, most_tokens, price_of
 from builtin_rewards.endpoint.client import prepare, verify
 from builtin_rewards.endpoint.endpoint import Endpoint, RetryPolicy
-from builtin_rewards.endpoint.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
+from builtin_rewards.endpoint.errors import (
+    BudgetSpentError,
+    Fault,
+    JudgeError,
+    JudgeReplyError,
+    JudgeSetupError,
+    JudgeUnavailableError,
+)
 from builtin_rewards.endpoint.limits import Load
 from builtin_rewards.endpoint.messages import Reply, Request, append_text, bare_text
 from builtin_rewards.judge.cache import JudgeCache, question_key
@@ -224,8 +231,8 @@ class JudgeModel:
         requests, unmetered = exchange.failed_requests + reply.requests, exchange.unmetered + reply.unmetered
         return ReadReply(value, reply, requests, cost, exchange.is_second, unmetered=unmetered)
 
-    async def ask(self, judge: str, request: Request, left_s: float) -> Reply:
-        """Return a new reply from the server within so many seconds."""
+    async def ask(self, judge: str, request: Request, left_s: float, patience_s: float) -> Reply:
+        """Return a new reply from the server within so many seconds, beside so many of waiting for a slot."""
         if left_s <= 0:
             message = f"{self.where}, model {self.model!r}: no reply within the deadline of {self.deadline_s:g} s"
             raise JudgeUnavailableError(f"{message}; raise deadline_s", Fault.DEADLINE)
@@ -233,7 +240,7 @@ class JudgeModel:
         if self.budget is not None:
             reserve = functools.partial(self.budget.reserve_within, judge, most_tokens(request), price)
         endpoint = of_this_loop(("endpoint", self.server_key), lambda: Endpoint(self._backend, self.load, self.retry))
-        return await endpoint.ask(request, left_s, reserve)
+        return await endpoint.ask(request, left_s, reserve, patience_s=patience_s)
 
 
 @dataclass(slots=True)
@@ -246,8 +253,10 @@ class _Exchange:
     until: float
     is_second: bool = False  # the reply is kept under the first question's key, so that neither is paid for again
     key: str = ""  # the cache's for the last format, before the changes that a server makes necessary
+    waited_s: float = 0.0  # for slots, which the deadline does not count
     failed_requests: int = field(default=0, init=False)
     unmetered: int = field(default=0, init=False)  # of these
+    first_error: JudgeError | None = field(default=None, init=False)
 
     async def reply(self, format: Format, changes: Changes) -> Reply:
         """Return the reply in a format: the cache's, which takes no requests, or a new one."""
@@ -257,13 +266,21 @@ class _Exchange:
             if (cached := model.cache.get(self.key)) is not None:
                 return cached
         request = replace(request, options=apply_changes(request.options, changes))
+        left_s, patience_s = self.until + self.waited_s - time.monotonic(), max(0.0, model.deadline_s - self.waited_s)
         try:
-            return await model.ask(self.judge, request, self.until - time.monotonic())
-        except JudgeError as error:
+            reply = await model.ask(self.judge, request, left_s, patience_s)
+        except JudgeError as failure:
+            error = failure
+            if isinstance(error, BudgetSpentError) and not error.requests and self.first_error is not None:
+                error = error.after(self.first_error)
+            self.first_error = self.first_error or error
+            self.waited_s += min(patience_s, error.waited_s)
             self.failed_requests += error.requests
             self.unmetered += error.unmetered
             error.requests, error.unmetered = self.failed_requests, self.unmetered
-            raise
+            raise error from None
+        self.waited_s += min(patience_s, reply.waited_s)
+        return reply
 
 
 _OF_BILLS = (*COST_METRICS, UNMETERED, "cached", "reasked")

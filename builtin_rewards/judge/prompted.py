@@ -302,7 +302,8 @@ class PromptedReward(JudgeReward):
 
 
 def judging_options(judging: PromptedFunction, default: float | None) -> RewardOptions:
-    timeout_s = judging.rounds * judging.model.deadline_s + MARGIN_S
+    # A question has as long again to wait for a slot.
+    timeout_s = (judging.rounds + 1) * judging.model.deadline_s + MARGIN_S
     calls = question_limit(judging.model)
     return judge_options(judging.name, timeout_s, default, score_range=(0, 1), concurrency=calls)
 

@@ -181,7 +181,7 @@ def test_a_try_that_was_never_sent_is_no_try() -> None:
     async def ask() -> list[Any]:
         client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
         endpoint = Endpoint(client, Load(concurrency=1), POLICY)
-        questions = [endpoint.ask(_request(), deadline_s) for deadline_s in (4.0, 5.0, 4.5)]  # the second has the turn
+        questions = [endpoint.ask(_request(), deadline_s) for deadline_s in (4.0, 50.0, 4.5)]  # the second has the turn
         return await asyncio.gather(*questions, return_exceptions=True)
 
     errors = virtual(ask())
@@ -189,6 +189,18 @@ def test_a_try_that_was_never_sent_is_no_try() -> None:
     assert [(Fault.DEADLINE, 1), (Fault.DEADLINE, 1), (Fault.DEADLINE, 0)] == [(e.fault, e.requests) for e in errors]
     assert [True] * 3 == [words in str(error) for words, error in zip(tries, errors, strict=True)], errors
     assert 2 == len(asked)
+    waits = [
+        "within 4 s, beside 7.99 s of waiting for a slot, of which there are 1;",
+        "within 50 s;",
+        "beside 9 s of waiting",
+    ]
+    assert [True] * 3 == [words in str(error) for words, error in zip(waits, errors, strict=True)], errors
+    helps = [
+        "raise the load's concurrency if the server takes more",
+        "or allow fewer requests at once",
+        "hold the slots",
+    ]
+    assert [True] * 3 == [words in str(error) for words, error in zip(helps, errors, strict=True)], errors
 
 
 BAD = {

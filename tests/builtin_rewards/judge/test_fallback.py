@@ -464,7 +464,7 @@ def test_a_chain_pickles_with_its_links() -> None:
 def test_a_chain_is_called_as_its_first_link() -> None:
     """Unless it is named; its deadline has room for those of all links."""
     chain = judge(5).fallback(exact)
-    assert ("judge", 70.0 + 10.0 + 1.0) == (chain.name, chain.options.timeout_s)
+    assert ("judge", 100.0 + 10.0 + 1.0) == (chain.name, chain.options.timeout_s)
     assert "whole" == judge(5).fallback(exact, name="whole").name
 
 
