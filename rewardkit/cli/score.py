@@ -323,7 +323,8 @@ def _rewards_table(summary: Summary, left_out: Collection[str]) -> Table:
         }
         rewards.add_row(*(cells[str(column.header)] for column in rewards.columns))
     rewards.add_section()
-    totals: dict[str, str | Text] = {"reward": Text("total", style="bold"), **_spread(summary.totals)}
+    label = "weighted sum" if "total" in summary.rewards else "total"
+    totals: dict[str, str | Text] = {"reward": Text(label, style="bold"), **_spread(summary.totals)}
     rewards.add_row(*(totals.get(str(column.header), "") for column in rewards.columns))
     return rewards
 

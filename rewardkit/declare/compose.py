@@ -132,6 +132,17 @@ class Composite(Composable):
         """What it is directly made of: the rewards and compositions among its settings."""
         return tuple(part for value in self._settings().values() for part in _parts(value))
 
+    def contains(self, part: Composable) -> bool:
+        """Return whether another reward or composition counts through this one, as a part at any depth."""
+        bare = part.inner if isinstance(part, Named) else part
+        return self._has_summand(bare) or any(
+            own in (part, bare) or (isinstance(own, Composite) and own.contains(part)) for own in self.parts
+        )
+
+    def _has_summand(self, part: Composable) -> bool:
+        """Return whether a sum was added to this one, whose terms then stand among this one's."""
+        return False
+
     @property
     def version(self) -> str:
         """Fingerprint of the parts and of how they are put together, 12 hexadecimal digits."""
@@ -266,6 +277,9 @@ class Named(Composite):
     def name(self) -> str:
         return self.label
 
+    def contains(self, part: Composable) -> bool:
+        return part is self.inner or self.inner.contains(part)  # another name of the same is beside it, not in it
+
     def value(self, values: Values, step: int | None) -> float:
         return self.inner.value(values, step)
 
@@ -284,6 +298,13 @@ class WeightedSum(Composite):
     def name(self) -> str:
         terms = [part.name if weight == 1 else f"{weight:g}*{part.name}" for weight, part in self.terms]
         return " + ".join([*terms, *([f"{self.constant:g}"] if self.constant else [])])
+
+    def _has_summand(self, part: Composable) -> bool:
+        if not isinstance(part, WeightedSum) or not 0 < len(part.terms) < len(self.terms):
+            return False
+        own = {term: weight for weight, term in self.terms}
+        factors = [own[term] / weight for weight, term in part.terms if term in own and weight]
+        return len(factors) == len(part.terms) and all(math.isclose(factor, factors[0]) for factor in factors)
 
     def uses(self, sign: int = 1) -> Iterator[tuple[Reward[..., Any], int]]:
         return (use for weight, part in self.terms if weight for use in part.uses(sign if weight > 0 else -sign))

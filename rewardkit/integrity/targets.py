@@ -84,18 +84,24 @@ def _function(target: Mapping[str, str], task: SecretTask, shape: str, language:
     return grade
 
 
+_VERDICT_KEYS = ("passed", "score", "reward", "value")
+"""What a verdict is called in a mapping, or in an object such as :class:`~rewardkit.Score` and an outcome."""
+
+
 def read_verdict(value: Any) -> HarnessVerdict:
     """Return a verdict of what a function or a server says.
 
     Raises:
-        ValueError: It is neither a truth value nor a number nor an object with ``passed`` or ``score``.
+        ValueError: It is neither a truth value nor a number, and has neither by a name such as ``passed`` or ``score``.
     """
     if isinstance(value, HarnessVerdict):
         return value
-    if isinstance(value, Mapping):
-        for key in ("passed", "score", "reward"):
-            if key in value:
-                return read_verdict(value[key])
+    content = value if isinstance(value, Mapping) else {key: getattr(value, key, None) for key in _VERDICT_KEYS}
+    for key in _VERDICT_KEYS:
+        if content.get(key) is not None:
+            return read_verdict(content[key])
+    if getattr(value, "shape", None) == ():  # a number of numpy or torch
+        return read_verdict(value.item())
     if isinstance(value, bool):
         return HarnessVerdict(value)
     if isinstance(value, int | float):

@@ -70,8 +70,8 @@ def weights_of(
     """Return each reward's weight by name; raise RewardDefinitionError where those given do not match."""
     names = list(rewards)
     if weights is None:
-        parts = {leaf for reward in rewards.values() if isinstance(reward, Composite) for leaf in reward.leaves}
-        return {name: 0.0 if reward in parts else 1.0 for name, reward in rewards.items()}
+        wholes = [reward for reward in rewards.values() if isinstance(reward, Composite)]
+        return {name: float(not any(whole.contains(own) for whole in wholes)) for name, own in rewards.items()}
     if not isinstance(weights, Mapping):
         if len(weights) != len(names):
             raise RewardDefinitionError(f"{len(weights)} weights for {len(names)} rewards ({', '.join(names)})")

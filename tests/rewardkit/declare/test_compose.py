@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rewardkit import Composite, Outcome, RewardDefinitionError, Status, clip, gate, maximum, minimum, product, reward
+from rewardkit.runtime.settings import weights_of
 
 A, B = (reward(name=name)(lambda completion: 0.0) for name in "ab")
 SCORES = {A: 0.25, B: 0.5}
@@ -46,6 +47,34 @@ def test_a_number_alone_is_no_score() -> None:
         pytest.approx(0.6)
         == (A + B + 0.1).combine({A: Outcome(Status.SKIPPED, None), B: Outcome(Status.SCORED, 0.5)}).score
     )
+
+
+PRODUCT, SUM = product(A, B), A + B
+WHOLES: dict[str, tuple[Composite, Composite, bool]] = {
+    "a term": (PRODUCT, 0.5 * PRODUCT + A, True),
+    "a term that has a name beside it": (PRODUCT.named("both"), (0.5 * PRODUCT + A).named("total"), True),
+    "a name's own": (PRODUCT, PRODUCT.named("both"), True),
+    "the weighted one": (PRODUCT, 0.1 * PRODUCT, True),
+    "two levels down": (PRODUCT, clip(gate(A, maximum(PRODUCT, B)), 0, 1), True),
+    "what is clipped": (SUM, clip(SUM, 0, 1), True),
+    "a sum that was added": (SUM, 0.5 * SUM + PRODUCT, True),
+    "a sum that was added and named": (SUM, (SUM + PRODUCT).named("total"), True),
+    "a named sum": (named := SUM.named("style"), 0.5 * named + PRODUCT, True),
+    "a sum with other weights": (SUM, A + 0.5 * B + PRODUCT, False),
+    "a sum like it": (SUM, A + B, False),
+    "a product like it": (PRODUCT, product(A, B) + A, False),
+    "another name of the same": (PRODUCT.named("both"), PRODUCT.named("product"), False),
+}
+
+
+@pytest.mark.parametrize(("part", "whole", "contained"), WHOLES.values(), ids=WHOLES)
+def test_what_counts_through_a_composition_beside_it_weighs_nothing(
+    part: Composite, whole: Composite, contained: bool
+) -> None:
+    """At any depth, and a sum that was added to another, whose terms then stand among the other's."""
+    assert contained is whole.contains(part)
+    rewards = {"part": part, "whole": whole, "a": A}
+    assert {"part": float(not contained), "whole": 1.0, "a": 0.0} == weights_of(rewards, None)
 
 
 def test_numbers_count_for_the_version() -> None:

@@ -11,19 +11,22 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from patience import wait_for
 
+from rewardkit import Outcome, Score, Status
 from rewardkit.integrity.examiner import ExaminationPlan, examine
 from rewardkit.integrity.figures import ActOutcome, HarnessFigures, badge_of, compare, differs, table_of
 from rewardkit.integrity.forging_acts import languages, read_acts
 from rewardkit.integrity.program_line import run
 from rewardkit.integrity.secret_task import SecretTask
+from rewardkit.integrity.targets import read_verdict
 from rewardkit.integrity.validation_report import validation_report
 
 FOLDER = Path(__file__).parents[3] / "rewardkit" / "integrity"
@@ -327,3 +330,22 @@ def test_a_mistake_has_its_exit_code(arguments: list[str], capsys: pytest.Captur
     """No target, two targets, a command that reads nothing, a file that is not there: exit code 2 and a message."""
     assert 2 == run(arguments)
     assert capsys.readouterr().err.startswith("error: ")
+
+
+class _Passed(NamedTuple):
+    passed: bool
+
+
+@pytest.mark.parametrize("make", [float, Score, np.float64, np.array, lambda value: Outcome(Status.SCORED, value)])
+def test_a_verdict_may_be_an_object_with_a_score(make: Callable[[float], Any]) -> None:
+    """What a reward of ours returns, what a runtime gives, and a number of numpy."""
+    assert (True, False) == (read_verdict(make(1.0)).passed, read_verdict(make(0.5)).passed)
+
+
+def test_a_verdict_by_name_counts_by_what_has_the_name() -> None:
+    """The truth comes before a score; what has neither is refused."""
+    assert read_verdict(_Passed(True)).passed
+    assert not read_verdict({"passed": np.bool_(False), "score": 1.0}).passed
+    for value in (None, "1.0", {}, {"score": None}, [1.0]):
+        with pytest.raises(ValueError, match="the harness answered"):
+            read_verdict(value)
