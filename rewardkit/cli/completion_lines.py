@@ -16,12 +16,18 @@ _LEAST_TEXT = 30
 
 
 def print_completions(completions: Sequence[Completion], console: Screen, *, when: bool) -> None:
-    """Print completions in columns, the text last; on a line of its own where the terminal has no room beside them."""
+    """Print completions in columns, their number in the run first and the text last.
+
+    The text has a line of its own where the terminal has no room beside the columns.
+    """
     names = list(dict.fromkeys(name for row in completions for name in row.outcomes))
     chars = _COLUMN_CHARS if console.is_terminal else ENDLESS
     times = ["step", "epoch"] if when else []
-    rows = [[*times, *(shortened(name, chars) for name in names), "reward", "advantage", "completion"]]
-    rows += [[*moment_of(row)[: len(times)], *_scores(row, names), one_line(row.completion)] for row in completions]
+    rows = [["id", *times, *(shortened(name, chars) for name in names), "reward", "advantage", "completion"]]
+    rows += [
+        [str(row.id), *moment_of(row)[: len(times)], *_scores(row, names), one_line(row.completion)]
+        for row in completions
+    ]
     lines = align(row[:-1] for row in rows)
     width = max(map(len, lines))
     room = min(_LEAST_TEXT, max(len(row[-1]) for row in rows))
@@ -33,6 +39,11 @@ def print_completions(completions: Sequence[Completion], console: Screen, *, whe
         else:
             console.say((line, style or "dim"), fit="cut")
             console.say((f"  {row[-1]}", style), fit="cut")
+
+
+def completion_name(row: Completion) -> str:
+    """Return what names a completion in every command: its number in the run, from 1 in the order of recording."""
+    return f"completion {row.id}"
 
 
 def prompt_name(row: Completion) -> str:

@@ -89,7 +89,7 @@ def diff_command(
     if to is not None:
         with Run.open(run_path(places[0])) as opened:
             write_difference(opened, result, to, force=force)
-    finish(result.as_json(), lambda: print_difference(result, screen()), as_json=as_json)
+    finish(result.as_json(), lambda: print_difference(result, screen(), of_file=data is not None), as_json=as_json)
 
 
 def _version_pair(places: Sequence[str]) -> tuple[str, str]:
@@ -136,8 +136,11 @@ def _compare_on_run(
             return of_run(run, old, new, stored, tick=tick, **more)
 
 
-def print_difference(difference: Difference, console: Screen) -> None:
-    """Print the table of both versions, what it does to the advantages, and the completions that change most."""
+def print_difference(difference: Difference, console: Screen, *, of_file: bool = False) -> None:
+    """Print the table of both versions, what it does to the advantages, and the completions that change most.
+
+    Completions are those of a file's rows or of a record; each names its own numbers.
+    """
     if not _are_headings(difference):
         for side, name in (("old", difference.old), ("new", difference.new)):
             console.say((f"{side}  ", "bold"), plain(name))
@@ -149,11 +152,11 @@ def print_difference(difference: Difference, console: Screen) -> None:
     for note in difference.told_notes:
         console.say((note, "dim"))
     if difference.failures:
-        _print_failures(difference.failures, console)
+        _print_failures(difference.failures, console, of_file=of_file)
     if difference.examples:
         console.heading("completions that change most")
         for example in difference.examples:
-            _print_example(example, console)
+            _print_example(example, console, of_file=of_file)
 
 
 def _are_headings(difference: Difference) -> bool:
@@ -206,22 +209,22 @@ def _figures(difference: Difference) -> list[tuple[str, str]]:
     ]
 
 
-def _print_failures(failures: Sequence[FailureKind], console: Screen) -> None:
+def _print_failures(failures: Sequence[FailureKind], console: Screen, *, of_file: bool) -> None:
     """Print the most frequent kinds of failures of the calls of now, each with its first completion and its error."""
     part = f", {_SHOWN_FAILURES} of {len(failures)} kinds" if len(failures) > _SHOWN_FAILURES else ""
     console.heading(f"failures (most frequent first{part})")
     for kind in failures[:_SHOWN_FAILURES]:
         more = "" if kind.calls == 1 else f" and {kind.calls - 1:,} more"
-        name = completion_name(kind.step, kind.id)
+        name = completion_name(kind.step, kind.id, of_file=of_file)
         console.say("  ", (kind.side, "bold"), "  ", (kind.cause, "red"), f"  {name}{more}", fit="cut")
         if kind.error:
             print_beside("error", kind.error, console)
 
 
-def _print_example(example: ChangedCompletion, console: Screen) -> None:
+def _print_example(example: ChangedCompletion, console: Screen, *, of_file: bool) -> None:
     """Print a completion whose score changes: both scores, prompt, completion and the versions' reasons."""
     scores = f"{score_text(example.old)} -> {score_text(example.new)}"
-    console.say("  ", completion_name(example.step, example.id), "  ", (scores, "bold"))
+    console.say("  ", completion_name(example.step, example.id, of_file=of_file), "  ", (scores, "bold"))
     texts = {"prompt": text_line(example.rollout.prompt), "completion": text_line(example.rollout.completion)}
     reasons = {side: outcome.reason for side, outcome in (("old", example.old), ("new", example.new))}
     for label, text in {**texts, **reasons}.items():
@@ -229,8 +232,10 @@ def _print_example(example: ChangedCompletion, console: Screen) -> None:
             print_beside(label, text or "", console)
 
 
-def completion_name(step: int | None, number: int) -> str:
-    """Return where a completion stands in a run or a file."""
+def completion_name(step: int | None, number: int, *, of_file: bool = False) -> str:
+    """Return where a completion stands in a run, by its number from 1, or in a file, by its row from 0."""
+    if of_file:
+        return f"row {number} (from 0)"
     return f"completion {number}" if step is None else f"step {step}, completion {number}"
 
 

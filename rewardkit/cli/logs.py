@@ -38,7 +38,7 @@ def logs_command(
 
     Each begins with its step, the completion, the reward and its version, and what became of it; below stand reason,
     error, traceback and output. A call that has metrics alone, as a composition has of its parts, is in --json only.
-    The numbers behind `completion` and `prompt` are those of `rewardkit show` and `rewardkit export`.
+    The number behind `completion` is the `id` of `rewardkit show` and `rewardkit export`, from 1.
 
     Examples:
 

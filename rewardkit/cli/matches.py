@@ -9,6 +9,7 @@ import typer
 
 from rewardkit.cli.completion_lines import (
     completion_json,
+    completion_name,
     moment_of,
     print_completions,
     prompt_name,
@@ -177,7 +178,7 @@ def _print_match(listed: Listed, console: Screen) -> None:
     scores = ", ".join(f"{name} {score_text(outcome)}" for name, outcome in row.outcomes.items())
     step, epoch = moment_of(row)
     facts = f"step {step}  epoch {epoch}  {prompt_name(row)}  reward {short_number(row.reward)}  {scores}"
-    console.say((f"completion {row.id}", "bold"), f"  {facts}", fit="wrap")
+    console.say((completion_name(row), "bold"), f"  {facts}", fit="wrap")
     if match is not None:
         owner = match.field if match.name is None else f"{match.field} {match.name}"
         before, middle, after = map(_on_line, match.excerpt)

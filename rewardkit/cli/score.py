@@ -122,9 +122,8 @@ def score_command(
     check_columns(Leaves(reward_set).leaves, rollouts[0].example, name_of(path))
     about = {"command": "score", "rewards": without_token(rewards), "data": str(path)}
     with recording(record, reward_set, about, append=append) as keep:
-        labels = [f"{unit_of(path)} {line}" for line, _ in numbered]
         weighting = weights_of(reward_set.rewards, numbers or reward_set.weights)
-        scoring = _Scoring(reward_set, rollouts, labels, weighting, keep)
+        scoring = _Scoring(reward_set, numbered, unit_of(path), weighting, keep)
         options = {"load_timeout_s": load_timeout, "max_infrastructure_rate": max_lost}
         summary = scoring.run(out, workers=workers, lane="inline" if inline else "worker", **options)
 
@@ -157,16 +156,17 @@ class _Scoring:
     def __init__(
         self,
         reward_set: RewardSet,
-        rollouts: Sequence[Rollout],
-        labels: Sequence[str],
+        numbered: Sequence[tuple[int, Rollout]],
+        unit: str,
         weights: Mapping[str, float],
         keep: Keep,
     ) -> None:
         self._record_batch = keep
         self._recorded: set[int] = set()  # Indices of rows
         self._rewards = reward_set.rewards
-        self._rollouts = rollouts
-        self._labels = labels  # What failures call the rows
+        self._rollouts = rollouts = [rollout for _, rollout in numbered]
+        self._lines = [line for line, _ in numbered]
+        self._unit = unit  # What the lines count, for what failures call the rows
         self._weights = weights
         self._leaves = Leaves(reward_set)
         names = [leaf.name for leaf in self._leaves.leaves]
@@ -198,7 +198,7 @@ class _Scoring:
                 self._record()
             raise
         compositions = frozenset(name for name, reward in self._rewards.items() if isinstance(reward, Composite))
-        return summarize(batch, self._outcomes, seconds, compositions, self._labels.__getitem__)
+        return summarize(batch, self._outcomes, seconds, compositions, lambda row: f"{self._unit} {self._lines[row]}")
 
     def _batch(self, rows: Sequence[int]) -> ScoreBatch:
         outcomes = {name: [self._outcome(reward, row) for row in rows] for name, reward in self._rewards.items()}
@@ -225,7 +225,7 @@ class _Scoring:
         for start in range(0, len(rows), _CHUNK_ROWS):
             chunk = rows[start : start + _CHUNK_ROWS]
             for row, columns in zip(chunk, self._batch(chunk).to_rows(), strict=True):
-                yield {**columns, "row": row, "weights": dict(self._weights)}
+                yield {**columns, "row": row, "line": self._lines[row], "weights": dict(self._weights)}
 
     def _write_finished(self, partial: Path) -> None:
         """Write the finished rows, and print how many; pass over a file that cannot be written."""

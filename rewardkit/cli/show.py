@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 from rich.text import Text
 
 from rewardkit.cli.arguments import AsJson, option
-from rewardkit.cli.completion_lines import completion_json, print_completions, prompt_name
+from rewardkit.cli.completion_lines import completion_json, completion_name, print_completions, prompt_name
 from rewardkit.cli.exits import finish
 from rewardkit.cli.group_by import GroupSearch, show_groups
 from rewardkit.cli.matches import Matches, Search, show_matches
@@ -375,7 +375,9 @@ def _print_ends(ends: Mapping[str, Sequence[Completion]], of_step: str, console:
         ends = {"equally paid": ends["best"]}
     for end, rows in ends.items():
         if rows:
-            lines = [(number(row.reward), prompt_name(row), one_line(row.completion)) for row in rows]
+            lines = [
+                (number(row.reward), completion_name(row), prompt_name(row), one_line(row.completion)) for row in rows
+            ]
             _print_lines(f"{end} completions{of_step}", lines, console)
 
 

@@ -242,7 +242,8 @@ def test_out_has_a_row_for_each_rollout(work: Path) -> None:
     assert code == 0
     assert "wrote scored.jsonl" in out
     assert [row["row"] for row in rows] == [0, 1, 2, 3]
-    assert {"row", "prompt", "completion", "example", "total", "weights", "rewards"} == set(rows[0])
+    assert [1, 2, 3, 4] == [row["line"] for row in rows]
+    assert {"row", "line", "prompt", "completion", "example", "total", "weights", "rewards"} == set(rows[0])
     assert {"both", "shortest"} == set(rows[0]["rewards"])
     assert rows[0]["rewards"]["both"]["score"] == 1.0
     assert sorted(p.name for p in work.iterdir() if p.is_file()) == ["data.jsonl", "rewards.py", "scored.jsonl"]

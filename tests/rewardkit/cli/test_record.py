@@ -407,7 +407,7 @@ def test_short_completions_stand_beside_their_scores(work: Path, monkeypatch: py
     with Runtime(rewards, lane="inline", record="runs/short") as runtime:
         runtime.score([Rollout("2+2=", "13 nails")] * 2, step=0, epoch=0.0)
     shown = COLOURS.sub("", _run("show", "short", "--prompt", "0")[1])
-    assert 2 == len(re.findall(r"^0 +0\.00 .* 13 nails$", shown, re.MULTILINE))
+    assert 2 == len(re.findall(r"^[12] +0 +0\.00 .* 13 nails$", shown, re.MULTILINE))
 
 
 def test_a_step_has_the_trainers_metrics_that_are_not_a_rewards(work: Path) -> None:
@@ -455,14 +455,16 @@ def test_show_of_a_prompt_has_its_completions_through_the_epochs(work: Path) -> 
     """With each reward's score."""
     out = _run("show", "one", "--prompt", "1")[1]
     assert ["one, prompt 1: 24 completions", "  2+3=", "  answer: 5"] == out.splitlines()[:3]
-    assert ["step", "epoch", "correct", "format", "reward", "advantage", "completion"] == out.splitlines()[4].split()
-    assert [["0", "0.00", "0", "1", "1", "-0.5", "4"], ["0", "0.00", "1", "1", "2", "1.5", "5"]] == [
-        line.split() for line in out.splitlines()[5:7]
-    ]
-    assert ["5", "1.25", "exception", "0", "-"] == out.splitlines()[-3].split()[:5]
-    assert ["5", "1.25", "0", "skipped", "0"] == out.splitlines()[-2].split()[:5]
-    assert 4 + 1 + 24 == len(out.splitlines())
+    lines = [line.split() for line in out.splitlines()[4:]]
     told = _json("show", "one", "--prompt", "1")
+    assert ["id", *(str(row["id"]) for row in told["completions"])] == [line[0] for line in lines]
+    assert ["step", "epoch", "correct", "format", "reward", "advantage", "completion"] == lines[0][1:]
+    assert [["0", "0.00", "0", "1", "1", "-0.5", "4"], ["0", "0.00", "1", "1", "2", "1.5", "5"]] == [
+        line[1:] for line in lines[1:3]
+    ]
+    assert ["5", "1.25", "exception", "0", "-"] == lines[-3][1:6]
+    assert ["5", "1.25", "0", "skipped", "0"] == lines[-2][1:6]
+    assert 4 + 1 + 24 == len(out.splitlines())
     assert ("2+3=", {"answer": "5"}, 24) == (told["prompt"], told["columns"], len(told["completions"]))
 
 

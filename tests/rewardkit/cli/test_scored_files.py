@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -100,3 +101,29 @@ def test_what_cannot_be_added_is_refused_in_a_line(work: Path, arguments: tuple[
     assert (True, 1) == (code != 0, len(error.splitlines()))
     assert refusal in error
     assert ["own"] == [run["name"] for run in small_run.told("runs")["runs"]]
+
+
+_NUMBERED = {
+    "show": (("show", "own"), r"^-?[\d.]+ +completion (\d+) +prompt \d+ +(.+)$"),
+    "show --prompt": (("show", "own", "--prompt", "3"), r"^(\d+) +-  .* {2,}(\S+)$"),
+    "show --where": (("show", "own", "--where", "id>=1"), r"^(\d+) +-  .* {2,}(\S+)$"),
+    "show --grep": (("show", "own", "--grep", "11"), r"^completion (\d+) .*\n +completion: (\S+)$"),
+    "logs": (("logs", "own"), r"^completion (\d+)  right@1  failed()"),
+    "show --json": (("show", "own", "--json"), r'"id": (\d+),(?:[^{}]*)"completion": "([^"]*)"'),
+    "--out": (("score", "rewards.py", "rows.jsonl", "--out", "again.jsonl", "--inline"), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "pattern"), _NUMBERED.values(), ids=_NUMBERED)
+def test_a_completion_has_one_number_in_every_command(work: Path, arguments: tuple[str, ...], pattern: str) -> None:
+    """Of a file that was recorded into a run of its own it is the file's line."""
+    _scored("1,1")
+    output = small_run.command(*arguments)[1]
+    numbers = {text: number for number, (_, text, _) in enumerate(ROWS, 1)}
+    if pattern:
+        pairs = re.findall(pattern, output, re.MULTILINE)
+    else:
+        rows = map(json.loads, Path("again.jsonl").read_text().splitlines())
+        pairs = [(row["line"], row["completion"]) for row in rows]
+    assert pairs, output
+    assert all(int(number) == numbers.get(text or "boom") for number, text in pairs), pairs
