@@ -150,6 +150,8 @@ def print_diagnosis(diagnosis: Diagnosis, target: str, console: Screen, rows: st
     for name, counts in diagnosis.coverage.calls.items():
         console.say(f"calls of {plain(name)}: {counts}", fit="wrap")
     console.say(diagnosis.gradient, fit="wrap")
+    for line in diagnosis.fallback_lines:
+        console.say((plain(line), "yellow"), fit="wrap")
     if diagnosis.flags:
         console.print()
         console.print(_flags(diagnosis.flags))

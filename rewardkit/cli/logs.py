@@ -154,4 +154,5 @@ def _as_json(entry: LogEntry) -> dict[str, Any]:
         **{name: getattr(outcome, name) for name in ("status", "score", "reason", "cause", "error", "traceback")},
         "metrics": dict(outcome.metrics),
         **{name: getattr(outcome, name) for name in ("logs", "attempts", "duration_s")},
+        "unanswered": [record._asdict() for record in outcome.unanswered],
     }

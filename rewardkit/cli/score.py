@@ -33,7 +33,7 @@ from rewardkit.cli.output import check_writable, write_rows
 from rewardkit.cli.progress import told_progress
 from rewardkit.cli.render import Cells, Screen, causes, count_or_none, duration, number, screen, table
 from rewardkit.cli.rewards import Leaves, load_rewards
-from rewardkit.cli.summary import Link, Spread, Summary, costs_text, summarize
+from rewardkit.cli.summary import Spread, Summary, costs_text, link_text, summarize
 from rewardkit.declare.compose import Composable, Composite
 from rewardkit.errors import ConfigError, RewardError
 from rewardkit.groups import group_places
@@ -380,19 +380,11 @@ def _print_links_and_costs(summary: Summary, console: Screen) -> None:
         costs = costs_text(summary.costs.get(name, {}))
         console.indented(Text.assemble((shortened(name, _NAME_CHARS), "bold"), f"  {costs}"))
         for link_name, link in summary.links.get(name, {}).items():
-            for line in textwrap.wrap(plain(_link(link_name, link)), room, max_lines=_LINK_LINES, placeholder=" …"):
+            for line in textwrap.wrap(plain(link_text(link_name, link)), room, max_lines=_LINK_LINES, placeholder=" …"):
                 console.say(f"      {line}", fit="cut")
             if link.costs:
                 console.indented(Text(f"      took {costs_text(link.costs)}"))
     console.print()
-
-
-def _link(name: str, link: Link) -> str:
-    """Return a line on a link: its share of the scores, and how often it failed by kind, with the commonest reason."""
-    kinds = ", ".join(f"{kind} {count:,}" for kind, count in link.kinds.items())
-    unanswered = f", unanswered {link.unanswered:,} ({kinds})" if link.unanswered else ""
-    reason = f": {link.error}" if link.error else ""
-    return f"{shortened(name, _NAME_CHARS)} {link.share:.1%}{unanswered}{reason}"
 
 
 def _closing(summary: Summary) -> str:

@@ -37,7 +37,7 @@ from rewardkit.cli.render import (
 from rewardkit.cli.run_argument import RunPlace
 from rewardkit.cli.saved import write_saved
 from rewardkit.cli.spread import show_spread
-from rewardkit.cli.summary import Spending, costs_text, spending_of
+from rewardkit.cli.summary import Link, Spending, costs_text, link_text, recorded_links, spending_of
 from rewardkit.errors import ConfigError, RecordError
 from rewardkit.record.overview import RewardOverview, overviews
 from rewardkit.record.places import run_path
@@ -46,7 +46,7 @@ from rewardkit.record.values import Completion, StepSummary
 from rewardkit.replay.glance import CANARY, METRICS, head_of, metric_points
 from rewardkit.replay.recorded_run import Run
 from rewardkit.shown.sparkline import sparkline
-from rewardkit.shown.text import counted, shortened
+from rewardkit.shown.text import counted, plain, shortened
 
 if TYPE_CHECKING:
     from rewardkit.dashboard.saved.scope import Scope
@@ -246,7 +246,10 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
     facts = ("reward", "number", "first_step", "digits")
     versions = [{name: getattr(version, name) for name in facts} for version in run.own_versions]
     flags = [event for event in run.events if event["kind"] == "flag"]
-    spending = spending_of(run.billed_calls(split), failing={row.reward for row in rewards if row.failed})
+    calls = run.measured_calls(split)
+    billed = {name: [call.metrics for call in own if not call.cached] for name, own in calls.items()}
+    spending = spending_of(billed, failing={row.reward for row in rewards if row.failed})
+    links = recorded_links(calls, spending)
 
     def show() -> None:
         console = screen(ENDLESS)
@@ -255,7 +258,7 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
             console.say(f"nothing is recorded of {split}", fit="wrap")
         else:
             _print_scores(rewards, totals, console)
-            _print_calls(rewards, spending, console)
+            _print_calls(rewards, spending, links, console)
         _print_metrics(metrics, console)
         if rewards:
             _print_ends(ends, "" if last is None else f" of step {last}", console)
@@ -274,6 +277,7 @@ def _show_run(run: Run, split: str, *, as_json: bool) -> None:
         "rewards": [asdict(overview) for overview in rewards],
         "costs": {name: asdict(spent)["costs"] for name, spent in spending.items()},
         "link_costs": {name: asdict(spent)["links"] for name, spent in spending.items() if spent.links},
+        "links": {name: {link: asdict(own) for link, own in chain.items()} for name, chain in links.items()},
         "metrics": metrics,
         **{end: [completion_json(row) for row in completions] for end, completions in ends.items()},
         "versions": versions,
@@ -335,7 +339,12 @@ def _print_curves(head: Sequence[str], rows: Sequence[Cells], console: Screen) -
     console.print(curves)
 
 
-def _print_calls(rewards: Sequence[RewardOverview], spending: Mapping[str, Spending], console: Screen) -> None:
+def _print_calls(
+    rewards: Sequence[RewardOverview],
+    spending: Mapping[str, Spending],
+    links: Mapping[str, Mapping[str, Link]],
+    console: Screen,
+) -> None:
     """Print each reward's failed and skipped calls and their times, the slowest reward first, and what they cost."""
     console.print()
     rows: list[Cells] = [
@@ -349,10 +358,16 @@ def _print_calls(rewards: Sequence[RewardOverview], spending: Mapping[str, Spend
         for row in sorted(rewards, key=lambda row: -(row.p95_s or 0.0))
     ]
     console.print(table("calls, slowest first", "failed", "skipped", "p50", "p95", left=2, rows=rows))
-    for name, spent in spending.items():
+    for name in dict.fromkeys([*spending, *links]):
+        spent = spending.get(name, Spending({}, {}))
         console.say((shortened(name, _NAME_CHARS), "bold"), f" took {costs_text(spent.costs)}")
-        for link, costs in spent.links.items():
-            console.say(f"  {shortened(link, _NAME_CHARS)} took {costs_text(costs)}")
+        chain = links.get(name, {})
+        for link_name in dict.fromkeys([*chain, *spent.links]):
+            if link_name in chain:
+                console.say(f"  {plain(link_text(link_name, chain[link_name]))}", fit="wrap")
+            if link_name in spent.links:
+                owner = " " if link_name in chain else shortened(link_name, _NAME_CHARS)
+                console.say(f"  {owner} took {costs_text(spent.links[link_name])}")
 
 
 def _print_metrics(metrics: Mapping[str, Sequence[tuple[int, float]]], console: Screen) -> None:

@@ -12,12 +12,15 @@ import numpy as np
 
 from rewardkit.cli.render import number
 from rewardkit.record.call_costs import Cost, sum_costs, sum_link_costs
+from rewardkit.record.values import MeasuredCall
 from rewardkit.runtime.row_names import row_name, without_place
 from rewardkit.score_batch import ScoreBatch
-from rewardkit.types import COST_METRICS, Outcome, Status
+from rewardkit.shown.text import shortened
+from rewardkit.types import COST_METRICS, Outcome, Status, Unanswered
 
 _NUMBERS = re.compile(r"\d+")
 _LINK = "link/"
+_NAME_CHARS = 28
 _COSTS = {
     "requests": "requests", "prompt_tokens": "prompt tokens", "completion_tokens": "completion tokens",
     "cost_usd": "USD",
@@ -174,9 +177,15 @@ def _failures(
 
 def links(outcomes: Sequence[Outcome]) -> dict[str, Link]:
     """Return the links of a chain by name, in order; ``{}`` for a reward that is no chain."""
-    chained = [(shares, outcome.unanswered) for outcome in outcomes if (shares := _shares(outcome))]
+    return links_of([(outcome.metrics, outcome.unanswered) for outcome in outcomes], link_costs(outcomes))
+
+
+def links_of(
+    calls: Iterable[tuple[Mapping[str, float], Sequence[Unanswered]]], spent: Mapping[str, Mapping[str, Cost]]
+) -> dict[str, Link]:
+    """Return the links of a chain from the metrics and the unanswered links of its calls, and from what each took."""
+    chained = [(shares, unanswered) for metrics, unanswered in calls if (shares := _shares(metrics))]
     kinds: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    spent = link_costs(outcomes)
     for _, unanswered in chained:
         for link in unanswered:
             kinds[link.name][link.kind].append(link.message)
@@ -192,9 +201,30 @@ def links(outcomes: Sequence[Outcome]) -> dict[str, Link]:
     }
 
 
-def _shares(outcome: Outcome) -> dict[str, float]:
+def recorded_links(
+    calls: Mapping[str, Sequence[MeasuredCall]], spending: Mapping[str, Spending]
+) -> dict[str, dict[str, Link]]:
+    """Return the links of each recorded chain, by reward and link."""
+    chains = {
+        name: links_of(
+            [(call.metrics, call.unanswered) for call in own], spending[name].links if name in spending else {}
+        )
+        for name, own in calls.items()
+    }
+    return {name: chain for name, chain in chains.items() if chain}
+
+
+def link_text(name: str, link: Link) -> str:
+    """Return a line on a link: its share of the scores, and how often it failed by kind, with the commonest reason."""
+    kinds = ", ".join(f"{kind} {count:,}" for kind, count in link.kinds.items())
+    unanswered = f", unanswered {link.unanswered:,} ({kinds})" if link.unanswered else ""
+    reason = f": {link.error}" if link.error else ""
+    return f"{shortened(name, _NAME_CHARS)} {link.share:.1%}{unanswered}{reason}"
+
+
+def _shares(metrics: Mapping[str, float]) -> dict[str, float]:
     """Return the shares of a score that the links of a chain have, by name; nothing where it is no chain's."""
-    return {name.removeprefix(_LINK): value for name, value in outcome.metrics.items() if name.startswith(_LINK)}
+    return {name.removeprefix(_LINK): value for name, value in metrics.items() if name.startswith(_LINK)}
 
 
 def costs(outcomes: Sequence[Outcome]) -> dict[str, Cost]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from rewardkit.errors import RecordError
 from rewardkit.groups import group_numbers
+from rewardkit.health.chains import fallback_chains, fallback_line, link_shares
 from rewardkit.health.coverage import Coverage, Unflagged, blind_spots_of, calls_of, summary_of, with_run
 from rewardkit.health.detectors import DETECTORS, flags_of, missing_need
 from rewardkit.health.evidence import CLIPPED, ErrorsOf, Evidence, PromptRow, Ranges, Undeclared, join_tables
@@ -27,7 +28,7 @@ from rewardkit.record.audit_notes import audit_notes
 from rewardkit.record.batch_rows import LETTERS
 from rewardkit.record.passes import second_scores
 from rewardkit.record.reader import RunReader
-from rewardkit.record.table import CAUSE_TYPE, CompletionTable, Floats
+from rewardkit.record.table import CAUSE_TYPE, CompletionTable, Floats, Whole
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.types import Outcome, Rollout, Text
 
@@ -56,6 +57,7 @@ class Diagnosis:
         noise: By reward, what two scorings of the same completions say; empty without a second scoring.
         coverage: How much was looked at, in steps, windows and texts.
         run: What commands call the run.
+        fallbacks: By chain whose later links gave more than a fifth of the scores, the share of each link.
     """
 
     flags: Sequence[Flag]
@@ -70,6 +72,7 @@ class Diagnosis:
     coverage: Coverage
     run: str = "RUN"
     alone: Mapping[str, FlatShare] = field(default_factory=dict)
+    fallbacks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def summary(self) -> str:
@@ -93,6 +96,12 @@ class Diagnosis:
             f"{alone_words(self.alone)}{where}{self.flat:.0%} of groups give no gradient ({flat:,} of {self.groups:,})"
         )
 
+    @property
+    def fallback_lines(self) -> list[str]:
+        """A sentence on each chain whose later links gave more than a fifth of the scores."""
+        why = "rewardkit score says" if self.run == "RUN" else f"rewardkit show {self.run} says"
+        return [fallback_line(name, shares, f"{why} why it did not answer") for name, shares in self.fallbacks.items()]
+
     def as_row(self) -> dict[str, Any]:
         """Return the diagnosis as a dictionary ready for JSON."""
         return {
@@ -104,6 +113,7 @@ class Diagnosis:
             "no_gradient": self.flat,
             "no_gradient_alone": {name: share._asdict() for name, share in self.alone.items()},
             "flags": [flag.as_row() for flag in self.flags],
+            "fallbacks": {name: dict(shares) for name, shares in self.fallbacks.items()},
             "looked": list(self.looked),
             "not_looked": dict(self.not_looked),
             "blind_spots": self.blind_spots,
@@ -145,7 +155,7 @@ def diagnose_run(
         second = again(table) if again else {}
         notes, declared = audit_notes(run), ranges_of(run)._asdict()
         evidence = Evidence(table, run.texts, prompts, again=second, audits=notes, errors=errors_of(run), **declared)
-        return _for_commands(_diagnose_evidence(evidence), run)
+        return _for_commands(_diagnose_evidence(evidence), run, table.ids)
     declared_ranges = ranges_of(run)
     watch = Watch(
         texts=run.texts,
@@ -163,8 +173,10 @@ def diagnose_run(
     if early:
         watch.pass_over(_means_between(run, run_steps, early[-1], newest[0]))
     flat, groups, scored, alone = 0, 0, [], FlatShares(declared_ranges.ranges)
+    ends: list[int] = []  # The least and the greatest number of each table's completions
     for table in _tables(run, newest):
         watch.observe(table)
+        ends += [int(end) for end in (table.ids.min(), table.ids.max())] if len(table) else []
         alone.add(table)
         parts = by_group(table.rewards, table.groups)
         flat += int(parts.flat.sum())
@@ -190,14 +202,17 @@ def diagnose_run(
             left_out=_left_out(run_steps, [*early, *newest]),
         ),
     )
-    return _for_commands(diagnosis, run)
+    return _for_commands(diagnosis, run, np.array([min(ends), max(ends)] if ends else []))
 
 
-def _for_commands(diagnosis: Diagnosis, run: RunReader) -> Diagnosis:
-    """Return a diagnosis whose words name the run, so that the commands in them can be copied."""
+def _for_commands(diagnosis: Diagnosis, run: RunReader, ids: Whole) -> Diagnosis:
+    """Return a diagnosis with its chains, whose words name the run, so that the commands in them can be copied."""
     name = shlex.quote(run.path.label)
     flags = [replace(flag, action=with_run(flag.action, name)) for flag in diagnosis.flags]
-    return replace(diagnosis, flags=flags, run=name)
+    first, last = (int(ids.min()), int(ids.max())) if len(ids) else (1, 0)
+    calls = run.measured_calls(since=first, until=last)
+    shares = {reward: link_shares(call.metrics for call in own) for reward, own in calls.items()}
+    return replace(diagnosis, flags=flags, run=name, fallbacks=fallback_chains(shares))
 
 
 def _parts(run: RunReader, steps: list[int], every: int, most: int | None) -> tuple[list[int], list[int]]:
@@ -261,7 +276,9 @@ def diagnose_rows(batch: ScoreBatch, ranges: Ranges | None = None, undeclared: U
         ranges=ranges or {},
         undeclared=undeclared or {},
     )
-    return _diagnose_evidence(evidence)
+    metrics = {name: (outcome.metrics for outcome in column) for name, column in batch.outcomes.items()}
+    shares = {name: link_shares(own) for name, own in metrics.items()}
+    return replace(_diagnose_evidence(evidence), fallbacks=fallback_chains(shares))
 
 
 def _diagnose_evidence(evidence: Evidence) -> Diagnosis:

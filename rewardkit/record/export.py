@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rewardkit.record.call_metrics import STRETCH
 from rewardkit.record.reader import RunReader
 from rewardkit.record.values import Completion, RecordedPrompt
 from rewardkit.types import Text
@@ -32,11 +33,12 @@ class ExportColumn(NamedTuple):
 
 
 def export_columns(run: RunReader) -> list[ExportColumn]:
-    """Return the columns of a record: TRL's and the record's own, then each reward's, then those of the data.
+    """Return the columns of a record: TRL's and the record's own, then each reward's and its metrics, then the data's.
 
     A reward's score has the reward's name, as in TRL's own table of completions, unless another column has that name:
-    then it is ``reward.NAME``. A column of the data is ``column.NAME``, as a number, a truth value or a text where all
-    rows agree, else as JSON.
+    then it is ``reward.NAME``. Its metrics are ``NAME.METRIC``, or ``NAME.metric.METRIC`` where another column has that
+    name. A column of the data is ``column.NAME``, as a number, a truth value or a text where all rows agree, else as
+    JSON.
     """
     rewards = reward_names(run.rewards)
     kinds = _kinds(run.prompts())
@@ -52,6 +54,7 @@ def export_columns(run: RunReader) -> list[ExportColumn]:
             for reward, title in rewards.items()
             for detail in DETAILS
         ),
+        *_metric_columns(run, rewards, taken),
         *(
             ExportColumn(_free(f"column.{name}", taken), "text" if kind == "json" else kind, _of_data(name, kind))
             for name, kind in kinds.items()
@@ -78,6 +81,25 @@ def reward_names(rewards: Sequence[str]) -> dict[str, str]:
         taken |= {title, *(f"{title}.{detail}" for detail in DETAILS)}
         titles[name] = title
     return titles
+
+
+def _metric_columns(run: RunReader, rewards: Mapping[str, str], taken: set[str]) -> list[ExportColumn]:
+    """Return a column for each metric of each reward, and add their names to ``taken``."""
+    columns = []
+    for reward, title in rewards.items():
+        stretches = (run.metrics_of(reward, start, start + STRETCH) for start in range(0, run.last_id, STRETCH))
+        for metric in dict.fromkeys(name for rows in stretches for _, metrics in rows for name in metrics):
+            name, parent = f"{title}.{metric}", title
+            while name in taken:
+                parent = f"{parent}.metric"
+                name = f"{parent}.{metric}"
+            taken.add(name)
+            columns.append(ExportColumn(name, "float", _metric(reward, metric)))
+    return columns
+
+
+def _metric(reward: str, metric: str) -> Callable[[Completion], float | None]:
+    return lambda row: row.outcomes[reward].metrics.get(metric) if reward in row.outcomes else None
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -125,10 +125,14 @@ PROMPT_EPOCHS = (
     " ORDER BY prompt, passed NULLS FIRST"
 )
 CALL_METRICS = "SELECT completion, metrics FROM said WHERE version = ? AND pass = ? AND metrics IS NOT NULL"
-CALL_COSTS = (
-    "SELECT version, said.completion, metrics FROM said JOIN completion ON completion.id = said.completion"
+MEASURED_CALLS = (
+    "SELECT version, said.completion, metrics, unanswered FROM said JOIN completion ON completion.id = said.completion"
     " JOIN batch ON batch.id = completion.batch WHERE batch.split = ? AND pass = 0 AND metrics IS NOT NULL"
     " AND said.completion > ? AND said.completion <= ?"
+)
+METRICS_OF_REWARD = (
+    "SELECT said.completion, metrics FROM said JOIN version ON version.id = said.version"
+    " WHERE version.reward = ? AND pass = 0 AND metrics IS NOT NULL AND said.completion > ? AND said.completion <= ?"
 )
 CACHED = (
     "SELECT completion.id, completion.status, batch.versions FROM completion"

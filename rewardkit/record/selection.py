@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from rewardkit.errors import RecordError
+from rewardkit.record.call_metrics import CallMetrics
 from rewardkit.record.conditions import NONE, Condition, Mask, unknown_name
 from rewardkit.record.number_blocks import FAILED, STATES
 from rewardkit.record.prompt_columns import PromptColumns, of_completions
@@ -37,9 +38,11 @@ _PARTS = ("version", "status", "cause", "seconds", *_TEXTS_OF_CALLS)
 class Name(NamedTuple):
     """What a name in a condition or an order stands for."""
 
-    kind: str  # `"number"`, `"score"`, `"version"`, `"seconds"`, `"state"`, `"any"`, `"split"`, `"data"` or a text's
+    # `"number"`, `"score"`, `"version"`, `"seconds"`, `"state"`, `"any"`, `"split"`, `"metric"`, `"data"` or a text's
+    kind: str
     name: str  # The column, or the reward
     version: int | None = None  # The version of the reward whose scores are meant; all unless given
+    metric: str = ""  # The reward's metric that is meant
 
     @property
     def text(self) -> TextField | None:
@@ -56,6 +59,7 @@ class RunTable:
         self.numbers = RunNumbers()
         self.columns = PromptColumns()
         self.texts = TextOrders()
+        self.metrics = CallMetrics()
 
     def update(self, run: RunReader, names: Iterable[str] = (), budget_s: float | None = None) -> Progress:
         """Read on for a limited time: the numbers, then the texts and columns of the data that some names stand for.
@@ -70,6 +74,10 @@ class RunTable:
         texts = [meaning.text for meaning in meanings.values() if meaning is not None and meaning.text is not None]
         progress = self.texts.update(run, texts, budget_s) or progress
         wanted = [name for name, meaning in meanings.items() if meaning is None]
+        if not progress.unfinished and wanted:
+            owners = dict.fromkeys(reward for name in wanted for reward, _ in self._owners(name))
+            progress = self.metrics.update(run, owners, budget_s) or progress
+            wanted = [name for name in wanted if self._of_completions(name) is None]
         if progress.unfinished or not wanted:
             return progress
         data = [name.removeprefix("column.") for name in wanted]
@@ -83,8 +91,8 @@ class RunTable:
     def meaning(self, name: str) -> Name:
         """Return what a name stands for; RecordError, which names what is near, where it is nothing.
 
-        A reward goes first, then what every completion has, then ``NAME@2`` and ``NAME.version``, and last a column of
-        the data; ``reward.NAME`` and ``column.NAME`` say which of them is meant.
+        A reward goes first, then what every completion has, then ``NAME@2``, ``NAME.version`` and ``NAME.METRIC``, and
+        last a column of the data; ``reward.NAME`` and ``column.NAME`` say which of them is meant.
         """
         meaning = self._of_completions(name)
         if meaning is not None:
@@ -100,7 +108,8 @@ class RunTable:
         rewards = self.numbers.rewards
         versions = [f"{name}@{version}" for name, numbers in rewards.items() if len(numbers) > 1 for version in numbers]
         parts = [f"{name}.{part}" for name in rewards for part in _PARTS]
-        return [*rewards, *NUMBERS, SPLIT, *TEXTS, *OF_ANY, *versions, *self.columns.names, *parts]
+        own = [*self.columns.names, *self.metrics.all_names]
+        return [*rewards, *NUMBERS, SPLIT, *TEXTS, *OF_ANY, *versions, *own, *parts]
 
     def _of_completions(self, name: str) -> Name | None:
         rewards = self.numbers.rewards
@@ -118,10 +127,19 @@ class RunTable:
         reward, _, part = name.rpartition(".")
         if reward in rewards and part in _PARTS:
             return Name("state" if part in ("status", "cause") else part, reward)
+        for reward, metric in self._owners(name):
+            if metric in self.metrics.names(reward):
+                return Name("metric", reward, metric=metric)
         prefix, _, own = name.partition(".")
         if prefix != "reward" or own in NUMBERS.keys() - rewards.keys():
             return None
         return self._of_completions(own) if own else None
+
+    def _owners(self, name: str) -> list[tuple[str, str]]:
+        """Return the rewards one of whose metrics a name may be, each with the metric's own name."""
+        names = (name, name.removeprefix("reward."))
+        rewards = [reward for reward in self.numbers.rewards if any(own.startswith(f"{reward}.") for own in names)]
+        return [(reward, own.removeprefix(f"{reward}.")) for reward in rewards for own in names if own != reward]
 
 
 class Selection:
@@ -247,6 +265,8 @@ class Selection:
             return numbers.column("train")
         if meaning.kind == "score":
             return numbers.own_scores(meaning.name, meaning.version)
+        if meaning.kind == "metric":
+            return self._table.metrics.values(meaning.name, meaning.metric, numbers.column("id"))
         if meaning.kind == "seconds":
             return numbers.seconds(self._run, meaning.name)
         if meaning.kind in ("state", "any"):

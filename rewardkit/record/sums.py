@@ -22,12 +22,14 @@ from rewardkit.record.values import (
     BatchSums,
     FailedKind,
     FileMeans,
+    MeasuredCall,
     PromptEpoch,
     RewardCalls,
     StepSummary,
     Version,
     gap_reason,
 )
+from rewardkit.types import Unanswered
 
 Point = TypeVar("Point")
 _PAGE_CALLS = 50_000  # Completions whose calls are read at once
@@ -253,20 +255,34 @@ class RecordedSums(OpenedRecord):
 
     def billed_calls(self, split: str = "train") -> dict[str, list[Mapping[str, float]]]:
         """Return the metrics of the calls of each reward, without those that the cache answered."""
+        by_reward = self.measured_calls(split)
+        return {reward: [call.metrics for call in calls if not call.cached] for reward, calls in by_reward.items()}
+
+    def measured_calls(
+        self, split: str = "train", *, since: int = 1, until: int | None = None
+    ) -> dict[str, list[MeasuredCall]]:
+        """Return the calls of each reward that have metrics, of the completions with the numbers since to until."""
         rewards: dict[int, str] = dict(self._tuples("SELECT id, reward FROM version ORDER BY id"))
-        calls: dict[int, list[tuple[int, Mapping[str, float]]]] = {}
-        last = self._tuples("SELECT coalesce(max(id), 0) FROM completion")[0][0]
-        for start in range(0, last, _PAGE_CALLS):
-            rows = self._tuples(questions.CALL_COSTS, split, start, start + _PAGE_CALLS)
+        calls: dict[int, list[tuple[int, Any, tuple[Unanswered, ...]]]] = {}
+        last = self._tuples("SELECT coalesce(max(id), 0) FROM completion")[0][0] if until is None else until
+        for start in range(since - 1, last, _PAGE_CALLS):
+            rows = self._tuples(questions.MEASURED_CALLS, split, start, min(start + _PAGE_CALLS, last))
             with self._decoding():
-                for version, completion, metrics in rows:
-                    calls.setdefault(version, []).append((completion, json.loads(metrics)))
-        by_reward: dict[str, list[Mapping[str, float]]] = {}
+                for version, completion, metrics, records in rows:
+                    unanswered = tuple(Unanswered(**record) for record in json.loads(records)) if records else ()
+                    calls.setdefault(version, []).append((completion, json.loads(metrics), unanswered))
+        by_reward: dict[str, list[MeasuredCall]] = {}
         for version, own in sorted(calls.items()):
             cached = set(self._cached_calls(version))
-            billed = (metrics for completion, metrics in own if completion not in cached)
-            by_reward.setdefault(rewards[version], []).extend(billed)
+            measured = (MeasuredCall(*call, cached=call[0] in cached) for call in own)
+            by_reward.setdefault(rewards[version], []).extend(measured)
         return by_reward
+
+    def metrics_of(self, reward: str, after: int, until: int) -> list[tuple[int, dict[str, float]]]:
+        """Return the metrics of a reward's calls by completion, behind the number ``after`` and up to ``until``."""
+        rows = self._tuples(questions.METRICS_OF_REWARD, reward, after, until)
+        with self._decoding():
+            return [(completion, json.loads(metrics)) for completion, metrics in rows]
 
     def prompt_epochs(self, split: str = "train") -> list[PromptEpoch]:
         """Return each prompt's completions in each epoch, by prompt and then by epoch; those without one come first."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
-from rewardkit.types import Outcome, Text
+from rewardkit.types import Outcome, Text, Unanswered
 
 
 def without_noise(std: float, size: float, rounding: float = 1e-9) -> float:
@@ -73,6 +73,15 @@ def gap_reason(calls: Mapping[str, RewardCalls]) -> str:
     if not silent and not any(own.scored for own in calls.values()):
         silent = {name: own for name, own in calls.items() if own.failed}
     return "; ".join(f"{name}: {own.failures}" for name, own in silent.items())
+
+
+class MeasuredCall(NamedTuple):
+    """A recorded call that has metrics."""
+
+    completion: int  # The number of its completion in the record
+    metrics: Mapping[str, float]
+    unanswered: tuple[Unanswered, ...]  # The links of a chain that gave no score
+    cached: bool  # Whether the cache answered it
 
 
 class StepSummary(NamedTuple):

@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from rewardkit import Cause, Outcome, Status, Unanswered
 from rewardkit.cli.program import app
-from rewardkit.cli.score import _link
-from rewardkit.cli.summary import Cost, Link, costs, costs_text, links
+from rewardkit.cli.summary import Cost, Link, costs, costs_text, link_text, links
 from rewardkit.record.reader import RunReader
 
 
@@ -38,7 +37,7 @@ def test_the_line_of_a_link_has_its_faults_by_kind() -> None:
     """Different faults are not told by one message alone."""
     kinds = ["deadline", "empty", "deadline", "unreadable"]
     outcomes = [scored(Unanswered("a", kind, f"{kind} it is"), link_a=0, link_b=1) for kind in kinds]
-    line = _link("a", links(outcomes)["a"])
+    line = link_text("a", links(outcomes)["a"])
     assert "a 0.0%, unanswered 4 (deadline 2, empty 1, unreadable 1): deadline it is" == line
 
 
@@ -76,7 +75,7 @@ def test_metrics_are_printed_on_request_and_what_links_took_by_score_and_show(
     for text in (plain, out):
         assert "      a 0.0%\n        took 4 requests\n      b 100.0%\n        took 2 requests\n" in text
     shown = CliRunner().invoke(app, ["show", "one"]).stdout
-    assert "asks took 6 requests\n  a took 4 requests\n  b took 2 requests\n" in shown
+    assert "asks took 6 requests\n  a 0.0%\n    took 4 requests\n  b 100.0%\n    took 2 requests\n" in shown
     shown = json.loads(CliRunner().invoke(app, ["show", "one", "--json"]).stdout)
     assert {"asks": {"requests": {"sum": 6.0, "complete": True}}} == shown["costs"]
     assert {"requests": {"sum": 4.0, "complete": True}} == shown["link_costs"]["asks"]["a"]
