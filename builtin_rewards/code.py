@@ -26,7 +26,7 @@ from builtin_rewards.polyglot import (
     skip_reason,
 )
 from builtin_rewards.reading.answer import AnswerRule, final_answer
-from builtin_rewards.reading.code_columns import join_asserts, join_lines, why_no_tests
+from builtin_rewards.reading.code_columns import dates_as_text, join_asserts, join_lines, why_no_tests
 from builtin_rewards.reading.code_language import no_code_reason, with_fence_hint
 from builtin_rewards.reading.markdown import begins_in_block, code_blocks, last_code, open_mark
 from builtin_rewards.reading.replaced_names import replacement_note
@@ -398,8 +398,8 @@ def code_tests(
             tests=join_asserts(tests) if tests and chosen == PYTHON else tests or None,
             setup=setup or "",
             context=declaration or (_prefix(prompt, chosen) if prefix is None else prefix),
-            inputs=inputs,
-            outputs=outputs or [],
+            inputs=dates_as_text(inputs),
+            outputs=dates_as_text(outputs or []),
             matching=matching,
         )
         code = row.code_of(completion, prompt, sandbox)

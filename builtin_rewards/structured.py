@@ -14,10 +14,19 @@ from typing import Any, NamedTuple
 from builtin_rewards.adjustable import adjustable, require
 from builtin_rewards.extras import extra
 from builtin_rewards.reading.completion_json import completion_json
-from builtin_rewards.reading.json_values import count_leaves, deeper_than, expected_json, read_json, same_json
+from builtin_rewards.reading.json_values import (
+    GoldObject,
+    count_leaves,
+    count_nulls,
+    counted_names,
+    deeper_than,
+    expected_json,
+    read_json,
+    same_json,
+)
 from builtin_rewards.reading.normalisation import normalise
 from rewardkit import Reward, Score, reward
-from rewardkit.extending import shorten
+from rewardkit.extending import plain_json, shorten
 
 _DRAFTS = ("3", "4", "6", "7", "2019-09", "2020-12")
 _KINDS: dict[str, type] = {"any": object, "object": dict, "array": list}
@@ -93,6 +102,14 @@ def _require_schema(schema: object, validator: Any) -> None:
     keys = validator.schema.keys() if isinstance(validator.schema, dict) else ()
     has_keyword = not keys or not _ANNOTATIONS.union(validator.VALIDATORS).isdisjoint(keys)
     require(has_keyword, "a JSON Schema, with keywords such as 'type' and 'properties'; this has none", schema=schema)
+
+
+def _without_nulls(schema: Any) -> Any:
+    """Return a row's schema without the keywords that are null, with which Arrow pads; ``{"const": null}`` stays."""
+    if isinstance(schema, dict):
+        is_const = schema.keys() == {"const"}
+        return {name: _without_nulls(part) for name, part in schema.items() if part is not None or is_const}
+    return [_without_nulls(part) for part in schema] if isinstance(schema, list) else schema
 
 
 def _read_schema(draft: str, remotes: Any, text: str) -> Any:
@@ -191,7 +208,8 @@ def json_schema(
         a value that is not an object, for a schema that requires nothing, and for text that is not JSON, which is found
         and read as in ``json_valid``.
 
-        Column ``schema``: a JSON Schema as JSON text, dict or bool. ``$schema`` names its draft, by default 2020-12.
+        Column ``schema``: a JSON Schema as JSON text, dict or bool; in a dict a keyword that is null does not count, as
+        Arrow pads rows so. ``$schema`` names its draft, by default 2020-12.
         Regular expressions are Python's, and may take exponential time, which the worker's deadline bounds. ``format``
         is not asserted. ``$ref`` is never fetched: it leads to the schema, the drafts' own schemas or the setting
         ``remotes``. The validator is the library jsonschema.
@@ -203,7 +221,7 @@ def json_schema(
         if source is None or (isinstance(source, str) and source.strip() in ("", "null", "None")):
             return Score(None, reason="the row has no schema")
         try:
-            validator = schema_in(source if isinstance(source, str) else json.dumps(source))
+            validator = schema_in(source if isinstance(source, str) else json.dumps(_without_nulls(plain_json(source))))
         except (TypeError, ValueError, RecursionError) as error:
             validator = f"no JSON: {error}"
         if isinstance(validator, str):
@@ -254,7 +272,7 @@ class _Comparison(NamedTuple):
     def score(self, expected: dict[str, Any] | list[Any], value: object) -> Score:
         """Return the share of the expected fields that are right."""
         fields = count_leaves(expected)
-        if (total := count_leaves(value)) > _MAX_EXTRA * (fields + 1):
+        if (total := count_leaves(value)) > _MAX_EXTRA * (fields + count_nulls(expected) + 1):
             reason = f"{total} values given, {fields} expected"
             return Score(0.0, reason=reason, metrics=self.field_metrics(expected, _MISSING))
         tally = self.tally(expected, value)
@@ -269,15 +287,17 @@ class _Comparison(NamedTuple):
 
     def _differences(self, expected: dict[str, Any] | list[Any], value: object) -> str:
         """Return the names of an answer that are wrong, missing or extra, as a part of a reason; at most 3 of each."""
-        if type(value) is not type(expected):
-            return f": {_KIND_NAMES[type(value)]}, not {_KIND_NAMES[type(expected)]}"
+        kind = dict if isinstance(expected, dict) else list
+        if type(value) is not kind:
+            return f": {_KIND_NAMES[type(value)]}, not {_KIND_NAMES[kind]}"
         if not isinstance(expected, dict) or not isinstance(value, dict):
             return ""
         tallies = self._by_field(expected, value)
+        extra_names = counted_names(expected, value) - expected.keys()
         names = {
             "wrong": [name for name, own in tallies.items() if name in value and own["right"] < sum(_sizes(own))],
             "missing": [name for name in expected if name not in value],
-            "extra": [name for name in value if name not in expected],
+            "extra": [name for name in value if name in extra_names],
         }
         parts = [f"{kind} {', '.join(map(shorten, own[:_NAMED]))}" for kind, own in names.items() if own]
         return "".join(f"; {part}" for part in parts)
@@ -302,8 +322,10 @@ class _Comparison(NamedTuple):
             expected = dict(enumerate(expected))
         for name, part in expected.items():
             self._count(part, value.get(name, _MISSING), tally)
-        extra_names = value.keys() - expected.keys()
-        tally["items" if lists else "names"] += sum(count_leaves(value[name]) for name in extra_names)
+        extra_names = counted_names(expected, value) - expected.keys()
+        for name in extra_names:
+            is_null = isinstance(expected, GoldObject) and name in expected.nulls  # a value in its place is a wrong one
+            tally["items" if lists or is_null else "names"] += 1 if is_null else count_leaves(value[name])
 
     def _arrange(self, expected: list[Any], values: list[Any]) -> dict[int, Any]:
         """Return the items by index, each at that of its partner, the others at free ones."""
@@ -325,8 +347,9 @@ class _Comparison(NamedTuple):
         return 2.0 if same_json(expected, value) else tally["right"] / total  # equal items are paired first
 
     def _is_right(self, expected: object, value: object) -> bool:
-        if self.text == "normalised" and isinstance(expected, str) and isinstance(value, str):
-            return _normal(expected) == _normal(value)
+        is_normalised = self.text == "normalised" and isinstance(expected, str) and isinstance(value, str)
+        if is_normalised and _normal(expected) == _normal(value):
+            return True
         if same_json(expected, value):
             return True
         if isinstance(expected, bool) or isinstance(value, bool):
@@ -379,7 +402,10 @@ def json_fields(
         one; text counts to the letter, and names always do. Text is found and read as in ``json_valid``: 0.0 for
         anything but one JSON value.
 
-        Column ``answer``: an object or a list, as JSON text or as it is. ``None`` where the row has no answer, where it
+        Column ``answer``: an object or a list, as JSON text or as it is. In an object that is not text, a name whose
+        value is null may be missing, as data sets pad rows so: it is no field, null in its place is no extra one, and
+        any other value in its place is a wrong one; a date or time that a library read there is right in every text of
+        ISO 8601 that names it. ``None`` where the row has no answer, where it
         is nested more than 100 deep or empty, and, where lists are unordered, where it has more than 200 fields.
         Metrics: ``right``, ``fields``, ``extra``, and with ``per_field`` one for each field.
         """
@@ -387,7 +413,8 @@ def json_fields(
             expected = expected_json(answer)
         except ValueError as error:
             return Score(None, reason=str(error))
-        if not isinstance(expected, dict | list) or not expected:
+        is_null = isinstance(expected, GoldObject) and bool(expected.nulls)  # which is right without any value
+        if not isinstance(expected, dict | list) or not (expected or is_null):
             return Score(None, reason="the row's answer has no fields: expected an object or a list that is not empty")
         if not ordered and count_leaves(expected) > _MAX_UNORDERED:
             return Score(None, reason=f"the row's answer has more than {_MAX_UNORDERED} fields, too many without order")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from builtin_rewards.adjustable import adjustable, require
-from builtin_rewards.reading.json_values import answer_part, expected_json, same_json
+from builtin_rewards.reading.json_values import answer_part, counted_names, expected_json, same_json
 from builtin_rewards.reading.tool_calls import BROKEN, ToolCall, call_of, calls_in, calls_of
 from rewardkit import Message, Reward, Score, reward
 from rewardkit.extending import Block, message_calls, shorten
@@ -53,7 +53,8 @@ def tool_call(*, weights: tuple[float, float, float] = (0.2, 0.3, 0.5)) -> Rewar
         no types: a value in them equals its own text, and any other value whose JSON it is (``5`` is 5 and ``"5"``;
         ``True``, ``False`` and ``None`` are read too).
 
-        Column ``answer``: ``{"name": ..., "arguments": {...}}`` or a list of such, as JSON text or as objects. An empty
+        Column ``answer``: ``{"name": ..., "arguments": {...}}`` or a list of such, as JSON text or as objects; nulls
+        and dates in objects are read as in ``json_fields``. An empty
         list expects no call: then 1.0 for a completion without one, even an empty one, and 0.0 otherwise. A call in a
         form that is not read counts as a broken one, and the reason says so: with another mark (``<tool_use>``,
         ``<function name=...>``, ``Action:`` with ``Action Input:``), as JSON in other text or with other keys, or as a
@@ -136,8 +137,9 @@ def _worth(expected: ToolCall, call: ToolCall, weights: Sequence[float]) -> tupl
     """Return whether two calls of one name are the same, and the worth of the one made."""
     if call.arguments is None or expected.arguments is None:
         return False, weights[0]
-    all_names = expected.arguments.keys() | call.arguments.keys()
-    common_names = expected.arguments.keys() & call.arguments.keys()
+    call_names = counted_names(expected.arguments, call.arguments)
+    all_names = expected.arguments.keys() | call_names
+    common_names = expected.arguments.keys() & call_names
     if not all_names:
         return True, sum(weights)
     equal_count = sum(same_json(expected.arguments[name], call.arguments[name]) for name in common_names)

@@ -8,6 +8,8 @@ from rewardkit.blocks.block import UNREAD, Block, BlockKind, to_json
 from rewardkit.blocks.calls import THOUGHT_FIELDS, is_thought, message_answers, message_calls, read_block
 from rewardkit.blocks.content import answer_parts
 from rewardkit.coercion.coerce import build_coercer
+from rewardkit.coercion.moments import IsoText
+from rewardkit.coercion.plain_json import plain_json
 from rewardkit.coercion.rule import Coercer, ColumnValueError, TextOrder
 from rewardkit.declare.spec import CallContext
 from rewardkit.forms import why_no_text
@@ -56,6 +58,7 @@ __all__ = [
     "ColumnValueError",
     "Curve",
     "InvalidRows",
+    "IsoText",
     "LiveObject",
     "Marker",
     "OpenBatch",
@@ -84,6 +87,7 @@ __all__ = [
     "of_this_loop",
     "per_1000",
     "plain",
+    "plain_json",
     "read_block",
     "read_rows",
     "read_yaml",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import contextlib
 import json
+from datetime import date, time
 from typing import Any
 
+from rewardkit.extending import plain_json
 from sandbox import parse_expression
 
 _PAIRS = "the row's tests cannot be run: 'tests' holds inputs and outputs; name the columns 'inputs' and 'outputs'"
@@ -50,6 +52,15 @@ def join_lines(text: Any) -> Any:
     """Return the text of a program's input or output, which some data sets give as a list of its lines."""
     is_lines = isinstance(text, list | tuple) and all(isinstance(line, str) for line in text)
     return "\n".join(line.rstrip("\n") for line in text) if is_lines else text
+
+
+def dates_as_text(value: Any) -> Any:
+    """Return a function's input or output with the dates in it, which a library read from text, as that text."""
+    if isinstance(value, dict):
+        return {key: dates_as_text(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [dates_as_text(part) for part in value]
+    return str(plain_json(value)) if isinstance(value, date | time) else value
 
 
 def _read_literal(text: str) -> Any:

@@ -14,7 +14,7 @@ from builtin_rewards.reading.answer import AnswerRule, final_answer
 from builtin_rewards.reading.markdown import last_code
 from builtin_rewards.reading.negation import objection
 from builtin_rewards.reading.thoughts import strip_frame
-from rewardkit.extending import shorten
+from rewardkit.extending import IsoText, plain_json, shorten
 
 _MAX_DEPTH = 100  # the deepest value that a row may expect, so that comparing with it cannot recurse too deep
 _SHOWN_CHARS = 200
@@ -23,6 +23,15 @@ PYTHON_CONSTANTS = {"True": "true", "False": "false", "None": "null"}
 
 class Untyped(str):
     """A value in a form without types, such as an XML tag: ``5`` may be the number or the text."""
+
+
+class GoldObject(dict[str, Any]):
+    """An object of a row that is not JSON text, without its nulls: Arrow pads a row with null for keys it lacks."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        super().__init__({name: value for name, value in fields.items() if value is not None})
+        self.nulls = frozenset(fields.keys() - self.keys())
+        """The names whose value is null: a completion may leave them out, and may give null."""
 
 
 def json_text(completion: str) -> str | None:
@@ -95,20 +104,54 @@ _DECODER = json_decoder(_unique)
 
 
 def expected_json(answer: object) -> Any:
-    """Return the JSON value that a row expects, from JSON text or an object; raise a ``ValueError`` for none."""
-    if answer is None or (isinstance(answer, str) and answer.strip() in ("", "null", "None")):
-        raise ValueError("the row has no answer")
+    """Return the JSON value that a row expects, from JSON text or an object; raise a ``ValueError`` for none.
+
+    Objects of a row that is not text are each a :class:`GoldObject`, and dates that a library read an ``IsoText``.
+    """
     try:
-        value = read_json(answer if isinstance(answer, str) else json.dumps(answer))
+        value = read_json(answer) if isinstance(answer, str) and not _is_nothing(answer) else _row_json(answer)
+        if value is None or _is_nothing(value):
+            raise LookupError("the row has no answer")
         if deeper_than(value, _MAX_DEPTH):
             raise ValueError(f"nested more than {_MAX_DEPTH} deep")
+    except LookupError as error:
+        raise ValueError(*error.args) from None
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"the row's answer is not JSON that can be used: {error}") from None
     return value
 
 
+def _is_nothing(value: object) -> bool:
+    return isinstance(value, str) and value.strip() in ("", "null", "None")
+
+
+def _row_json(value: object) -> Any:
+    """Return the JSON value of a row's own value, which is not JSON text; raise as ``json.dumps`` and the reader do."""
+    plain = plain_json(value)
+    read_json(json.dumps(plain))
+    return _without_nulls(plain)
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return a JSON value whose objects are each a :class:`GoldObject`."""
+    if isinstance(value, dict):
+        return GoldObject({name: _without_nulls(part) for name, part in value.items()})
+    return [_without_nulls(part) for part in value] if isinstance(value, list) else value
+
+
+def counted_names(expected: Mapping[str, Any], value: Mapping[str, Any]) -> set[str]:
+    """Return the names of an object that count where another is expected: all but those that are null in both."""
+    nulls = expected.nulls if isinstance(expected, GoldObject) else frozenset()
+    return {name for name, part in value.items() if name not in nulls or not same_json(None, part)}
+
+
 def same_json(expected: object, value: object) -> bool:
-    """Whether two JSON values are equal: 1 is 1.0, not ``true`` or ``"1"``; an :class:`Untyped` equals its JSON too."""
+    """Whether two JSON values are equal: 1 is 1.0, not ``true`` or ``"1"``; an :class:`Untyped` equals its JSON too.
+
+    An ``IsoText`` equals the texts of its moment, and a :class:`GoldObject` one with or without its nulls.
+    """
+    if isinstance(expected, IsoText) and isinstance(value, str):
+        return expected.means(str(value))
     if isinstance(value, Untyped):
         if isinstance(expected, str):
             return expected == str(value)
@@ -118,7 +161,8 @@ def same_json(expected: object, value: object) -> bool:
     if isinstance(expected, bool) or isinstance(value, bool):
         return expected is value
     if isinstance(expected, Mapping) and isinstance(value, Mapping):
-        return expected.keys() == value.keys() and all(same_json(part, value[name]) for name, part in expected.items())
+        names = counted_names(expected, value)
+        return expected.keys() == names and all(same_json(part, value[name]) for name, part in expected.items())
     if isinstance(expected, list) and isinstance(value, list | tuple):
         return len(expected) == len(value) and all(map(same_json, expected, value))
     are_numbers = isinstance(expected, int | float) and isinstance(value, int | float)
@@ -135,6 +179,12 @@ def deeper_than(value: object, levels: int) -> bool:
     for _ in range(levels):
         values = [part for value in values for part in _inner(value)]
     return bool(values)
+
+
+def count_nulls(expected: object) -> int:
+    """Return how many nulls the objects of an expected value had."""
+    own = len(expected.nulls) if isinstance(expected, GoldObject) else 0
+    return own + sum(map(count_nulls, _inner(expected)))
 
 
 def count_leaves(value: object) -> int:

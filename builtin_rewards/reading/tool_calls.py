@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from builtin_rewards.reading.json_values import PYTHON_CONSTANTS, Untyped, fence_objection, read_json, read_json_at
+from builtin_rewards.reading.json_values import (
+    PYTHON_CONSTANTS,
+    GoldObject,
+    Untyped,
+    fence_objection,
+    read_json,
+    read_json_at,
+)
 from builtin_rewards.reading.markdown import last_code
 from sandbox import parse
 
@@ -118,7 +125,10 @@ def call_of(value: object) -> ToolCall:
         value = value["function"]
     if not isinstance(value, Mapping) or not isinstance(name := value.get("name", value.get("tool_name")), str):
         return BROKEN
-    arguments = next((value[key] for key in _ARGUMENT_KEYS if key in value), None) or {}
+    arguments = next((value[key] for key in _ARGUMENT_KEYS if key in value), None)
+    if isinstance(arguments, GoldObject):
+        return ToolCall(name, arguments)
+    arguments = arguments or {}
     if isinstance(arguments, str):
         with suppress(ValueError):
             arguments = read_json(arguments) or {}

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 from uuid import UUID
 
 from rewardkit.coercion import containers, foreign
+from rewardkit.coercion.plain_json import to_text
 from rewardkit.coercion.rule import LISTS, Coercer, ColumnValueError, Convert, TextOrder, annotation_text
 from rewardkit.coercion.scalars import (
     enum_convert,
@@ -35,7 +36,6 @@ from rewardkit.coercion.scalars import (
     to_none,
     to_path,
     to_str,
-    to_text,
 )
 from rewardkit.coercion.unions import optional_convert, union_convert
 from rewardkit.errors import RewardDefinitionError, WorkspaceError

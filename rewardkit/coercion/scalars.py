@@ -6,7 +6,6 @@ without a dimension, count as the Python number they hold; none of those librari
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Collection, Iterator
@@ -16,6 +15,7 @@ from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 
+from rewardkit.coercion.moments import is_moment, iso_text
 from rewardkit.coercion.rule import ColumnValueError, Convert, foreign_reason
 
 MAX_DIGITS = 4300
@@ -67,9 +67,17 @@ def to_none(value: object) -> None:
 
 
 def to_str(value: object) -> str:
-    """Return text as it is; a real int or float (not a bool) as Python writes it, and a Decimal with all its digits."""
+    """Return text as it is; a real int or float (not a bool) as Python writes it, and a Decimal with all its digits.
+
+    A real date or time is its text in ISO 8601, midnight without a zone its date: ``datasets`` reads dates in JSON so.
+    """
     if type(value) is str:
         return value
+    if is_moment(value) and not is_missing(value):
+        try:
+            return str(iso_text(value))
+        except ValueError as error:
+            raise ColumnValueError.of("str", value, str(error)) from error
     value = python_scalar(value)
     if isinstance(value, str):
         return value
@@ -83,16 +91,6 @@ def to_str(value: object) -> str:
         return f"{value:f}" if isinstance(value, Decimal) else str(value)
     except ValueError as error:
         raise ColumnValueError.of("str", value, "too many digits") from error
-
-
-def to_text(value: object) -> str:
-    """Return a whole column as text: an object or a list as JSON, anything else as :func:`to_str` has it."""
-    if not isinstance(value, dict | list):
-        return to_str(value)
-    try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise ColumnValueError.of("str", value, "not JSON") from error
 
 
 def to_int(value: object) -> int:
