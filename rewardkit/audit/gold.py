@@ -11,6 +11,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from rewardkit.coercion.plain_json import legible
 from rewardkit.renderings.quantities import Measure
 from rewardkit.rows.strict_json import encode
 
@@ -74,10 +75,12 @@ class Gold:
 
 def gold_of(value: Any) -> Gold | None:
     """Return the gold in a column's value; ``None`` where the value holds no gold."""
+    if not isinstance(value, str | int | float | list | dict):
+        value = legible(value)
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     if not isinstance(value, str):
-        text = encode(value, functools.partial(json.dumps, ensure_ascii=False))
+        text = encode(value, functools.partial(json.dumps, ensure_ascii=False, default=legible))
         return Gold(text, GoldShape.JSON) if isinstance(value, list | dict) else _read(text)
     return _read(final_of(value))
 

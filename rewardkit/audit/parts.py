@@ -137,7 +137,8 @@ def _of_object(value: dict[str, Any], at: str) -> Iterator[ChangedPart]:
             yield change._replace(rule=rule, value={**value, key: change.value}, point=point)
         if not is_a_call:
             rest = {name: member for name, member in value.items() if name != key}
-            yield ChangedPart("key", f"{where} is missing", rest, _spot(where, "is missing"))
+            if item is not None:  # without a null an object may well be the same
+                yield ChangedPart("key", f"{where} is missing", rest, _spot(where, "is missing"))
             renamed = {**rest, f"{key}_2": item}
             yield ChangedPart("key", f"{where} is called {key}_2", renamed, _spot(where, "is renamed"), f'"{key}_2"')
 

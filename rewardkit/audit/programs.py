@@ -12,6 +12,7 @@ from typing import Any
 
 from rewardkit.audit.probe import Family, Probe
 from rewardkit.audit.rows import AuditRow
+from rewardkit.coercion.plain_json import legible
 from sandbox import JAIL_LANGUAGES, PYTHON, language_name, parse, signs_of
 
 LAZY = ("does nothing", "returns its argument")
@@ -198,4 +199,4 @@ def _as_text(value: Any) -> str:
         return ""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return "\n".join(value)
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else json.dumps(value, default=legible)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rewardkit.coercion.plain_json import legible
 from rewardkit.forms import why_no_text
 from rewardkit.messages import completion_text, content_text
 from rewardkit.types import Message
@@ -25,7 +26,7 @@ def talk_text(messages: Sequence[Message]) -> str:
     """Return the text of a completion in messages, or as JSON the tool calls that it ends in."""
     if messages[-1].get("tool_calls") and not content_text(messages[-1].get("content")):
         calls = [call.get("function", call) for call in messages[-1]["tool_calls"] if isinstance(call, Mapping)]
-        return json.dumps(calls, ensure_ascii=False)
+        return json.dumps(calls, ensure_ascii=False, default=legible)
     return completion_text(messages)
 
 
@@ -48,14 +49,16 @@ def calls_in(value: object) -> list[Any]:
 
 def in_tags(calls: Sequence[Any]) -> str:
     """Return calls as text, each in tags (Hermes, Qwen)."""
-    return "\n".join(f"<tool_call>\n{json.dumps(call, ensure_ascii=False)}\n</tool_call>" for call in calls)
+    return "\n".join(
+        f"<tool_call>\n{json.dumps(call, ensure_ascii=False, default=legible)}\n</tool_call>" for call in calls
+    )
 
 
 def message_of(calls: Sequence[Any]) -> dict[str, Any]:
     """Return calls as one assistant message, as servers give them."""
     tool_calls = []
     for index, call in enumerate(calls):
-        arguments = json.dumps(call.get("arguments", call.get("parameters")), ensure_ascii=False)
+        arguments = json.dumps(call.get("arguments", call.get("parameters")), ensure_ascii=False, default=legible)
         function = {"name": call.get("name"), "arguments": arguments}
         tool_calls.append({"id": f"call_{index}", "type": "function", "function": function})
     return {"role": "assistant", "content": "", "tool_calls": tool_calls}

@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from rewardkit.breakdown.run_scores import Tick
+from rewardkit.coercion.plain_json import legible
 from rewardkit.errors import RecordError
 from rewardkit.record.reader import RunReader
 from rewardkit.record.table import Floats, Whole
@@ -158,7 +159,7 @@ def _key(columns: Mapping[str, object], name: str) -> Key:
         case str(value):
             return "text", _bounded(value)
         case value:
-            return "json", _bounded(json.dumps(value, ensure_ascii=False, sort_keys=True))
+            return "json", _bounded(json.dumps(value, ensure_ascii=False, sort_keys=True, default=legible))
 
 
 def _bounded(text: str) -> str:

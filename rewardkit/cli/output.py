@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from rewardkit.coercion.plain_json import legible
 from rewardkit.errors import ConfigError
 
 
@@ -102,11 +103,11 @@ def write_new(folder: Path, texts: Mapping[Path, str]) -> None:
 
 def json_line(row: Mapping[str, Any]) -> str:
     """Return a row as a line of JSON."""
-    text = json.dumps(row, ensure_ascii=False, default=str)  # a Parquet column may hold dates or bytes
+    text = json.dumps(row, ensure_ascii=False, default=legible)  # a Parquet column may hold dates or bytes
     try:
         text.encode()
     except UnicodeEncodeError:  # half a surrogate pair, which JSON can say and UTF-8 cannot
-        text = json.dumps(row, default=str)
+        text = json.dumps(row, default=legible)
     return text + "\n"
 
 

@@ -54,9 +54,17 @@ def json_default(value: object) -> Any:
     scalar = python_scalar(value)
     if scalar is not value and isinstance(scalar, str | bytes | bool | int | float | None):
         return scalar
-    if callable(getattr(type(value), "tolist", None)) and getattr(value, "shape", ()):
+    if callable(getattr(type(value), "tolist", None)) and getattr(value, "shape", None):
         return list(value)  # type: ignore[call-overload]
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+def legible(value: object) -> Any:
+    """Return a value that ``json.dumps`` does not know for people to read: what JSON lacks is its ``str``."""
+    try:
+        return json_default(value)
+    except (TypeError, ValueError):
+        return str(value)
 
 
 def plain_json(value: object) -> Any:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin, get_typ
 
 from rewardkit.blocks.nested import copied
 from rewardkit.coercion.coerce import build_coercer
+from rewardkit.coercion.plain_json import json_default
 from rewardkit.coercion.rule import LISTS, Coercer, ColumnValueError
 from rewardkit.declare.callables import is_async, set_by_partials, written
 from rewardkit.declare.foreign_forms import why_foreign, why_paired
@@ -454,7 +455,7 @@ def column_text(value: object) -> str:
     if isinstance(value, str):
         return value
     try:
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False, default=json_default)
     except (TypeError, ValueError):
         return str(value)
 

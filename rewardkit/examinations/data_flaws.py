@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from rewardkit.audit.gold import GoldShape, gold_of
 from rewardkit.audit.rows import GOLD_COLUMNS, PROMPT_COLUMNS, REFERENCE_COLUMNS
+from rewardkit.coercion.plain_json import legible
 from rewardkit.messages import prompt_text
 from rewardkit.rows.reader import Row
 from rewardkit.runtime.row_names import ID_COLUMNS
@@ -116,7 +117,7 @@ def _odd_golds(rows: Sequence[Row], gold_column: str) -> Iterator[DataFlaw]:
         yield DataFlaw("empty_gold", meaning, tuple(empty))
     usual, odd = _odd_lines([(line, _shape_of(value)) for line, value in values])
     first = next((value for line, value in values if line in odd), None)
-    example = f"such as {json.dumps(first, ensure_ascii=False, default=str)[:_INPUT_CHARS]}, {_shape_of(first)}"
+    example = f"such as {json.dumps(first, ensure_ascii=False, default=legible)[:_INPUT_CHARS]}, {_shape_of(first)}"
     meaning = f"a gold in {gold_column!r} that is not {usual}, as the others are, {example}"
     yield DataFlaw("odd_gold", meaning, tuple(odd))
     usual, odd = _odd_lines([(line, _type_of(value)) for line, value in values])
@@ -208,4 +209,4 @@ def _folded(value: object) -> object:
 
 
 def _key(value: object) -> str:
-    return json.dumps(value, sort_keys=True, default=repr)
+    return json.dumps(value, sort_keys=True, default=legible)

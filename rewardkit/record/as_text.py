@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from rewardkit.coercion.plain_json import legible
 from rewardkit.types import Text
 
 
 def value_text(value: object) -> str:
     """Return a value of the data as text: itself, or as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=legible)
 
 
 def whole_text(text: Text) -> str:

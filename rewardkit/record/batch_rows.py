@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewardkit.advantages import group_advantages
+from rewardkit.coercion.plain_json import json_default
 from rewardkit.errors import DataError
 from rewardkit.groups import content_bytes, group_numbers
 from rewardkit.messages import completion_text
@@ -35,13 +37,14 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def _as_json(value: object) -> object:
-    """Return a value that JSON does not know as one that it does: numpy's numbers and arrays as numbers and lists.
+    """Return a value that JSON does not know as one that it does: numbers and lists of numpy, dates in ISO 8601.
 
     Any other object becomes its ``repr``, with a digest of its content in place of its address: so a row reads the same
     in each epoch.
     """
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
+    if not isinstance(value, bytes | bytearray):  # which are mostly a picture's
+        with contextlib.suppress(TypeError, ValueError):
+            return json_default(value)
     text = repr(value)
     digest = _digest_of(value) if _ADDRESS.search(text) else None
     return text if digest is None else _ADDRESS.sub(f" of content {digest}", text)

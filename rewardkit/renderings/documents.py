@@ -105,7 +105,8 @@ def _changes_of_object(value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     yield "a field more", {**value, _ADDED: None}
     yield "an object in a list", [value]
     for key, part in value.items():
-        yield "a field lost", {name: other for name, other in value.items() if name != key}
+        if part is not None:  # without a null an object may well be the same
+            yield "a field lost", {name: other for name, other in value.items() if name != key}
         yield "a field renamed", {f"{name}s" if name == key else name: other for name, other in value.items()}
         for change, other_part in _changes(part):
             yield change, {**value, key: other_part}

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rewardkit.coercion.plain_json import legible
 from rewardkit.errors import RecordError
 from rewardkit.record.identities import Identities
 from rewardkit.record.reader import RunReader
@@ -124,7 +125,7 @@ def _part(run: RunReader, table: CompletionTable, what: str) -> RunPart:
 
 def _text_of(value: object) -> str:
     """Return a column's value as text: 7 and "7" are the same id, whatever kind of file they come from."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=legible)
 
 
 def _names_rows(column: str) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from rewardkit.coercion.plain_json import legible
 from rewardkit.errors import DataError
 from rewardkit.rows.csv_file import is_csv, is_header
 from rewardkit.rows.files import name_of, records
@@ -262,7 +263,7 @@ def _check_characters(label: str, line: int, values: Mapping[str, Any]) -> None:
     for column, value in values.items():
         if column in ("completion", "completions"):
             continue  # a model wrote it, and no trainer reads it from a file
-        text = json.dumps([column, value], ensure_ascii=False)
+        text = json.dumps([column, value], ensure_ascii=False, default=legible)
         try:
             text.encode()
         except UnicodeEncodeError as error:
@@ -306,4 +307,4 @@ def _names(keys: Mapping[str, Any] | Sequence[str]) -> str:
 
 def _preview(value: object) -> str:
     """Return a value for a message: text as it is, any other as JSON."""
-    return repr(shortened(value if isinstance(value, str) else json.dumps(value, default=str), _PREVIEW_CHARS))
+    return repr(shortened(value if isinstance(value, str) else json.dumps(value, default=legible), _PREVIEW_CHARS))

@@ -20,6 +20,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from rewardkit.coercion.plain_json import json_default
 from rewardkit.declare.spec import ColumnMisfit
 from rewardkit.errors import (
     ConfigError,
@@ -487,15 +488,9 @@ def _encode(rollout: Rollout) -> bytes:
 def _as_json(row: Mapping[str, object]) -> bytes:
     """Return a row as JSON; raise DataError for what JSON cannot hold."""
     try:
-        return json.dumps(row, allow_nan=False, default=_as_list).encode()
+        return json.dumps(row, allow_nan=False, default=json_default).encode()
     except (TypeError, ValueError) as error:
         raise DataError(f"a row cannot travel to a reward server: {error}") from error
-
-
-def _as_list(value: object) -> object:
-    if not hasattr(value, "tolist"):
-        raise TypeError(f"{type(value).__name__} is not JSON")
-    return value.tolist()
 
 
 def _body(rows: Sequence[bytes], step: int | None, epoch: float | None) -> bytes:
