@@ -92,7 +92,8 @@ def _result(run: AssertsRun, number: int, label: str, *, had_own_time: bool) -> 
     if execution.status is ExecutionStatus.TIMEOUT and "odd" not in report and not had_own_time:
         return CheckResult(CheckStatus.TIMEOUT, execution.error, label)
     if "odd" in report or not any("waiting" in line for line in run.lines):
-        reason = fault or execution.error or "it ended without an answer"
+        is_late = execution.status is ExecutionStatus.TIMEOUT  # any other error is the program's, left without it
+        reason = fault or (is_late and execution.error) or "it ended without an answer"
         raise CheckError(f"the interactor is at fault in check {number}: {reason}")
     if execution.status is ExecutionStatus.TIMEOUT:
         return CheckResult(CheckStatus.TIMEOUT, execution.error, label)
