@@ -165,8 +165,8 @@ class Endpoint:
         try:
             async with limit:
                 reply: Reply = await retrying(self._try, pending)
-                counts = {"requests": pending.sent, "unmetered": pending.unmetered, "waited_s": pending.waited_s}
-                return replace(reply, **counts)
+                waited_s = pending.waited_s
+                return replace(reply, requests=pending.sent, unmetered=pending.unmetered, waited_s=waited_s)
         except TimeoutError:
             if not limit.expired():
                 raise
