@@ -19,6 +19,9 @@ from rewardkit.types import Outcome, Rollout, Status
 ENOUGH_CALLS = 32
 """Calls before a reward is called silent (none scored) or is warned of (more than half failed)."""
 
+ENOUGH_SKIPS = 16
+"""Calls before a reward is called silent that has skipped every one: data that it cannot read costs a whole run."""
+
 _log = logging.getLogger("rewardkit")
 
 
@@ -41,6 +44,7 @@ class _Count:
     scored: int = 0
     skipped: int = 0
     failed: int = 0  # without what was lost to infrastructure
+    skip_reason: str = ""  # of the first skipped call that says why
     examples: dict[str, _Failure] = field(default_factory=dict)  # a failure of each error; two are enough
 
     def add(self, outcomes: Sequence[Outcome], rollouts: Sequence[Rollout]) -> None:
@@ -53,6 +57,7 @@ class _Count:
         for outcome, rollout in zip(outcomes, rollouts, strict=True):
             if outcome.status is Status.SKIPPED:
                 self.skipped += 1
+                self.skip_reason = self.skip_reason or outcome.reason or ""
             elif outcome.status is Status.FAILED and not outcome.is_lost:
                 self.failed += 1
                 if len(self.examples) < 2:
@@ -65,6 +70,7 @@ class _Count:
         self.scored += other.scored
         self.skipped += other.skipped
         self.failed += other.failed
+        self.skip_reason = self.skip_reason or other.skip_reason
         for error, failure in other.examples.items():
             if len(self.examples) < 2:
                 self.examples.setdefault(error, failure)
@@ -73,6 +79,8 @@ class _Count:
         """Return a sentence on calls of which none scored, and why; ``completions`` is its subject."""
         if not self.failed:
             fate = "was skipped" if self.skipped == self.calls else "was skipped or lost"
+            if self.skip_reason:
+                return f"{completions} {fate}, the first because: {self.skip_reason}"
             return f"{completions} {fate}; None says that a row has no answer, and is no score for a completion"
         example = next(iter(self.examples.values()))
         score = example.outcome.score
@@ -103,7 +111,8 @@ class Alarms:
             stretch.join(batch)
             if stretch.calls >= ENOUGH_CALLS:
                 del self._stretches[name]
-            if count.calls >= ENOUGH_CALLS and (batch.failed or batch.skipped):
+            enough = ENOUGH_SKIPS if count.skipped == count.calls else ENOUGH_CALLS
+            if count.calls >= enough and (batch.failed or batch.skipped):
                 self._warn(name, count, batch, stretch, "" if step is None else f" at step {step}")
 
     def _warn(self, name: str, count: _Count, batch: _Count, stretch: _Count, at: str) -> None:

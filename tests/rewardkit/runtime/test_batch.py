@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import random
@@ -22,6 +23,7 @@ from rewardkit import (
     RewardFailedError,
     Rollout,
     Runtime,
+    Score,
     Status,
     group_reward,
     reward,
@@ -220,7 +222,9 @@ def test_each_cause_has_a_stand_in_of_the_worst() -> None:
             "every one of the first 32 completions failed or was skipped, for example (exception)",
         ),
         (["1"] * 8 + ["raise"] * 30, "30 of 38 calls failed so far"),
-        (["skip"] * 31, None),
+        (["skip"] * 16, "every one of the first 16 completions was skipped; None says that a row has no answer"),
+        (["skip"] * 15, None),
+        (["skip"] * 15 + ["raise"], None),
         (["skip"] * 63 + ["1"], None),
     ],
 )
@@ -259,6 +263,26 @@ def test_a_reward_that_fails_later_is_said_whatever_the_batches(
     assert [is_said] == list({"every one of the last 32 completions failed" in caplog.text})
     assert is_said == bool(caplog.messages)
     assert len(caplog.messages) < 2
+
+
+@pytest.mark.parametrize("sizes", [[16], [4] * 4, [1] * 16, [12, 12]], ids=str)
+def test_a_part_that_skips_every_row_says_why_once(caplog: pytest.LogCaptureFixture, sizes: list[int]) -> None:
+    """A composition scores on without the part, so the log says that it skips, with the reason of the first."""
+
+    @reward
+    def fields(completion: str) -> Score:
+        return Score(None, reason=f"no gold for {completion}")
+
+    @reward
+    def valid(completion: str) -> float:
+        return 1.0
+
+    with Runtime([(0.3 * valid + 0.7 * fields).named("both")], lane="inline") as runtime:
+        for number, size in enumerate([*sizes, 16]):
+            runtime.score([Rollout("p", f"completion {number}") for _ in range(size)])
+    calls = next(total for total in itertools.accumulate(sizes) if total >= 16)
+    expected = f"reward 'fields': every one of the first {calls} completions was skipped, the first because: "
+    assert [f"{expected}no gold for completion 0"] == caplog.messages
 
 
 def test_errors_of_several_batches_are_not_called_one(caplog: pytest.LogCaptureFixture) -> None:
