@@ -120,7 +120,8 @@ class GRPOConfig(TrainingConfig):
     """`functions` (names to references such as `rewards.py:correct`) and `runtime` (`packages`, `env`); or a list of
     rewards or references; or the address of a server that scores."""
     reward_weights: Annotated[Mapping[str, float] | Sequence[float] | None, PlainValidator(_weights)] = None
-    """Weights in the total, a list in the rewards' order or by name; null is 1 for each."""
+    """Weights in the total, a list in the rewards' order or by name; null is 1 for each, or where a server scores what
+    it has there."""
     train_steps: Count = Field(default=1000, ge=1, description="Optimizer steps, 1 or more.")
     learning_rate: Number = Field(default=2e-5, gt=0)
     """The highest learning rate, greater than 0. The default suits LoRA on 1B and larger models; a full fine-tuning

@@ -54,6 +54,10 @@ Timeout: TypeAlias = Annotated[
     float | None, seconds_option("Seconds for a call, instead of each reward's own timeout.")
 ]
 LoadTimeout: TypeAlias = Annotated[float, seconds_option("Seconds for a worker to load the rewards.")]
+Weights: TypeAlias = Annotated[
+    str | None,
+    option("Weights in the total, in the rewards' order; by default 1, and 0 for a composition's parts.", "0.8,0.2"),
+]
 Gold: TypeAlias = Annotated[
     str | None, option("The column with the right answer; by default it is looked for.", "COLUMN")
 ]
@@ -66,6 +70,14 @@ OnFlag: TypeAlias = Annotated[
     option("A URL, a command, or $NAME of a variable that has it: told once of each flag of a run.", "TARGET"),
 ]
 AsJson: TypeAlias = Annotated[bool, option("Print the result as one JSON object.", None, "--json")]
+
+
+def weight_numbers(weights: str | None) -> list[float] | None:
+    """Return the numbers of ``--weights``; ConfigError for anything else."""
+    try:
+        return None if weights is None else [float(part) for part in weights.split(",")]
+    except ValueError:
+        raise ConfigError(f"--weights {weights}: expected numbers separated by commas, such as 0.8,0.2") from None
 
 
 def data_path(placed: Path | None, named: Sequence[Path] | None) -> Path:

@@ -71,7 +71,8 @@ def load_rewards(references: str, timeout_s: float | None = None, *, here: bool 
     """
     if is_address(references) and not here:
         if timeout_s is not None:
-            raise ConfigError(f"--timeout {timeout_s:g}: the rewards are scored by a server; set it there")
+            fix = f"set it there, with rewardkit serve --timeout {timeout_s:g}"
+            raise ConfigError(f"--timeout {timeout_s:g}: the rewards are scored by a server; {fix}")
         return served_set(references)
     with importing(references):
         config = RewardFunctionsConfig.from_yaml(references) if is_config(references) else None

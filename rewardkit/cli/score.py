@@ -23,10 +23,12 @@ from rewardkit.cli.arguments import (
     LoadTimeout,
     Rewards,
     Timeout,
+    Weights,
     Workers,
     data_path,
     option,
     share_option,
+    weight_numbers,
 )
 from rewardkit.cli.exits import FAILED, finish
 from rewardkit.cli.output import check_writable, write_rows
@@ -46,6 +48,7 @@ from rewardkit.runtime.plan import check_columns
 from rewardkit.runtime.settings import weights_of
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.choice import scorer_of
+from rewardkit.serving.client_weights import client_weights
 from rewardkit.serving.server_link import without_token
 from rewardkit.shown.text import counted, plain, shortened
 from rewardkit.types import Outcome, Rollout
@@ -62,12 +65,6 @@ _ERROR_LINES, _LINK_LINES = 4, 6  # of a failure and a link, whose last words sa
 Keep: TypeAlias = Callable[[ScoreBatch], None]
 
 
-_Weights: TypeAlias = Annotated[
-    str | None,
-    option("Weights in the total, in the rewards' order; by default 1, and 0 for a composition's parts.", "0.8,0.2"),
-]
-
-
 _LostShare: TypeAlias = Annotated[
     float,
     share_option("Share of a reward's calls, 0 to 1, that may be lost to infrastructure; 1 stops at no share."),
@@ -82,7 +79,7 @@ def score_command(
     workers: Workers = None,
     timeout: Timeout = None,
     load_timeout: LoadTimeout = LOAD_TIMEOUT_S,
-    weights: _Weights = None,
+    weights: Weights = None,
     inline: Annotated[bool, option("Run in this process, without isolation and timeouts.", None, "--inline")] = False,
     as_json: AsJson = False,
     record: Annotated[
@@ -115,14 +112,17 @@ def score_command(
         raise ConfigError("--append: says how --record is meant; name its run with --record")
     if out is not None:
         check_writable(out, [path, *(Path(part.partition(":")[0].strip()) for part in rewards.split(","))])
-    numbers = None if weights is None else _numbers(weights)
+    numbers = weight_numbers(weights)
     reward_set = load_rewards(rewards, timeout)
     numbered = numbered_rollouts(path, limit=limit)
     rollouts = [rollout for _, rollout in numbered]
     check_columns(Leaves(reward_set).leaves, rollouts[0].example, name_of(path))
     about = {"command": "score", "rewards": without_token(rewards), "data": str(path)}
     with recording(record, reward_set, about, append=append) as keep:
-        weighting = weights_of(reward_set.rewards, numbers or reward_set.weights)
+        if reward_set.weights is None:
+            weighting = weights_of(reward_set.rewards, numbers)
+        else:
+            weighting = client_weights(reward_set.rewards, reward_set.weights, numbers)
         scoring = _Scoring(reward_set, numbered, unit_of(path), weighting, keep)
         options = {"load_timeout_s": load_timeout, "max_infrastructure_rate": max_lost}
         summary = scoring.run(out, workers=workers, lane="inline" if inline else "worker", **options)
@@ -138,13 +138,6 @@ def score_command(
     files = {"out": None if out is None else str(out), "record": None if record is None else run_path(record).label}
     result = {**summary.as_json(_SHOWN_FAILURES), **files}
     finish(result, show, as_json=as_json, code=FAILED if fail_on_error and summary.failures else 0)
-
-
-def _numbers(weights: str) -> list[float]:
-    try:
-        return [float(part) for part in weights.split(",")]
-    except ValueError:
-        raise ConfigError(f"--weights {weights}: expected numbers separated by commas, such as 0.8,0.2") from None
 
 
 class _Scoring:

@@ -13,7 +13,17 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from rewardkit.cli.arguments import AsJson, LoadTimeout, RewardsHere, Timeout, Workers, option, seconds_option
+from rewardkit.cli.arguments import (
+    AsJson,
+    LoadTimeout,
+    RewardsHere,
+    Timeout,
+    Weights,
+    Workers,
+    option,
+    seconds_option,
+    weight_numbers,
+)
 from rewardkit.cli.exits import INTERRUPTED, finish
 from rewardkit.cli.rewards import load_rewards
 from rewardkit.errors import ConfigError
@@ -44,6 +54,7 @@ def serve_command(  # long because typer reads the options from the signature, a
     workers: Workers = None,
     timeout: Timeout = None,
     load_timeout: LoadTimeout = LOAD_TIMEOUT_S,
+    weights: Weights = None,
     check: Annotated[bool, option("Load the rewards, try the port and the token, and stop.", None, "--check")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -59,6 +70,7 @@ def serve_command(  # long because typer reads the options from the signature, a
 
     [bold]rewardkit serve my_rewards.py
     rewardkit serve rewards.yaml --port 9000 --group-size 8
+    rewardkit serve a.py:correct,b.py:short --weights 0.8,0.2
     rewardkit serve my_rewards.py --host 0.0.0.0 --token a-long-secret[/]
     """
     _check_installed()
@@ -72,10 +84,11 @@ def serve_command(  # long because typer reads the options from the signature, a
     joining = {"group_size": group_size, "group_wait_s": group_wait, "most_rows": max_rows}
     if processes > 1 and workers is None:
         workers = worker_count(cores(), processes)
+    numbers = weight_numbers(weights)
     loaded = load_rewards(rewards, timeout, here=True)
     with (
         _exit_at_sigterm(),
-        contextlib.closing(Runtime(loaded, workers=workers, load_timeout_s=load_timeout)) as runtime,
+        contextlib.closing(Runtime(loaded, weights=numbers, workers=workers, load_timeout_s=load_timeout)) as runtime,
     ):
         _check_groups(runtime, processes, group_size)
         if check:

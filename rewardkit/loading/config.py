@@ -110,6 +110,11 @@ class RewardFunctionsConfig:
         Raises:
             ConfigError: A field is unknown or of the wrong type.
         """
+        if isinstance(data, Mapping) and "weights" in data:
+            raise ConfigError(
+                f"{where}: unknown field 'weights'; what adds the scores up has them: rewardkit score and rewardkit "
+                "serve take --weights, a training's file has reward_weights, and Runtime and RewardAdapter weights="
+            )
         data = _only(data, {"functions", "runtime"}, where)
         runtime = _only(data.get("runtime") or {}, _names(RewardFunctionsRuntimeConfig), f"{where}: runtime")
         if "functions" not in data:

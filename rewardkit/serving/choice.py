@@ -15,6 +15,12 @@ from rewardkit.serving.remote import RemoteRuntime
 CONNECT_S = 5.0  # Seconds that a server has to tell its rewards, where an address is named in place of rewards
 _DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(Runtime).parameters.items()}
 _SCHEMES = ("http://", "https://")
+_FIXES = {
+    "workers": "set it there, with rewardkit serve --workers",
+    "load_timeout_s": "set it there, with rewardkit serve --load-timeout",
+    "max_infrastructure_rate": "give it to RemoteRuntime(..., max_infrastructure_rate=...)",
+}
+"""What to do about an option of a runtime that is given where servers score."""
 
 
 def is_address(rewards: object) -> bool:
@@ -50,13 +56,13 @@ def scorer_of(
 
     Args:
         rewards: Rewards as for :class:`rewardkit.Runtime`, a server's address, or a :class:`RemoteRuntime`, which
-            is returned as it is.
-        weights: Each reward's weight in the totals; servers have their own.
+            is returned as it is, or with weights as its :meth:`RemoteRuntime.with_weights`.
+        weights: Each reward's weight in the totals; by default, where servers score, as they have it.
         defaults: Options that a runtime here has unless they are given; for a server they do not count.
         options: The other options of :class:`rewardkit.Runtime`.
 
     Raises:
-        RewardDefinitionError: Weights or options are given for a server, which has its own.
+        RewardDefinitionError: Options are given for a server, which has its own, or weights of another sign than there.
         RewardError: As :class:`rewardkit.Runtime` and :class:`RemoteRuntime`.
     """
     if isinstance(rewards, HasRewards):
@@ -65,16 +71,20 @@ def scorer_of(
         rate = {**(defaults or {}), **options}.get("max_infrastructure_rate", _DEFAULTS["max_infrastructure_rate"])
         options.pop("max_infrastructure_rate", None)  # the one option that is a client's, too
         client = RemoteRuntime(
-            rewards.servers, names=list(rewards.rewards), connect_s=CONNECT_S, max_infrastructure_rate=rate
+            rewards.servers,
+            names=list(rewards.rewards),
+            connect_s=CONNECT_S,
+            max_infrastructure_rate=rate,
+            weights=weights,
         )
     elif isinstance(rewards, str) and is_address(rewards):
-        client = connect(rewards)
+        client = connect(rewards, weights=weights)
     elif isinstance(rewards, RemoteRuntime):
-        client = rewards
+        client = rewards if weights is None else rewards.with_weights(weights)
     else:
         return Runtime(rewards, weights=weights, **{**(defaults or {}), **options})
-    settings = {"weights": weights, **options}
-    option = next((name for name, value in settings.items() if value not in (None, _DEFAULTS.get(name))), None)
+    option = next((name for name, value in options.items() if value not in (None, _DEFAULTS.get(name))), None)
     if option is not None:
-        raise RewardDefinitionError(f"{option}: the rewards are scored by a server; set it there")
+        fix = _FIXES.get(option, "leave it away, because it has no effect there")
+        raise RewardDefinitionError(f"{option}: the rewards are scored by a server; {fix}")
     return client

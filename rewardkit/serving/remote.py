@@ -17,36 +17,30 @@ import random
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from rewardkit.coercion.plain_json import json_default
 from rewardkit.declare.spec import ColumnMisfit
 from rewardkit.errors import (
     ConfigError,
-    DataError,
     InfrastructureError,
     RewardDefinitionError,
     RewardError,
     RuntimeClosedError,
 )
-from rewardkit.groups import group_key, group_places
 from rewardkit.runtime.alarms import Alarms
 from rewardkit.runtime.batch import check_lost
 from rewardkit.runtime.plan import CallerRows, check_rollouts
 from rewardkit.runtime.settings import check_open, require
 from rewardkit.runtime.settle import Finished
 from rewardkit.score_batch import ScoreBatch
-from rewardkit.serving.layers import ROW_DEPTH, is_deep, within
+from rewardkit.serving.client_weights import client_weights
+from rewardkit.serving.packing import ROWS, ROWS_BYTES, RowIndex, as_json, encode_rollout, pack_rows, score_body
 from rewardkit.serving.remote_reward import PROTOCOL, RemoteReward
 from rewardkit.serving.server_link import TOKEN_VARIABLE, AgainError, ServerLink
 from rewardkit.shown.text import shortened
 from rewardkit.types import Cause, Outcome, Rollout, Status
 
-ROWS, ROWS_BYTES = 256, 8 * 2**20
-"""Rows of a request, and their bytes; fewer rows where a server takes fewer. A group is never split."""
 CONNECTIONS = 16  # Requests that are under way at once
-_OPEN_REQUESTS = 8  # Requests, the latest, in which a group may still find room: looking through all takes too long
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0  # Seconds before a request is tried again, doubled with each further try
 PATIENCE_S, NOTED_WAIT_S = 3.0, 10.0
 """Seconds of tries after which a log says that a client waits for its servers, where it may wait at least so long."""
@@ -55,22 +49,6 @@ _Reply = TypeVar("_Reply")
 _RowOutcomes: TypeAlias = Mapping[str, Outcome]
 _log = logging.getLogger(__name__)
 _jitter = random.SystemRandom()  # a training's seed would have all of its processes retry at once
-
-
-class _Row(NamedTuple):
-    """Which row it is: the caller's index, and the row's among the caller's."""
-
-    part: int
-    row: int
-
-
-@dataclass(slots=True)
-class _Request:
-    """Rows that are sent together, the keys of their groups, and how long they are."""
-
-    rows: list[_Row] = field(default_factory=list)
-    keys: set[bytes] = field(default_factory=set)
-    size_bytes: int = 0
 
 
 class RemoteRuntime:
@@ -91,14 +69,18 @@ class RemoteRuntime:
             ``retry_s``, and ``timeout_s`` for each answer. A client that may wait long for them logs a warning after
             the first seconds.
         names: Names of the servers' rewards that count; by default all.
+        weights: Each reward's weight in the totals that this client makes, in the order of the rewards that count or
+            by name; by default, and for names that it leaves out, the servers' own.
 
     Attributes:
-        weights: Each reward's weight in the totals, by name, as the servers have it.
+        weights: Each reward's weight in the totals, by name.
 
     Raises:
         ConfigError: An address or the token makes no sense or is wrong, the servers serve different rewards or lack
             one of ``names``, or they run a rewardkit that this one cannot talk to.
-        RewardDefinitionError: ``retry_s``, ``connect_s`` or ``max_infrastructure_rate`` is not in its range.
+        RewardDefinitionError: ``retry_s``, ``connect_s`` or ``max_infrastructure_rate`` is not in its range; or
+            weights do not match the rewards, or have another sign than on the servers, whose failed calls have the
+            worst score under theirs.
         InfrastructureError: A server does not answer.
     """
 
@@ -112,11 +94,12 @@ class RemoteRuntime:
         max_infrastructure_rate: float = 0.5,
         connect_s: float | None = None,
         names: Sequence[str] | None = None,
+        weights: Sequence[float] | Mapping[str, float] | None = None,
     ) -> None:
         self.urls = [urls] if isinstance(urls, str) else list(urls)
         self._settings = {
             "token": token, "timeout_s": timeout_s, "retry_s": retry_s, "connect_s": connect_s, "names": names,
-            "max_infrastructure_rate": max_infrastructure_rate,
+            "max_infrastructure_rate": max_infrastructure_rate, "weights": weights,
         }  # fmt: skip
         token = os.environ.get(TOKEN_VARIABLE) or None if token is None else token
         self._links = [ServerLink(url, token, timeout_s) for url in self.urls]
@@ -143,8 +126,8 @@ class RemoteRuntime:
             )
         selection = description["rewards"] if names is None else names
         address = ",".join(link.url for link in self._links)  # for records
-        self.weights: dict[str, float] = {name: description["weights"][name] for name in selection}
         try:
+            server_weights = {name: float(description["weights"][name]) for name in selection}
             self._rewards = {
                 name: RemoteReward(
                     name,
@@ -158,6 +141,7 @@ class RemoteRuntime:
             raise ConfigError(
                 f"{self._links[0].url} tells of its rewards what this rewardkit cannot read: {error}"
             ) from error
+        self.weights: dict[str, float] = client_weights(self._rewards, server_weights, weights)
 
     def _introduction(
         self, links: Sequence[ServerLink], retry_s: float, note_wait: Callable[[str], None]
@@ -195,6 +179,10 @@ class RemoteRuntime:
     @property
     def changeable(self) -> None:
         """``None``: what servers score is not changed from here."""
+
+    def with_weights(self, weights: Sequence[float] | Mapping[str, float]) -> RemoteRuntime:
+        """Return another client of the same servers, with these weights; close both. It raises as a new one does."""
+        return RemoteRuntime(self.urls, **{**self._settings, "weights": weights})
 
     def start(self) -> RemoteRuntime:
         """Return the runtime; the servers run already."""
@@ -274,12 +262,12 @@ class RemoteRuntime:
 
     def _answers(
         self, parts: Sequence[CallerRows], step: int | None, epoch: float | None
-    ) -> Generator[tuple[_Row, _RowOutcomes], None, None]:
+    ) -> Generator[tuple[RowIndex, _RowOutcomes], None, None]:
         """Ask servers for the rows, and yield each row's outcomes as they come."""
         check_open(self._owner, closed=self._closed)
-        encoded = [[_encode(rollout) for rollout in part.rollouts] for part in parts]
-        requests = [request.rows for request in _requests(parts, encoded, self._most_rows)]
-        bodies = [_body([encoded[row.part][row.row] for row in rows], step, epoch) for rows in requests]
+        encoded = [[encode_rollout(rollout) for rollout in part.rollouts] for part in parts]
+        requests = [request.rows for request in pack_rows(parts, encoded, self._most_rows)]
+        bodies = [score_body([encoded[row.part][row.row] for row in rows], step, epoch) for rows in requests]
         del encoded  # the bodies hold all of it once more
         waiting = {
             self._threads.submit(self._outcomes, number, body, len(rows)): rows
@@ -344,7 +332,7 @@ class RemoteRuntime:
 
     def _misfits(self, name: str, examples: Sequence[Mapping[str, Any]]) -> list[ColumnMisfit]:
         """Return the columns' values that a reward cannot take; the servers know its annotations."""
-        encoded = [_as_json(dict(example)) for example in examples]
+        encoded = [as_json(dict(example)) for example in examples]
         misfits: list[ColumnMisfit] = []
         first = 0
         while first < len(encoded):
@@ -443,59 +431,6 @@ def _remade(urls: list[str], settings: Mapping[str, Any]) -> RemoteRuntime:
 def _summary(description: Mapping[str, Any]) -> str:
     versions, weights = description["versions"], description["weights"]
     return ", ".join(f"{name} {versions.get(name)} * {weights.get(name):g}" for name in description["rewards"])
-
-
-def _requests(parts: Sequence[CallerRows], encoded: Sequence[Sequence[bytes]], most_rows: int) -> list[_Request]:
-    """Return which rows go into which request: groups whole, and never two groups of one prompt in one request."""
-    requests: list[_Request] = []
-    for number, part in enumerate(parts):
-        for group in group_places(part.rollouts):
-            key = group_key(part.rollouts[group[0]], group[0])
-            size = sum(len(encoded[number][index]) for index in group)
-            candidates = requests[-_OPEN_REQUESTS:]
-            fitting = (request for request in candidates if _fits(request, key, len(group), size, most_rows))
-            request = next(fitting, None)
-            if request is None:
-                requests.append(request := _Request())
-            request.rows += [_Row(number, index) for index in group]
-            request.keys.add(key)
-            request.size_bytes += size
-    return requests
-
-
-def _fits(request: _Request, key: bytes, rows: int, size_bytes: int, most_rows: int) -> bool:
-    """Whether there is room in a request for a group, and none of its prompt is in it."""
-    has_room = len(request.rows) + rows <= most_rows and request.size_bytes + size_bytes <= ROWS_BYTES
-    return has_room and key not in request.keys
-
-
-def _encode(rollout: Rollout) -> bytes:
-    """Return a rollout as JSON; what is nested too deep in its completion, which a model wrote, as text."""
-    row: dict[str, object] = {
-        "prompt": rollout.prompt,
-        "completion": rollout.completion,
-        "example": dict(rollout.example),
-    }
-    if rollout.completion_ids is not None:
-        row["completion_ids"] = [int(token) for token in rollout.completion_ids]
-    with contextlib.suppress(RecursionError):
-        encoded = _as_json(row)
-        if encoded.count(b"[") + encoded.count(b"{") <= ROW_DEPTH or not is_deep(row["completion"], ROW_DEPTH - 1):
-            return encoded
-    return _as_json({**row, "completion": within(rollout.completion, ROW_DEPTH - 1)})
-
-
-def _as_json(row: Mapping[str, object]) -> bytes:
-    """Return a row as JSON; raise DataError for what JSON cannot hold."""
-    try:
-        return json.dumps(row, allow_nan=False, default=json_default).encode()
-    except (TypeError, ValueError) as error:
-        raise DataError(f"a row cannot travel to a reward server: {error}") from error
-
-
-def _body(rows: Sequence[bytes], step: int | None, epoch: float | None) -> bytes:
-    fields = json.dumps({"step": step, "epoch": epoch, "gather": False}).encode()  # groups are whole
-    return b'{"rollouts": [' + b", ".join(rows) + b"], " + fields[1:]
 
 
 def _lost(why: str) -> Outcome:

@@ -259,12 +259,50 @@ def test_what_needs_the_reward_itself_says_so(arguments: tuple[str, ...], folder
 
 @pytest.mark.parametrize(
     ("option", "said"),
-    [("--workers", "workers"), ("--timeout", "--timeout 3"), ("--load-timeout", "load_timeout_s")],
+    [
+        ("--workers 3", "workers"),
+        ("--timeout 3", "--timeout 3"),
+        ("--load-timeout 3", "load_timeout_s"),
+    ],
 )
 def test_options_of_workers_are_the_servers(option: str, said: str, url: str) -> None:
-    """What has no effect is refused and not dropped."""
-    code, _, err = _run("score", url, "rows.jsonl", option, "3")
-    assert (2, f"error: {said}: the rewards are scored by a server; set it there\n") == (code, err)
+    """What has no effect is refused and not dropped, and the option that it names is the server's."""
+    code, _, err = _run("score", url, "rows.jsonl", *option.split())
+    fix = "the rewards are scored by a server; set it there, with rewardkit serve "
+    assert (2, True) == (code, err.startswith(f"error: {said}: {fix}{option.split()[0]}"))
+    assert option.split()[0] in _run("serve", "--help")[1]
+
+
+def test_a_total_of_a_servers_scores_has_the_weights_of_who_asks(folder: Path, tmp_path: Path) -> None:
+    """Weights that a server was started with count, unless ``score`` has its own; another sign is refused."""
+    with serving(f"{folder}/mine.py:right,{folder}/mine.py:waits", "--weights", "0.75,-0.5", "--token", TOKEN) as own:
+        assert {"right": 0.75, "waits": -0.5} == own.told["weights"]
+        for weights, expected in (("", (0.75, -0.5)), ("2,-0.25", (2.0, -0.25)), ("0,-1", (0.0, -1.0))):
+            option = ["--weights", weights] if weights else []
+            code, out, _ = _run("score", own.url, "rows.jsonl", "--json", "--out", str(tmp_path / "out"), *option)
+            rewards = json.loads(out)["rewards"]
+            assert (0, expected) == (code, (rewards["right"]["weight"], rewards["waits"]["weight"]))
+            (row, *_) = map(json.loads, (tmp_path / "out").read_text().splitlines())
+            assert (
+                sum(weight * row["rewards"][name]["score"] for name, weight in row["weights"].items()) == row["total"]
+            )
+        code, _, err = _run("score", own.url, "rows.jsonl", "--weights", "1,1")
+        assert (2, True) == (code, err.startswith("error: weights: 'waits' weighs 1 here and -0.5 on its server"))
+
+
+@pytest.mark.parametrize("weights", ["1", "1,2,3", "one,two", "1,nan"])
+def test_a_server_does_not_start_with_weights_that_do_not_match(weights: str) -> None:
+    """One line says what is expected, before the port is taken."""
+    code, out, err = _run("serve", "mine.py:right,mine.py:waits", "--weights", weights, "--check")
+    assert (2, "", 1) == (code, out, err.count("\n"))
+
+
+def test_weights_in_a_file_of_rewards_are_sent_to_where_they_belong(folder: Path) -> None:
+    """The error names each way to give weights."""
+    (folder / "heavy.yaml").write_text("functions: {right: mine.py:right}\nweights: {right: 0.8}\n")
+    code, _, err = _run("serve", "heavy.yaml", "--check")
+    assert (2, 1) == (code, err.count("\n"))
+    assert all(way in err for way in ("rewardkit serve take --weights", "reward_weights", "RewardAdapter weights="))
 
 
 def test_adapters_take_an_address(url: str) -> None:

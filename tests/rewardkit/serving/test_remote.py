@@ -286,7 +286,7 @@ def test_servers_of_one_set_may_differ_in_their_settings(runtime: Runtime) -> No
 
 
 def test_an_adapter_takes_it_in_place_of_rewards(servers: list[Served]) -> None:
-    """One line trains with a server's rewards; weights are the server's own."""
+    """One line trains with a server's rewards; weights are the server's own unless the adapter has others."""
     pytest.importorskip("numpy")
     from trainer_adapter import RewardAdapter
 
@@ -298,6 +298,5 @@ def test_an_adapter_takes_it_in_place_of_rewards(servers: list[Served]) -> None:
             for function in adapter.reward_funcs
         ]
         assert [[1.0, 0.0], [1.0, 0.0]] == told
-    refused = pytest.raises(RewardDefinitionError, match="weights: the rewards are scored by a server")
-    with RemoteRuntime(servers[0].url, token=TOKEN) as remote, refused:
-        RewardAdapter(remote, weights=[1.0, 1.0])
+    with RemoteRuntime(servers[0].url, token=TOKEN) as remote, RewardAdapter(remote, weights=[1.0, 2.0]) as adapter:
+        assert ([1.0, 2.0], {"right": 1.0, "shortest": 0.5}) == (adapter.weights, remote.weights)

@@ -18,7 +18,7 @@ from reward_servers import Served, reward_server
 from serve_processes import serving
 
 from rewardkit import Cause, DataError, InfrastructureError, Rollout, Runtime, RuntimeClosedError, reward
-from rewardkit.serving import JoinedRuntime, RemoteRuntime
+from rewardkit.serving import JoinedRuntime, RemoteRuntime, packing
 from rewardkit.serving import remote as module
 
 
@@ -210,7 +210,7 @@ def test_what_is_spoilt_for_good_is_lost_and_says_why(served: Served, fault: Fau
 
 def test_long_rows_travel_in_several_requests(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request stays below what a server takes, though a step's completions together do not; groups stay whole."""
-    monkeypatch.setattr(module, "ROWS_BYTES", 2_000)
+    monkeypatch.setattr(packing, "ROWS_BYTES", 2_000)
     with _proxy(served) as proxy, RemoteRuntime(proxy.url) as remote:
         assert TOTALS == remote.score(ROWS).totals
         assert 150 / 4 <= proxy.seen.count("/v1/score") <= 150
