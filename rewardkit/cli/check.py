@@ -8,14 +8,13 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import cycle
 from pathlib import Path
 from typing import Annotated, Any
 
 from rich.table import Table
 from rich.text import Text
 
-from rewardkit.audit.engine import BASE, form_probe, rollout_of
+from rewardkit.audit.engine import form_probe, rollout_of
 from rewardkit.audit.rows import REFERENCE_COLUMNS, AuditRow, gold_column, row_of
 from rewardkit.audit.skips import FLAW_NAMES, accepted_flaws, check_name, takes_comments
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
@@ -41,7 +40,6 @@ from rewardkit.examinations.catalogue import EXAMINATIONS
 from rewardkit.examinations.data_flaws import data_flaws
 from rewardkit.examinations.examination import examine, rows_to_examine
 from rewardkit.examinations.right_pay import (
-    SILENT_ROWS,
     RightAnswer,
     RightPay,
     UnpaidAnswer,
@@ -52,6 +50,7 @@ from rewardkit.examinations.right_pay import (
     paid_silence,
     reads_answers,
     silent_rollouts,
+    skipped_silence,
     wrong_rollouts,
 )
 from rewardkit.examinations.without_answers import own_completions, why_no_answers
@@ -346,7 +345,8 @@ def _score_right_answers(
     outcomes = score("check", [*rollouts, *silent, *wrong])
     right, others = outcomes[: len(rollouts)], outcomes[len(rollouts) :]
     _add_scores(check, answers, right)
-    _warn_of_silence(check, right, others[: len(silent)])
+    skips = skipped_silence(answers, right, others[: len(silent)], others[len(silent) :], check.unit)
+    check.warnings += [skips] if skips else []
     quick = further[: int(_MORE_S / max(check.p50_s or 0.0, _LEAST_CALL_S))]
     if quick:
         right += score("check", [rollout for answer in quick for rollout in answer.rollouts])
@@ -441,21 +441,6 @@ def _add_costs(check: RewardCheck, lines: Sequence[int], outcomes: Sequence[Outc
     check.max_s = max(outcome.duration_s for outcome in outcomes)
 
 
-def _warn_of_silence(check: RewardCheck, right: Sequence[Outcome], silent: Sequence[Outcome]) -> None:
-    """Add a warning to ``check`` where the reward skips an empty answer on a row whose right answer it scores."""
-    right_answers = [outcome for outcome in right[:SILENT_ROWS] for _ in BASE]
-    skipped = [
-        text
-        for text, answer, silence in zip(cycle(BASE), right_answers, silent)
-        if answer.status is Status.SCORED and silence.status is Status.SKIPPED
-    ]
-    if skipped:
-        check.warnings.append(
-            f"{skipped[0]!r} is skipped, and leaves the group's baseline: a model earns more by it than by a wrong "
-            "answer; None says that a row has nothing to score by, return the worst score where the answer is missing"
-        )
-
-
 def _print(
     checks: Sequence[RewardCheck],
     compositions: Sequence[RewardCheck],
@@ -513,7 +498,7 @@ def _table(checks: Sequence[RewardCheck], width: int, left_out: Collection[str])
             count_or_none(len(check.scores)),
             number(sum(scores) / len(scores) if scores else None),
             count_or_none(len(check.scores) - len(scores)),
-            *(time.replace(" min ", " min\n") for time in times),
+            *times,
         ]
         rows.append([cell for name, cell in zip(names, cells, strict=True) if name not in left_out])
     return table(*(name for name in names if name not in left_out), left=1, rows=rows)

@@ -190,13 +190,15 @@ def number(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a duration in the unit that suits it, with three digits."""
+    """Return a duration in the unit that suits it, with three digits; whole minutes and hours alone."""
     if seconds is None:
         return NONE
     if seconds >= 120:
         minutes, rest = divmod(round(seconds), 60)
         hours, minutes = divmod(minutes, 60)
-        return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
+        if hours:
+            return f"{hours} h {minutes:02} min" if minutes else f"{hours} h"
+        return f"{minutes} min {rest:02} s" if rest else f"{minutes} min"
     unit, size = next(((unit, size) for unit, size in _UNITS if seconds >= size), _UNITS[-1])
     return f"{seconds / size:.3g} {unit}"
 

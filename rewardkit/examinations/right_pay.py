@@ -187,6 +187,41 @@ class RightAnswer(NamedTuple):
     rollouts: list[Rollout]
 
 
+def skipped_silence(
+    answers: Sequence[RightAnswer],
+    right: Sequence[Outcome],
+    silent: Sequence[Outcome],
+    wrong: Sequence[Outcome],
+    unit: str,
+) -> str | None:
+    """Return a warning where an empty answer is skipped on a row whose right answer gets a score; else ``None``.
+
+    Where another row's answer is skipped on that row too, the row cannot be scored by, and it is named.
+
+    Args:
+        answers: Right answers, at least of the first rows.
+        right: Their outcomes.
+        silent: The outcomes of :func:`silent_rollouts`.
+        wrong: The outcomes of :func:`wrong_rollouts`; ``[]`` where these were not asked for.
+        unit: What the lines of rows count.
+    """
+    tries = [(index, text) for index in range(min(SILENT_ROWS, len(right))) for text in BASE]
+    blamed: dict[int, str] = {}
+    for (index, text), silence in zip(tries, silent, strict=False):
+        if right[index].status is not Status.SCORED or silence.status is not Status.SKIPPED:
+            continue
+        if index >= len(wrong) or wrong[index].status is not Status.SKIPPED:
+            return (
+                f"{text!r} is skipped, and leaves the group's baseline: a model earns more by it than by a wrong "
+                "answer; None says that a row has nothing to score by, return the worst score where the answer is "
+                "missing"
+            )
+        reason = wrong[index].reason or silence.reason or "it gives no reason"
+        blamed.setdefault(answers[index].row.line, shortened(reason, _REASON_CHARS))
+    rows = "; ".join(f"{unit} {line}: {reason}" for line, reason in blamed.items())
+    return f"other answers are skipped on {rows}; mend the row's gold, or leave the row out" if rows else None
+
+
 def group_of(leaf: Reward[..., Any], row: AuditRow, form: Honest, texts: Sequence[str], size: int) -> list[Rollout]:
     """Return a row's reference, and for a group those of other rows, numbered copies where they are too few."""
     probe = form_probe(form)

@@ -670,7 +670,17 @@ def test_numbers_have_sensible_digits(value: float | None, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [(None, "-"), (2.5e-5, "25 µs"), (0.0123, "12.3 ms"), (7.0, "7 s"), (200, "3 min 20 s"), (7500, "2 h 05 min")],
+    [
+        (None, "-"),
+        (2.5e-5, "25 µs"),
+        (0.0123, "12.3 ms"),
+        (7.0, "7 s"),
+        (200, "3 min 20 s"),
+        (7500, "2 h 05 min"),
+        (120, "2 min"),
+        (3599.9, "1 h"),
+        (7200, "2 h"),
+    ],
 )
 def test_durations_have_the_unit_that_suits(seconds: float | None, shown: str) -> None:
     """From microseconds to hours."""

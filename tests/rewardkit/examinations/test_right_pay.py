@@ -9,7 +9,12 @@ from typing import Any, NamedTuple
 import pytest
 from typer.testing import CliRunner
 
+from rewardkit.audit.engine import BASE
+from rewardkit.audit.honest import Honest
+from rewardkit.audit.rows import row_of
 from rewardkit.cli.program import app
+from rewardkit.examinations.right_pay import RightAnswer, skipped_silence
+from rewardkit.types import Outcome, Status
 
 REWARDS = """
 import re
@@ -251,3 +256,38 @@ def test_unpaid_answers_stand_below_their_rewards_name(work: Path) -> None:
     )
     for name in ("first", "second"):
         assert "line 1 earns 0" in lines[lines.index(f"{name}: right answers that it does not pay") + 1]
+
+
+_SCORED, _SKIPPED = Outcome(Status.SCORED, 0.0), Outcome(Status.SKIPPED, None, reason="the gold is no number")
+_SILENCE_PAYS, _ROW_FAULT = "is skipped, and leaves the group's baseline", "line 7: the gold is no number"
+
+
+@pytest.mark.parametrize(
+    ("right", "silent", "wrong", "warning"),
+    [
+        (_SCORED, _SCORED, [_SCORED], None),
+        (_SCORED, _SKIPPED, [_SCORED], _SILENCE_PAYS),
+        (_SCORED, _SKIPPED, [], _SILENCE_PAYS),  # no other row's answer is known
+        (_SCORED, _SKIPPED, [_SKIPPED], _ROW_FAULT),  # another answer is skipped too
+        (_SKIPPED, _SKIPPED, [_SKIPPED], None),  # a row that does not apply
+    ],
+    ids=["scored", "silence pays", "one row", "the row's fault", "skipped row"],
+)
+def test_a_skipped_silence_is_the_rewards_fault_or_the_rows(
+    right: Outcome, silent: Outcome, wrong: list[Outcome], warning: str | None
+) -> None:
+    """A row on which an answer of another row is skipped too is named with the reward's own reason."""
+    answers = [RightAnswer(row_of(7, {"prompt": "?", "answer": "4"}, "answer"), Honest("bare", "4"), [])]
+    result = skipped_silence(answers, [right], [silent] * len(BASE), wrong, "line")
+    assert (warning is None) is (result is None)
+    assert warning is None or warning in str(result)
+
+
+def test_a_gold_that_cannot_be_read_is_named_and_not_the_built_in_reward(work: Path) -> None:
+    """A worked solution without its mark is text, which math_answer compares with nothing."""
+    golds = ["#### 87", "I worked it out.\nno gold here", "#### 19", "#### 120"]
+    rows = [json.dumps({"prompt": f"Question {n}", "answer": gold}) + "\n" for n, gold in enumerate(golds)]
+    (work / "golds.jsonl").write_text("".join(rows))
+    words = " ".join(_run("check", "builtin_rewards.math:math_answer", "golds.jsonl", "--workers", "1")[1].split())
+    assert "other answers are skipped on line 2: the gold can be compared as text only" in words
+    assert "leaves the group's baseline" not in words
