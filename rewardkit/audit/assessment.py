@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from rewardkit.audit.climbing import overpaid
+from rewardkit.audit.constant_outputs import CONSTANT_OUTPUT, is_constant_paid
 from rewardkit.audit.ends import highest_pay, lowest_pay
 from rewardkit.audit.engine import BASE, AuditSettings, ScoredForm, ScoredProbe, Trials, best_of, differ, form_probe
 from rewardkit.audit.gold import gold_of, share_parts
@@ -294,6 +295,9 @@ class Assessment(ABC, Generic[A]):
     def _earns(self, trial: ScoredProbe) -> bool:
         """Return whether a trial is paid; one that is right in part only if it is paid in full."""
         probe, gold = trial.probe, self._rows.rows[trial.row].gold
+        if probe.rule == CONSTANT_OUTPUT:
+            full = self._levels[trial.row].full
+            return is_constant_paid(trial.outcome.score, self._zero, full, self._settings.accept_share)
         partial = probe.partial or (self.traits.references and probe.family is not Family.FORMS)
         if not partial and trial.row in self._graded and probe.family is not Family.FORMS:
             partial = probe.family in NEEDS_FRAME or share_parts(gold, probe.text)

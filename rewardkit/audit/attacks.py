@@ -9,6 +9,7 @@ from itertools import chain
 from rewardkit.audit.amounts import content_free, ladders
 from rewardkit.audit.answers import of_other_rows, on_the_gold, on_the_references, wrong_work
 from rewardkit.audit.bulk import bombs, long_texts
+from rewardkit.audit.constant_outputs import constant_programs
 from rewardkit.audit.engine import (
     AuditSettings,
     ProbeRounds,
@@ -131,6 +132,7 @@ def _attacks_on(row: AuditRow, frames: Sequence[Frame], paths: PathCoverage) -> 
     if row.is_code:
         language = code_language(row)
         yield from programs(row) if language == PYTHON else polyglot_programs(row, language)
+        yield from constant_programs(row)
         return
     yield from empty_frames(frames)
     if frames and all(frame.tags for frame in frames):

@@ -181,6 +181,12 @@ def empty_program(language: str) -> str:
     return IDIOMS[language].program.replace(_BODY, "") if language in IDIOMS else ""
 
 
+def printing_program(texts: list[str], language: str) -> str | None:
+    """Return a program that prints texts, a line each; ``None`` where none can be written."""
+    idiom = IDIOMS.get(language)
+    return None if idiom is None else idiom.program.replace(_BODY, _printing(idiom, texts)) or "\n"
+
+
 def empty_function(row: AuditRow, language: str) -> str | None:
     """Return the function under test with a body that computes nothing; ``None`` where none can be written."""
     idiom, head = IDIOMS.get(language), _head_of(row, language)

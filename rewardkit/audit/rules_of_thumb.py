@@ -107,6 +107,11 @@ _RULES = {
         "A program passes by its results alone, told by a process that it cannot reach.",
         "The tests run in the program's own process, or an early exit counts as a pass.",
     ),
+    "constant_output": (
+        "The same output for every input is no solution.",
+        "It pays the share of tests passed, and many expect the same. Pay all tests or nothing (all_or_nothing=True),"
+        " or more kinds of outputs.",
+    ),
     "object": (
         "What a completion returns does not vouch for itself.",
         "A test takes the word of an object of the completion: its method's answer, its truth, or, in one process, its"

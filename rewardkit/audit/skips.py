@@ -18,7 +18,10 @@ from rewardkit.errors import RewardDefinitionError
 
 AUDIT_NAMES = tuple(dict.fromkeys([*map(str, Family), *KINDS]))
 """What an audit leaves out: families and rules of thumb."""
-FLAW_NAMES = ("paid_like_gold", "not_recognised", "other_language", "trusts_objects", "mutants_live", "no_reference")
+FLAW_NAMES = (
+    "paid_like_gold", "not_recognised", "other_language", "trusts_objects", "constant_passes", "mutants_live",
+    "no_reference",
+)  # fmt: skip
 """What ``check`` accepts: the kinds of flaws that do not fail it."""
 _ALL_NAMES = (*AUDIT_NAMES, *FLAW_NAMES)
 _NOUNS = {

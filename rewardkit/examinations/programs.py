@@ -1,7 +1,7 @@
 """The examination of rows of code: can their tests be run, do they accept the reference, and can they fail?
 
 Tried on each row: its reference, an empty program, one whose functions return ``None``, one whose function returns an
-object that says yes to every method, and mutants of the reference.
+object that says yes to every method, the output that most tests expect, and mutants of the reference.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rewardkit.audit.constant_outputs import constant_source, expected_values, is_constant_paid, most_frequent
 from rewardkit.audit.honest import right_answers
 from rewardkit.audit.polyglot_programs import empty_function, empty_program
 from rewardkit.audit.probe import Family, Probe
@@ -19,14 +20,17 @@ from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
 from rewardkit.examinations.code_mutants import code_mutants, returning_none
 from rewardkit.examinations.examination import Flaw, FlawKind, RowTrial, RowTrialResult
+from rewardkit.shown.text import shortened
 from rewardkit.types import Outcome, Status
 from sandbox import LANGUAGES, PYTHON, language_name, why_not_run
 
 MUTANTS = 8  # mutants of a reference that are tried
 _SOLUTIONS = ("solutions", "answers")  # columns with a list of references, or its JSON
 _TESTS = [name for name in TEST_COLUMNS if name != "entry_point"]
+_OUTPUT_CHARS = 40
 _CANNOT_FAIL = "cannot fail"  # in the reason of a reward that sees by itself that tests pay everything, and skips them
-_REFERENCE, _EMPTY, _MUTANT, _OBJECT = "reference", "empty", "mutant", "object"
+_REFERENCE, _EMPTY, _MUTANT, _OBJECT, _CONSTANT = "reference", "empty", "mutant", "object", "constant"
+_CONSTANT_SHARE = 0.5  # of full pay; a row is named on which a constant output earns as much
 
 _KINDS = {
     "other_language": FlawKind("the jail does not run the row's language, so it is skipped", False),
@@ -36,6 +40,7 @@ _KINDS = {
     "no_assert": FlawKind("nothing in the tests can fail, so the row is skipped", True),
     "cannot_fail": FlawKind("a program without a solution passes the tests", True),
     "trusts_objects": FlawKind("the tests take the word of an object that the completion returns", False),
+    "constant_passes": FlawKind("one output for every input passes half of the tests or more", False),
     "mutants_live": FlawKind("a reference changed in one place passes the tests", False),
     "no_reference": FlawKind("there is no reference, so no mutants are tried", False),
 }
@@ -69,12 +74,12 @@ class ProgramExamination:
         if source is None:
             stub = f"def {function_under_test(row)}(*arguments, **named):\n    return None"
             stub_trial = _trial(_EMPTY, "a function that returns None", stub)
-            return [_trial(_EMPTY, "an empty program", "pass"), stub_trial, *_objects(row)]
+            return [_trial(_EMPTY, "an empty program", "pass"), stub_trial, *_objects(row), *_constant(row, language)]
         trials = [_trial(_REFERENCE, "the reference", source), _trial(_EMPTY, "an empty program", "pass")]
         stub_of_reference = returning_none(source)
         if stub_of_reference is not None:
             trials.append(_trial(_EMPTY, "the reference with functions that return None", stub_of_reference))
-        trials += _objects(row)
+        trials += [*_objects(row), *_constant(row, language)]
         return [*trials, *(_trial(_MUTANT, mutant.label, mutant.source) for mutant in code_mutants(source, MUTANTS))]
 
     def flaws(
@@ -107,8 +112,9 @@ class ProgramExamination:
         if any(result.trial.role == _OBJECT and _is_paid(result.outcome, full) for result in results):
             flaws.append(Flaw("trusts_objects", _TRUST))
             return flaws
+        flaws += _paid_constant(results, full)
         living = [result.trial.probe.name for result in scored[_MUTANT] if _is_paid(result.outcome, full)]
-        if living and not flaws:
+        if living and {flaw.kind for flaw in flaws} <= {"constant_passes"}:
             count = f"{len(living)} of {len(scored[_MUTANT])} mutants"
             flaws.append(Flaw("mutants_live", f"{count} pass, such as {living[0]}"))
         return flaws
@@ -124,6 +130,28 @@ def _objects(row: AuditRow) -> list[RowTrial]:
     return [_trial(_OBJECT, "what says yes to every method", agreeing(row))] if row.columns.get("tests") else []
 
 
+def _constant(row: AuditRow, language: str) -> list[RowTrial]:
+    """Return the program that gives what several tests expect, whatever its input; ``[]`` where each expects another.
+
+    A row's only test, or two that differ, say nothing of constants: no output is right on other rows too.
+    """
+    outputs = expected_values(row)
+    output, count = most_frequent(outputs) if outputs else (None, 0)
+    source = constant_source(row, output) if count > 1 else None
+    if source is None:
+        return []
+    label = f"{shortened(repr(output), _OUTPUT_CHARS)}, expected by {count:,} of {len(outputs):,} tests,"
+    return [_trial(_CONSTANT, label, source, language)]
+
+
+def _paid_constant(results: Sequence[RowTrialResult], full: float) -> list[Flaw]:
+    return [
+        Flaw("constant_passes", f"{result.trial.probe.name} earns {result.outcome.score:g} of {full:g} for any input")
+        for result in results
+        if result.trial.role == _CONSTANT and is_constant_paid(result.outcome.score, 0.0, full, _CONSTANT_SHARE)
+    ]
+
+
 def _polyglot_trials(row: AuditRow, source: str | None, language: str) -> list[RowTrial]:
     """Return the reference of a row in another language, and programs without a solution."""
     function = empty_function(row, language)
@@ -132,6 +160,7 @@ def _polyglot_trials(row: AuditRow, source: str | None, language: str) -> list[R
         _trial(_EMPTY, "an empty program", empty_program(language), language),
         _trial(_EMPTY, "a program that prints hello", LANGUAGES[language].hello, language),
         *([] if function is None else [_trial(_EMPTY, "a function that computes nothing", function, language)]),
+        *_constant(row, language),
     ]
 
 

@@ -119,7 +119,7 @@ def test_honest_forms_are_in_the_rows_language() -> None:
     assert "bare code" not in [form.name for form in unnamed]
 
 
-SUM = {"inputs": ["3 4", "20 22"], "outputs": ["7", "42"]}
+SUM = {"inputs": ["3 4", "20 22", "1 8"], "outputs": ["7", "42", "9"]}
 ROWS: dict[str, list[dict[str, Any]]] = {
     "programs": [
         {

@@ -27,6 +27,7 @@ SUITE = {
     "declaration": "#include <cassert>\nint twice(int x) {\n",
     "tests": "int main() { assert(twice(2) == 4); assert(twice(-3) == -6); }",
 }
+IS_ONE = "print('YES' if int(input()) == 1 else 'NO')"
 
 ROWS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "sound asserts": ({"solution": ADD, "tests": TESTS}, []),
@@ -53,6 +54,27 @@ ROWS: dict[str, tuple[dict[str, Any], list[str]]] = {
         [],
     ),
     "weak tests": ({"solution": ADD, "tests": "assert add(0, 0) == 0"}, ["mutants_live"]),
+    "a constant passes half of the tests": (
+        {"solution": IS_ONE, "inputs": ["1", "2", "1", "3"], "outputs": ["YES\n", "NO\n", "YES", "NO\n"]},
+        ["constant_passes"],
+    ),
+    "a constant passes a third of the tests": (
+        {"solution": "print(input())", "inputs": ["1", "1", "2", "3", "4", "5"], "outputs": ["1", "1", *"2345"]},
+        [],
+    ),
+    "tests that all expect different outputs": (
+        {"solution": IS_ONE, "inputs": ["1", "2"], "outputs": ["YES", "NO"]},
+        [],
+    ),
+    "a function that returns a constant passes half of the tests": (
+        {
+            "solution": "def odd(n):\n    return n % 2 == 1\n",
+            "entry_point": "odd",
+            "inputs": [[1], [2], [3], [4]],
+            "outputs": [True, False, True, False],
+        },
+        ["constant_passes"],
+    ),
     "reference in C++, whose fence names the language": ({"solution": CPP, **PAIRS}, []),
     "reference in C++, and tests in Python": ({"solution": CPP, "tests": TESTS}, ["reference_fails"]),
     "row of C++": ({"solution": CPP, **PAIRS, "language": "C++"}, []),
