@@ -47,6 +47,7 @@ from rewardkit.examinations.right_pay import (
     floor_of,
     group_of,
     is_paid,
+    lesser_answers,
     paid_silence,
     reads_answers,
     silent_rollouts,
@@ -65,7 +66,6 @@ from rewardkit.shown.text import plain, shortened
 from rewardkit.types import Outcome, Rollout, Status
 from sandbox import LOAD_TIMEOUT_S
 
-_NO_REFERENCES = "the data has no right completions in a column 'reference'"
 _SHOWN = 10
 _ROWS = 16  # Rows whose right answers are scored, unless asked for more
 _SPARE = 8  # times as many rows are tried as are examined, where the reward skips some
@@ -85,7 +85,9 @@ def check_command(
     rows: Annotated[
         int | None,
         option(
-            "Score the right answers of the first N rows; by default of 16, and of all where that is quick.", "N", min=0
+            "Score the right answers of the first N rows; by default of 16, and of more with references in 5 s.",
+            "N",
+            min=0,
         ),
     ] = None,
     num_generations: Annotated[
@@ -374,11 +376,12 @@ def _score_right_answers(
         check.scores |= scores
     lines = tuple(line for line, value in scores.items() if not is_paid(leaf, value, floor))
     noun = "reference" if any(answer.row.references for answer in answers) else "gold"
-    refused = [
+    earned = [
         UnpaidAnswer(row.line, outcome.score, form.text, row.gold.text if row.gold else None, outcome.reason)
         for (row, form, _), outcome in zip(answers, right[:: check.group or 1], strict=True)
-        if outcome.score is not None and not is_paid(leaf, outcome.score, floor)
+        if outcome.score is not None
     ]
+    refused = [answer for answer in earned if not is_paid(leaf, answer.score, floor)]
     solutions = {row.line for row, form, _ in answers if form.text in row.references} - {*lines}
     pay = RightPay(
         noun,
@@ -389,20 +392,9 @@ def _score_right_answers(
         check.unit,
         tuple(answer for answer in refused if answer.line in lines),
         tuple(answer for answer in refused if answer.line in solutions),
+        tuple(lesser_answers(earned)),
     )
-    _add_pay(check, leaf, pay, gold)
-
-
-def _add_pay(check: RewardCheck, leaf: Reward[..., Any], pay: RightPay, gold: str | None) -> None:
-    """Add to ``check`` what a reward pays of the right answers, or why that says nothing."""
-    if reads_answers(leaf, gold):
-        check.right_answers = pay
-        check.warnings += [text for text in (pay.warning, pay.note) if text]
-    elif pay.noun == "gold":
-        reads = "it names no gold" if leaf.spec.wanted_columns is None else "it reads no gold"
-        check.not_looked_at.append(f"whether it pays right answers: {reads}, and {_NO_REFERENCES}")
-    elif pay.finding:
-        check.warnings.append(f"{pay.finding}; it reads no gold, so they may lack a form that it asks for")
+    check.add_pay(leaf, pay, reads_gold=reads_answers(leaf, gold))
 
 
 def _good_rows(lines: Sequence[Row], gold: str | None, check: RewardCheck) -> Iterator[AuditRow]:

@@ -14,12 +14,13 @@ from rewardkit.declare.compose import Composable, Composite
 from rewardkit.declare.decorator import Reward
 from rewardkit.declare.spec import Kind
 from rewardkit.examinations.examination import ExaminationResult
-from rewardkit.examinations.right_pay import RightPay
+from rewardkit.examinations.right_pay import RightPay, UnpaidAnswer
 from rewardkit.score_batch import costs_told
 from rewardkit.shown.text import counted
 from rewardkit.types import Outcome, Status
 
 _SHOWN_LINES = 8
+_NO_REFERENCES = "the data has no right completions in a column 'reference'"
 
 
 @dataclass(slots=True)
@@ -39,6 +40,7 @@ class RewardCheck:
     at_least: list[str] = field(default_factory=list)  # Metrics of `per_1000` of which a part is not known
     examinations: list[ExaminationResult] = field(default_factory=list)
     right_answers: RightPay | None = None  # `None` where none was scored
+    lesser: tuple[UnpaidAnswer, ...] = ()  # Right answers that earn less than nearly all, of a reward that reads none
     not_looked_at: list[str] = field(default_factory=list)  # What could not be known, and why
     group: int | None = None  # How many completions a group has; `None` where the reward scores single ones
     outcomes: dict[tuple[int, str], Outcome] = field(default_factory=dict)  # By line and text of a right answer
@@ -49,7 +51,8 @@ class RewardCheck:
         examinations = [result.as_json() for result in self.examinations]
         right = None if self.right_answers is None else self.right_answers.as_json()
         own = (item.name for item in fields(self) if item.name != "outcomes")
-        values = {name: getattr(self, name) for name in own} | {"right_answers": right}
+        lesser = [answer._asdict() for answer in self.lesser]
+        values = {name: getattr(self, name) for name in own} | {"right_answers": right, "lesser": lesser}
         return {**values, "misfits": misfits, "scores": scores, "examinations": examinations, "ok": self.is_ok}
 
     def as_short_json(self) -> dict[str, Any]:
@@ -58,6 +61,20 @@ class RewardCheck:
         times = {"p50_s": self.p50_s, "max_s": self.max_s, "timeout_s": self.timeout_s}
         failing = sorted({misfit.line for misfit in self.misfits})
         return {"reward": self.reward, "rows": self.rows, "failing_lines": failing, "scores": scores, **times}
+
+    def add_pay(self, reward: Reward[..., Any], pay: RightPay, *, reads_gold: bool) -> None:
+        """Add what the reward pays of the right answers, or why that says nothing."""
+        if reads_gold:
+            self.right_answers = pay
+            self.warnings += [text for text in (pay.warning, pay.note) if text]
+        elif pay.noun == "gold":
+            reads = "it names no gold" if reward.spec.wanted_columns is None else "it reads no gold"
+            self.not_looked_at.append(f"whether it pays right answers: {reads}, and {_NO_REFERENCES}")
+        elif pay.finding:
+            self.warnings.append(f"{pay.finding}; it reads no gold, so they may lack a form that it asks for")
+        if not reads_gold and pay.lesser_note:
+            self.lesser = pay.lesser
+            self.warnings.append(pay.lesser_note)
 
     @property
     def scored_lines(self) -> set[int]:
@@ -180,6 +197,8 @@ def flaws_of(check: RewardCheck) -> Iterator[FlawLine]:
         yield FlawLine(check.reward, "right answers", answer.line, "unpaid", answer.describe(check.unit))
     for answer in check.right_answers.solutions if check.right_answers and check.right_answers.note else ():
         yield FlawLine(check.reward, "right answers", answer.line, "unpaid_solution", answer.describe(check.unit))
+    for answer in check.lesser:
+        yield FlawLine(check.reward, "right answers", answer.line, "lesser", answer.describe(check.unit))
     for result in check.examinations:
         yield from (
             FlawLine(check.reward, result.name, row.line, *row.flaw, accepted=result.accepted.get(row.flaw.kind))

@@ -21,6 +21,8 @@ from rewardkit.types import Outcome, Rollout, Status
 
 _ROUNDING = 1e-9
 _LISTED = 8
+_LESSER_LISTED = 3
+_FEW = 0.25  # A share of right answers that may be mistakes of the data where all others earn the same
 SILENT_ROWS = 2  # rows on which it is seen what a completion that answers nothing earns
 _REASON_CHARS = 160
 _END_CHARS = 60
@@ -63,6 +65,7 @@ class RightPay:
         unit: What the lines count, as :func:`~rewardkit.rows.files.unit_of` has it.
         answers: The right answers that are not paid, with what the reward said.
         solutions: Solutions that are not paid as they are written, though their golds are in another form.
+        lesser: Right answers that earn less than nearly all, with what the reward said.
     """
 
     noun: str
@@ -73,6 +76,16 @@ class RightPay:
     unit: str = "line"
     answers: tuple[UnpaidAnswer, ...] = ()
     solutions: tuple[UnpaidAnswer, ...] = ()
+    lesser: tuple[UnpaidAnswer, ...] = ()
+
+    @property
+    def lesser_note(self) -> str | None:
+        """Which right answers earn less than nearly all, for a reward that reads none; else ``None``."""
+        if not self.lesser:
+            return None
+        examples = "; ".join(answer.describe(self.unit) for answer in self.lesser[:_LESSER_LISTED])
+        more = "; …" if len(self.lesser) > _LESSER_LISTED else ""
+        return f"{len(self.lesser)} of {counted(self.rows, self.noun)} earn less than the others: {examples}{more}"
 
     @property
     def warning(self) -> str | None:
@@ -120,6 +133,16 @@ class RightPay:
             "unpaid": [answer._asdict() for answer in self.answers],
             "unpaid_solutions": [answer._asdict() for answer in self.solutions] if self.note else [],
         }
+
+
+def lesser_answers(earned: Sequence[UnpaidAnswer]) -> list[UnpaidAnswer]:
+    """Return the right answers that earn less than the best, where three in four earn that: the few may be mistakes.
+
+    Where scores vary more, as those of a length, they say nothing of the data.
+    """
+    best = max((answer.score for answer in earned), default=0.0)
+    lesser = [answer for answer in earned if answer.score < best]
+    return lesser if len(lesser) <= len(earned) * _FEW else []
 
 
 def expected_forms(row: AuditRow) -> list[Honest]:

@@ -13,7 +13,7 @@ from rewardkit.audit.engine import BASE
 from rewardkit.audit.honest import Honest
 from rewardkit.audit.rows import row_of
 from rewardkit.cli.program import app
-from rewardkit.examinations.right_pay import RightAnswer, skipped_silence
+from rewardkit.examinations.right_pay import RightAnswer, UnpaidAnswer, lesser_answers, skipped_silence
 from rewardkit.types import Outcome, Status
 
 REWARDS = """
@@ -291,3 +291,34 @@ def test_a_gold_that_cannot_be_read_is_named_and_not_the_built_in_reward(work: P
     words = " ".join(_run("check", "builtin_rewards.math:math_answer", "golds.jsonl", "--workers", "1")[1].split())
     assert "other answers are skipped on line 2: the gold can be compared as text only" in words
     assert "leaves the group's baseline" not in words
+
+
+SHAPE = """
+from builtin_rewards.structured import json_schema
+shape = json_schema({"type": "object", "properties": {"total": {"type": "number"}}, "required": ["total"]})
+"""
+
+
+@pytest.mark.parametrize(
+    ("scores", "lesser"),
+    [([1.0] * 16, []), ([1.0] * 12 + [0.5, 0.0, 0.9, 0.5], [12, 13, 14, 15]), ([1.0] * 11 + [0.5] * 5, []), ([], [])],
+    ids=["all alike", "a quarter less", "more than a quarter", "none"],
+)
+def test_the_few_right_answers_that_earn_less_are_named(scores: list[float], lesser: list[int]) -> None:
+    """Where the others earn the same; scores that vary say nothing of the data."""
+    earned = [UnpaidAnswer(line, score, "a", "a", None) for line, score in enumerate(scores)]
+    assert lesser == [answer.line for answer in lesser_answers(earned)]
+
+
+def test_golds_that_a_reward_of_form_pays_less_are_named(work: Path) -> None:
+    """In the text with the reason, and in the files."""
+    golds = [json.dumps({"total": "4" if number == 3 else number}) for number in range(12)]
+    rows = [{"prompt": f"p{number}", "answer": gold} for number, gold in enumerate(golds)]
+    (work / "shaped.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (work / "shape.py").write_text(SHAPE)
+    code, out = _run("check", "shape.py", "shaped.jsonl", "--out", "flaws.jsonl")
+    text = " ".join(out.split())
+    assert 0 == code
+    assert "1 of 12 golds earn less than the others: line 4 earns 0: “{" in text
+    (flaw,) = [json.loads(line) for line in (work / "flaws.jsonl").read_text().splitlines()]
+    assert (4, "lesser", True) == (flaw["line"], flaw["kind"], "is not of type" in flaw["detail"])
