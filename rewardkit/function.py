@@ -52,6 +52,11 @@ class RewardFunction:
         """Whether all its calls must be made on one host, because they share a file that no other host has."""
         return False
 
+    @property
+    def charges(self) -> Mapping[str, float]:
+        """The USD that the ledger of its budget counts so far, by the ledger's path; empty without a budget."""
+        return {}
+
     def set_up(self) -> None:
         """Check that what it needs is there; a runtime calls this once, in its own process.
 

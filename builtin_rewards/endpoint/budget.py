@@ -239,6 +239,16 @@ class Budget:
             ) from error
 
 
+def charges_of(budget: Budget | None) -> dict[str, float]:
+    """Return the USD that a budget's ledger counts, by its path; ``{}`` without one that can be read."""
+    if budget is None:
+        return {}
+    try:
+        return {str(budget._ledger.path): budget.spent().usd}
+    except JudgeUnavailableError:
+        return {}
+
+
 @dataclass
 class Reservation(AbstractContextManager["Reservation"]):
     """Money for one HTTP request. The first :meth:`settle` or :meth:`release` ends it, else the end of its block."""

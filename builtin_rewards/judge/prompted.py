@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self, TypeVar
 
 from builtin_rewards.endpoint.backends import StandIn
+from builtin_rewards.endpoint.budget import charges_of
 from builtin_rewards.endpoint.errors import Fault, JudgeError, JudgeReplyError, JudgeSetupError, JudgeUnavailableError
 from builtin_rewards.judge.column_coercion import PASSAGES, rubric_annotation
 from builtin_rewards.judge.conversation import Image, Turn, Turns, last_text, tools_turn, turns_of
@@ -115,6 +116,10 @@ class PromptedFunction(JudgeFunction, Versioned):
     def on_one_host(self) -> bool:
         """Whether a budget counts on this host alone."""
         return self.model.budget is not None and self.model.budget.is_of_one_host
+
+    @property
+    def charges(self) -> Mapping[str, float]:
+        return charges_of(self.model.budget)
 
     @property
     def rounds(self) -> int:

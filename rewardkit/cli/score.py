@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -38,6 +39,7 @@ from rewardkit.cli.rewards import Leaves, load_rewards
 from rewardkit.cli.summary import Spread, Summary, costs_text, link_text, summarize
 from rewardkit.declare.compose import Composable, Composite
 from rewardkit.errors import ConfigError, RewardError
+from rewardkit.function import described
 from rewardkit.groups import group_places
 from rewardkit.loading.registry import RewardSet
 from rewardkit.record.call_costs import is_cost_metric
@@ -61,6 +63,7 @@ _TIMES = ("p50", "p95")
 _SPREADS = ("std", "min", "max")
 _LOG_LINES = 3
 _REASON_CHARS = 200
+_LEAST_USD = 0.00005  # a smaller difference of what was spent is not shown
 _ERROR_LINES, _LINK_LINES = 4, 6  # of a failure and a link, whose last words say what helps
 Keep: TypeAlias = Callable[[ScoreBatch], None]
 
@@ -140,6 +143,12 @@ def score_command(
     finish(result, show, as_json=as_json, code=FAILED if fail_on_error and summary.failures else 0)
 
 
+def _charges(leaves: Leaves) -> dict[str, float]:
+    """Return the USD that the ledgers of all rewards count so far, by path; rewards may share one."""
+    rewards = [reward for leaf in leaves.leaves for reward in (leaf, *leaf.inner)]
+    return {path: usd for reward in rewards for path, usd in described(reward.spec.function).charges.items()}
+
+
 class _Scoring:
     """One file on its way: its outcomes as they come in, and the batch that the finished rows make.
 
@@ -173,6 +182,7 @@ class _Scoring:
         start = time.monotonic()
         try:
             with scorer_of(self._leaves, **options) as scorer:
+                charges = _charges(self._leaves)
                 with told_progress("scoring") as tick:
                     total, failed = len(self._outcomes) * len(self._rollouts), 0
                     for done, finished in enumerate(scorer.stream(self._rollouts), 1):
@@ -180,6 +190,7 @@ class _Scoring:
                         failed += finished.outcome.cause is not None
                         tick(done, total, failed)
                 seconds = time.monotonic() - start
+                charged_usd = [usd - charges.get(path, 0.0) for path, usd in _charges(self._leaves).items()]
             batch = self._batch(range(len(self._rollouts)))
             if out is not None:
                 write_rows(out, self._to_rows(range(len(self._rollouts))))
@@ -191,7 +202,9 @@ class _Scoring:
                 self._record()
             raise
         compositions = frozenset(name for name, reward in self._rewards.items() if isinstance(reward, Composite))
-        return summarize(batch, self._outcomes, seconds, compositions, lambda row: f"{self._unit} {self._lines[row]}")
+        labels = [f"{self._unit} {line}" for line in self._lines]
+        summary = summarize(batch, self._outcomes, seconds, compositions, labels.__getitem__)
+        return replace(summary, charged_usd=sum(charged_usd) if charged_usd else None)
 
     def _batch(self, rows: Sequence[int]) -> ScoreBatch:
         outcomes = {name: [self._outcome(reward, row) for row in rows] for name, reward in self._rewards.items()}
@@ -286,7 +299,7 @@ def _print_report(summary: Summary, console: Screen, *, with_metrics: bool) -> N
         _print_own_metrics(summary, console)
     if summary.failures:
         _print_failures(summary, console)
-    if summary.links or summary.costs:
+    if summary.links or summary.costs or summary.uncertain_usd >= _LEAST_USD:
         _print_links_and_costs(summary, console)
     for name, reward in summary.rewards.items():
         if summary.rows > 1 and reward.skipped == summary.rows:
@@ -377,6 +390,9 @@ def _print_links_and_costs(summary: Summary, console: Screen) -> None:
                 console.say(f"      {line}", fit="cut")
             if link.costs:
                 console.indented(Text(f"      took {costs_text(link.costs)}"))
+    if summary.uncertain_usd >= _LEAST_USD:
+        reason = f"{number(summary.uncertain_usd)} USD more, because a request without usage counts at its most"
+        console.indented(Text(f"  the budget counts {number(summary.charged_usd)} USD: {reason}"))
     console.print()
 
 

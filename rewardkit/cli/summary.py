@@ -88,6 +88,13 @@ class Summary:
     metrics: Mapping[str, Mapping[str, Spread]] = field(default_factory=dict)
     links: Mapping[str, Mapping[str, Link]] = field(default_factory=dict)
     costs: Mapping[str, Mapping[str, Cost]] = field(default_factory=dict)
+    charged_usd: float | None = None  # What budgets counted meanwhile; `None` without any
+
+    @property
+    def uncertain_usd(self) -> float:
+        """How much more USD budgets counted than the replies are known to cost, at least 0."""
+        replies_usd = sum(spent["cost_usd"].sum for spent in self.costs.values() if "cost_usd" in spent)
+        return max(0.0, (self.charged_usd or 0.0) - replies_usd)
 
     def as_json(self, failures: int) -> dict[str, Any]:
         """Return it ready for JSON, with so many kinds of failure."""

@@ -129,6 +129,34 @@ def test_diagnose_names_a_chain_whose_later_links_scored_much(target: str) -> No
     assert {"chain": {"judge": 0.25, "rule": 0.75}} == run_json("diagnose", target)["fallbacks"]
 
 
+PRICED = """\
+from builtin_rewards.judge import Budget, Criterion, LLMJudge, Price, RetryPolicy
+from rewardkit.testing import FakeJudge
+
+judge = LLMJudge(
+    "m", [Criterion("correct", "Is it right?")], client=FakeJudge(REPLY), name="judge", max_tokens=100,
+    budget=Budget(usd=100), prices={"m": Price(1000, 1000)}, retry=RetryPolicy(attempts=1),
+)
+"""
+REPLIES = {
+    "known": ('\'{"correct": {"reason": "so", "score": 5}}\'', False),
+    "without a reply": ("lambda question: TimeoutError('no reply')", True),
+}
+
+
+@pytest.mark.parametrize(("reply", "differs"), REPLIES.values(), ids=REPLIES)
+def test_score_says_what_the_budget_counts_where_that_is_more(
+    reply: str, differs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that may be billed and has no usage counts at its most."""
+    monkeypatch.chdir(tmp_path)
+    Path("priced.py").write_text(PRICED.replace("REPLY", reply))
+    _write_rows(["a"])
+    text = run("score", "priced.py", "rows.jsonl", "--inline", "--max-lost", "1")
+    assert differs == ("USD more, because a request without usage counts at its most" in " ".join(text.split())), text
+    assert run_json("score", "priced.py", "rows.jsonl", "--inline", "--max-lost", "1")["charged_usd"] > 0
+
+
 @pytest.mark.parametrize(("clear", "is_named"), [(8, False), (7, True)], ids=["a fifth", "three tenths"])
 def test_diagnose_says_nothing_of_a_fifth(
     clear: int, is_named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
