@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import functools
 import json
-import logging
 import os
 import queue
 import random
@@ -34,20 +33,19 @@ from rewardkit.runtime.settings import check_open, require
 from rewardkit.runtime.settle import Finished
 from rewardkit.score_batch import ScoreBatch
 from rewardkit.serving.client_weights import client_weights
+from rewardkit.serving.outages import OutageLog
 from rewardkit.serving.packing import ROWS, ROWS_BYTES, RowIndex, as_json, encode_rollout, pack_rows, score_body
 from rewardkit.serving.remote_reward import PROTOCOL, RemoteReward
-from rewardkit.serving.server_link import TOKEN_VARIABLE, AgainError, ServerLink
+from rewardkit.serving.server_link import TOKEN_VARIABLE, AgainError, OtherVersionError, ServerLink
 from rewardkit.shown.text import shortened
 from rewardkit.types import Cause, Outcome, Rollout, Status
 
 CONNECTIONS = 16  # Requests that are under way at once
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0  # Seconds before a request is tried again, doubled with each further try
-PATIENCE_S, NOTED_WAIT_S = 3.0, 10.0
-"""Seconds of tries after which a log says that a client waits for its servers, where it may wait at least so long."""
+NOTED_WAIT_S = 10.0  # Seconds that a client which is being made must be ready to wait for a warning that it waits
 _PARTS = ("rewards", "weights", "versions")  # What all servers tell alike
 _Reply = TypeVar("_Reply")
 _RowOutcomes: TypeAlias = Mapping[str, Outcome]
-_log = logging.getLogger(__name__)
 _jitter = random.SystemRandom()  # a training's seed would have all of its processes retry at once
 
 
@@ -63,7 +61,9 @@ class RemoteRuntime:
         urls: Where the servers are, such as ``"http://10.0.0.7:8000"``: one or several, which serve the same rewards.
         token: The servers' token; by default the variable ``REWARDKIT_SERVE_TOKEN``, if it is set.
         timeout_s: Seconds, above 0, that a server may take to answer a request, to its last byte.
-        retry_s: Seconds, 0 or more, for which a request is tried again; each server is asked once in any case.
+        retry_s: Seconds, 0 or more, for which a request is tried again; each server is asked once in any case. After
+            three seconds without an answer a warning says so, once until a server answers, which a line says too; of
+            a server that comes back with another version it says so at once.
         max_infrastructure_rate: Share of one reward's calls in a batch, 0 to 1, that may be lost.
         connect_s: Seconds, above 0, that a server has to tell its rewards when the client is made; by default it has
             ``retry_s``, and ``timeout_s`` for each answer. A client that may wait long for them logs a warning after
@@ -111,12 +111,12 @@ class RemoteRuntime:
         self._most_lost: float = require(
             "max_infrastructure_rate", max_infrastructure_rate, lambda rate: 0 <= rate <= 1, "a share from 0 to 1"
         )
-        self._closed, self._alarms = False, Alarms()
+        self._closed, self._alarms, self._outages = False, Alarms(), OutageLog("retry_s", retry_s)
         self._owner = os.getpid()
         wait_s = timeout_s if connect_s is None else min(timeout_s, connect_s)
         setting, tries_s = ("retry_s", retry_s) if connect_s is None else ("connect_s", connect_s)
         description = self._introduction(
-            [ServerLink(url, token, wait_s) for url in self.urls], tries_s, _log_first_wait(tries_s, setting)
+            [ServerLink(url, token, wait_s) for url in self.urls], tries_s, OutageLog(setting, tries_s, NOTED_WAIT_S)
         )
         self._threads = ThreadPoolExecutor(CONNECTIONS, "rewardkit-remote")
         unknown = [name for name in names or () if name not in description["rewards"]]
@@ -143,13 +143,11 @@ class RemoteRuntime:
             ) from error
         self.weights: dict[str, float] = client_weights(self._rewards, server_weights, weights)
 
-    def _introduction(
-        self, links: Sequence[ServerLink], retry_s: float, note_wait: Callable[[str], None]
-    ) -> Mapping[str, Any]:
+    def _introduction(self, links: Sequence[ServerLink], retry_s: float, outages: OutageLog) -> Mapping[str, Any]:
         """Return the servers' description of their rewards, and set the most rows; ConfigError if they differ."""
         try:
             replies = [
-                self._ask([link], 0, "GET", "/v1/rewards", None, _introduction_in, retry_s, note_wait) for link in links
+                self._ask([link], 0, "GET", "/v1/rewards", None, _introduction_in, retry_s, outages) for link in links
             ]
         finally:
             for link in links:
@@ -308,7 +306,7 @@ class RemoteRuntime:
         """Return the outcomes of a request's rows, or why they are lost."""
         parse = functools.partial(self._outcomes_in, rows=rows)
         try:
-            return self._ask(self._links, first, "POST", "/v1/score", body, parse, self._retry_s)
+            return self._ask(self._links, first, "POST", "/v1/score", body, parse, self._retry_s, self._outages)
         except InfrastructureError as error:
             return error
 
@@ -324,7 +322,7 @@ class RemoteRuntime:
             raise AgainError(f"answered {len(outcomes)} rows where {rows} were asked")
         for name, reward in self._rewards.items():
             if versions[name] != reward.version:
-                raise AgainError(
+                raise OtherVersionError(
                     f"serves {name} {versions[name]} now, and {reward.version} when this client was made; start the "
                     "server with that version again, or stop what asks it"
                 )
@@ -341,7 +339,7 @@ class RemoteRuntime:
                 size += len(encoded[last])
                 last += 1
             body = b'{"reward": %b, "examples": [%b]}' % (json.dumps(name).encode(), b", ".join(encoded[first:last]))
-            rows = self._ask(self._links, 0, "POST", "/v1/check", body, _misfits_in, self._retry_s)
+            rows = self._ask(self._links, 0, "POST", "/v1/check", body, _misfits_in, self._retry_s, self._outages)
             numbered = [misfit._replace(row=misfit.row + first) for misfit in rows]
             misfits += [misfit for misfit in numbered if misfit.column in examples[misfit.row]]  # not those missing
             first = last
@@ -358,42 +356,33 @@ class RemoteRuntime:
         body: bytes | None,
         parse: Callable[[object], _Reply],
         retry_s: float,
-        note_wait: Callable[[str], None] = lambda reason: None,
+        outages: OutageLog,
     ) -> _Reply:
         """Return a server's parsed answer; where it fails through nobody's fault, ask the next one, and again.
 
         Each server is asked once at least, and then until ``retry_s`` seconds are over; then InfrastructureError is
-        raised. ``note_wait`` is called before each wait, with what the server did.
+        raised. ``outages`` logs what is waited for.
         """
-        until = time.monotonic() + retry_s
+        begin = time.monotonic()
+        until = begin + retry_s
         tries = 0
         while True:
             link = links[(first + tries) % len(links)]
             try:
-                return parse(link.ask(method, path, body))
+                reply = parse(link.ask(method, path, body))
+                outages.note_answer(link.url)
+                return reply
             except AgainError as error:
                 tries += 1
                 rounds = tries // len(links)
                 wait_s = min(FIRST_WAIT_S * 2 ** min(rounds, 10), LONGEST_WAIT_S) * _jitter.uniform(0.5, 1.0)
-                is_late = time.monotonic() + wait_s > until and rounds
-                if self._closed or is_late:
-                    reason = shortened(f"{link.url} {error}")
+                next_try = time.monotonic() + wait_s
+                reason = shortened(f"{link.url} {error}")
+                if self._closed or (next_try > until and rounds):
+                    outages.note_lost()
                     raise InfrastructureError(f"{reason} ({tries} {'try' if tries == 1 else 'tries'})") from error
-                note_wait(shortened(f"{link.url} {error}"))
+                outages.note_failure(reason, begin, next_try, until, is_final=isinstance(error, OtherVersionError))
                 time.sleep(wait_s)
-
-
-def _log_first_wait(tries_s: float, setting: str) -> Callable[[str], None]:
-    """Return what logs, once and after the first seconds of long tries, that a client waits for its servers."""
-    start, is_noted = time.monotonic(), tries_s < NOTED_WAIT_S
-
-    def note_wait(reason: str) -> None:
-        nonlocal is_noted
-        if not is_noted and time.monotonic() - start >= PATIENCE_S:
-            is_noted = True
-            _log.warning("%s; it is asked again for %g s (%s)", reason, tries_s, setting)
-
-    return note_wait
 
 
 def _object_in(reply: object) -> Mapping[str, Any]:

@@ -22,8 +22,17 @@ TOKEN_VARIABLE = "REWARDKIT_SERVE_TOKEN"  # noqa: S105 - the variable's name
 """The environment variable with the token of reward servers and their clients."""
 
 
+CONNECT_S = (
+    10.0  # Seconds for a connection to open: a machine that is off refuses none, and the system tries for minutes
+)
+
+
 class AgainError(Exception):
     """A request was not answered, and nobody is at fault."""
+
+
+class OtherVersionError(AgainError):
+    """A server has scored with other versions of its rewards than it had when the client was made."""
 
 
 class ServerLink:
@@ -64,6 +73,10 @@ class ServerLink:
         timer.start()
         self._asking.add(connection)
         try:
+            if not was_used:
+                connection.timeout = min(self._timeout_s, CONNECT_S)
+                connection.connect()
+                connection.sock.settimeout(self._timeout_s)
             connection.request(method, self._base + path, body, self._headers)
             if self._is_closed:  # before there was a socket to shut
                 raise http.client.NotConnected("this client is closed")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,6 +22,7 @@ from serve_processes import serving
 from rewardkit import Cause, DataError, InfrastructureError, Rollout, Runtime, RuntimeClosedError, reward
 from rewardkit.serving import JoinedRuntime, RemoteRuntime, packing
 from rewardkit.serving import remote as module
+from rewardkit.serving.outages import OutageLog
 
 
 @reward(default=None)
@@ -315,3 +318,92 @@ def test_wrong_rows_are_an_error_and_not_lost(served: Served) -> None:
         with pytest.raises(DataError, match="answered 422: the server is full"):
             remote.score(ROWS[:1])
         assert 1 == bad.seen.count("/v1/score")
+
+
+def _of_another_version(answer: Any) -> None:
+    answer["versions"]["told"] = "ffffffffffff"
+
+
+@pytest.mark.parametrize("door", ["score", "stream", "joined"])
+@pytest.mark.parametrize(
+    ("faults", "patience_s", "lines"),
+    [
+        ([], 0.0, []),
+        ([_hung_up, _hung_up, _hung_up], 0.0, ["does not answer: .*; it is asked again until ", "answers, after "]),
+        (
+            [_status(503), _cut_off],
+            0.0,
+            ["answered 503: the server is full; it is asked again until ", "answers, after "],
+        ),
+        ([_hung_up, _hung_up], 100.0, []),
+        (
+            [_changed(_of_another_version)] * 3,
+            100.0,
+            ["serves told ffffffffffff now, and .*; it is asked again until "],
+        ),
+    ],
+    ids=["well", "hung up", "busy", "briefly", "version"],
+)
+def test_a_client_logs_what_it_waits_for_while_it_scores(
+    door: str,
+    faults: list[Fault | None],
+    patience_s: float,
+    lines: list[str],
+    served: Served,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A line when an outage lasts and one when it ends; of another version at once; how to wait for another time."""
+    monkeypatch.setattr("rewardkit.serving.outages.PATIENCE_S", patience_s)
+    with _proxy(served, *faults) as proxy, RemoteRuntime(proxy.url, retry_s=30) as remote:
+        if door == "stream":
+            assert 1 == len(list(remote.stream(ROWS[:1])))
+        else:
+            runtime = JoinedRuntime(remote) if door == "joined" else remote
+            assert TOTALS[:1] == runtime.score(ROWS[:1]).totals
+            runtime.close()
+    logged = [record.getMessage() for record in caplog.records if record.name == "rewardkit.serving.remote"]
+    assert len(lines) == len(logged)
+    assert all(re.match(f"{proxy.url} {line}", text) for line, text in zip(lines, logged, strict=True))
+    assert all("(retry_s=30 of RemoteRuntime)" in text for text in logged[:1])
+
+
+def test_one_outage_of_many_requests_is_one_line(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Requests at once and one after another share it; where they are given up, the next batch logs anew."""
+    monkeypatch.setattr(module, "ROWS", 4)
+    monkeypatch.setattr("rewardkit.serving.outages.PATIENCE_S", 0.0)
+    settings: dict[str, Any] = {"retry_s": 0.3, "max_infrastructure_rate": 1.0}
+    with _proxy(served, always=_hung_up) as proxy, RemoteRuntime(proxy.url, **settings) as remote:
+        for batches in (1, 2):
+            assert [None] * 40 == remote.score(ROWS[:40]).totals
+            assert batches == sum("asked again" in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_each_outage_has_its_two_lines(
+    count: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However many tries an outage has, and however many answers come between two."""
+    monkeypatch.setattr("rewardkit.serving.outages.PATIENCE_S", 0.0)
+    log = OutageLog("retry_s", 120.0)
+    for number in range(count):
+        begin = time.monotonic()
+        for _ in range(number + 1):
+            log.note_failure("http://a does not answer", begin, begin + 1, begin + 120)
+        for _ in range(number + 1):
+            log.note_answer("http://a")
+    assert ["asked again" in record.getMessage() for record in caplog.records] == [True, False] * count
+
+
+def test_a_connection_that_does_not_open_is_given_up(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is off answers no attempt; the client asks another server long before ``timeout_s``."""
+    with socket.socket() as full, contextlib.ExitStack() as stack, _proxy(served) as proxy:
+        remote = stack.enter_context(RemoteRuntime([proxy.url, served.url], timeout_s=600))
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        stack.enter_context(socket.create_connection(full.getsockname()))  # its queue is full
+        monkeypatch.setattr("rewardkit.serving.server_link.CONNECT_S", 0.1)
+        remote._links[0]._port = full.getsockname()[1]
+        assert TOTALS[:1] == remote.score(ROWS[:1]).totals
