@@ -165,6 +165,8 @@ class RewardApp:
         if path.startswith("/t/"):
             token, _, rest = path[3:].partition("/")
             path = f"/{rest}"
+        if path[-1:] == "/" and path[:-1] in ADDRESSES:  # as clients write it that append to an address
+            path = path[:-1]
         if path not in ADDRESSES or b"%" in (scope.get("raw_path") or b""):  # one spelling an address
             path = "none"  # told only to those who may ask
         if path not in OPEN and self._token is not None:
@@ -192,7 +194,12 @@ class RewardApp:
         if route == "/readyz":
             return _json({"ok": not self.draining}, 503 if self.draining else 200)
         if ADDRESSES[route] == "GET":
-            replies = {"/livez": {"ok": True}, "/openapi.json": self._openapi, "/v1/rewards": self._description}
+            replies = {
+                "/livez": {"ok": True},
+                "/health": {"ok": True},
+                "/openapi.json": self._openapi,
+                "/v1/rewards": self._description,
+            }
             return _json(replies[route])
         if self.draining:
             raise _busy("the server is ending; ask another one, or try again later")
@@ -399,12 +406,13 @@ ADDRESSES: Mapping[str, str] = {
     "/v1/check": "POST",
     "/v1/rewards": "GET",
     "/livez": "GET",
+    "/health": "GET",
     "/readyz": "GET",
     "/metrics": "GET",
     "/openapi.json": "GET",
 }
 """Every address with its method; no other is answered."""
-OPEN: Sequence[str] = ("/livez", "/readyz")  # Addresses that need no token: an orchestrator's probes
+OPEN: Sequence[str] = ("/livez", "/health", "/readyz")  # Addresses that need no token: an orchestrator's probes
 
 
 def groups_among(rewards: Mapping[str, Composable]) -> list[str]:

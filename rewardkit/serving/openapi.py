@@ -71,6 +71,7 @@ _BODIES: Mapping[str, tuple[str, list[str], dict[str, Any]]] = {
 _READ = {
     "/v1/rewards": "The rewards, their weights, versions, parameters and options.",
     "/livez": "Whether the process answers.",
+    "/health": "The same as /livez.",
     "/readyz": "Whether it takes rows.",
     "/metrics": "Counters for Prometheus.",
     "/openapi.json": "This description.",

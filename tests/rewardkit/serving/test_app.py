@@ -206,7 +206,7 @@ def test_a_tool_call_of_gyms_is_one_of_the_conversation(served: Served) -> None:
 
 def test_it_says_how_it_is(served: Served) -> None:
     """Probes, counters, rewards and the description are there, and the description has every address."""
-    assert {"ok": True} == served.ask("GET", "/livez").json == served.ask("GET", "/readyz").json
+    assert [{"ok": True}] * 3 == [served.ask("GET", path).json for path in ("/livez", "/health", "/readyz")]
     assert {"graded": "single", "stood_in": "single"} == served.ask("GET", "/v1/rewards").json["rewards"]
     paths = served.ask("GET", "/openapi.json").json["paths"]
     assert {place: method.lower() for place, method in module.ADDRESSES.items()} == {
@@ -274,10 +274,10 @@ def test_a_wrong_request_is_told_what_is_wrong(served: Served, place: str, body:
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "//v1/score", "/v1/../v1/score", "/v1/%2e%2e/score", "/v1/score/", "/v1%2fscore", "/t/", "/../etc/passwd"],
+    ["/", "//v1/score", "/v1/../v1/score", "/v1/%2e%2e/score", "/v1/score//", "/v1%2fscore", "/t/", "/../etc/passwd"],
 )
 def test_no_other_path_leads_anywhere(served: Served, path: str) -> None:
-    """An address that is not exactly one of the server's is answered by 404."""
+    """An address that is none of the server's, but for a slash at its end, is answered by 404."""
     assert 404 == served.post(path, {}).status
 
 
@@ -482,3 +482,14 @@ def test_overload_and_the_end_lose_no_request_that_was_taken(runtime: Runtime) -
     assert {200, 503} >= {status for status, _ in answers}
     assert all(right for _, right in answers)
     assert 0 == served.app.active
+
+
+@pytest.mark.parametrize("address", module.ADDRESSES)
+def test_a_slash_at_the_end_makes_no_difference(served: Served, address: str) -> None:
+    """A request is answered or refused as without; two slashes are another address, which is none."""
+    method = module.ADDRESSES[address]
+    body = {} if method == "POST" else None
+    reply, slashed = (served.ask(method, path, body) for path in (address, f"{address}/"))
+    assert reply.status == slashed.status != 404
+    assert reply.body == slashed.body or address == "/metrics"
+    assert 404 == served.ask(method, f"{address}//", body).status
