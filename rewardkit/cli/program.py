@@ -110,19 +110,30 @@ class CommandGroup(typer.core.TyperGroup):
 
 
 _EXTRA = "unexpected extra argument"
+_DATA_FILE = r"\.(jsonl?|ndjson|csv|tsv|parquet|arrow|gz)$"
 _OPTIONS_OF_FILES = {
     r"\.(py|ya?ml)(:\w+)?(,|$)": ("--rewards", "--reward"),
-    r"\.(jsonl?|csv|tsv|parquet|arrow|gz)$": ("--data",),
+    _DATA_FILE: ("--data",),
 }
 """Options that take a file which stands where no argument is expected, by what its name ends with."""
+_CONFIG = "CONFIG.yaml"
+"""What commands that read all from one file call it; its field ``dataset`` names the rows."""
 
 
 def _name_options(error: BaseException) -> None:
-    """Add to an error about an argument too many the options of its command that take such a file."""
+    """Add to an error about an argument too many the options of its command that take such a file, or the field."""
     message, context = getattr(error, "message", ""), getattr(error, "ctx", None)
-    if not isinstance(message, str) or _EXTRA not in message or context is None:
+    if not isinstance(message, str) or context is None:
         return
-    files = re.findall(r"[^\s()]+", message.partition("(")[2])
+    is_data_option = getattr(error, "option_name", None) == "--data"
+    if is_data_option or _EXTRA in message:
+        files = re.findall(r"[^\s()]+", message.partition("(")[2])
+        data = next((file for file in files if re.search(_DATA_FILE, file)), "rows.jsonl" if is_data_option else None)
+        if data is not None and _CONFIG in [parameter.metavar for parameter in context.command.params]:
+            setattr(error, "message", f"{message}; {_CONFIG} names the rows, as dataset: {data}")  # noqa: B010 - as below
+            return
+    if _EXTRA not in message:
+        return
     options = {option for parameter in context.command.params for option in parameter.opts}
     hints = [
         f"{option} {file}"

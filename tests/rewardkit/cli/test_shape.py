@@ -210,6 +210,29 @@ def test_a_file_too_many_is_answered_with_the_option_that_takes_it(
     assert hint is None or f"; give {hint}" in err
 
 
+@pytest.mark.parametrize("command", [["train"], ["rm", "train"]], ids=" ".join)
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["rows.jsonl"], "dataset: rows.jsonl"),
+        (["rows.csv", "out"], "dataset: rows.csv"),
+        (["--data", "rows.jsonl"], "dataset: rows.jsonl"),
+        (["out"], None),
+        (["--date", "rows.jsonl"], None),
+    ],
+    ids=["rows", "rows and folder", "option", "folder", "other option"],
+)
+def test_a_command_with_a_configuration_says_that_it_names_the_rows(
+    work: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], arguments: list[str], hint: str | None
+) -> None:
+    """Rows beside the configuration belong into its field; another argument too many is refused as before."""
+    monkeypatch.setenv("COLUMNS", "200")
+    code, _, err = _run(*command, "run.yaml", *arguments)
+    assert 2 == code
+    assert (hint is None) == ("CONFIG.yaml names the rows" not in err)
+    assert hint is None or f"; CONFIG.yaml names the rows, as {hint}" in err
+
+
 @pytest.mark.parametrize("chars", [10, 15, 20, 30, 60])
 def test_names_are_whole_in_80_columns(work: Path, monkeypatch: pytest.MonkeyPatch, chars: int) -> None:
     """The name of a run is not broken up to 30 characters, and that of a reward up to 20. Nothing is wider."""
