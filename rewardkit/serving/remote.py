@@ -97,7 +97,7 @@ class RemoteRuntime:
         weights: Sequence[float] | Mapping[str, float] | None = None,
     ) -> None:
         self.urls = [urls] if isinstance(urls, str) else list(urls)
-        self._settings = {
+        self._settings: dict[str, Any] = {
             "token": token, "timeout_s": timeout_s, "retry_s": retry_s, "connect_s": connect_s, "names": names,
             "max_infrastructure_rate": max_infrastructure_rate, "weights": weights,
         }  # fmt: skip
