@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, TypeVar
@@ -10,18 +9,16 @@ from typing import Any, Generic, TypeVar
 from rewardkit.audit.climbing import overpaid
 from rewardkit.audit.constant_outputs import CONSTANT_OUTPUT, is_constant_paid
 from rewardkit.audit.ends import highest_pay, lowest_pay
-from rewardkit.audit.engine import BASE, AuditSettings, ScoredForm, ScoredProbe, Trials, best_of, differ, form_probe
-from rewardkit.audit.gold import gold_of, share_parts
+from rewardkit.audit.engine import BASE, AuditSettings, ScoredForm, ScoredProbe, Trials, best_of, differ
+from rewardkit.audit.gold import share_parts
 from rewardkit.audit.honest import REFERENCE, untagged
 from rewardkit.audit.parts import WRONG_FIRST
 from rewardkit.audit.probe import NEEDS_FRAME, Family, Probe
 from rewardkit.audit.programs import LAZY
-from rewardkit.audit.result import Audit, AuditFinding, Example, FamilyCounts, PayRange, RewardAudit, Traits
+from rewardkit.audit.result import Audit, AuditFinding, Example, FamilyCounts, PayRange, Traits
 from rewardkit.audit.rows import REFERENCE_COLUMNS, TEST_COLUMNS, AuditRow, ChosenRows
-from rewardkit.audit.rules_of_thumb import KINDS, rule_of
 from rewardkit.audit.texts import WORDS_IN_TAGS
 from rewardkit.declare.compose import Composable
-from rewardkit.declare.options import WORST
 from rewardkit.declare.spec import Kind
 from rewardkit.runtime.row_names import without_place
 from rewardkit.shown.text import shortened
@@ -29,11 +26,8 @@ from rewardkit.types import Cause, Outcome, Status
 
 _ENOUGH_ROWS = 3
 _ALIKE = 0.8  # an answer that earns this share of what the right one does is paid alike
-_MAX_GOLD_CHARS = 200
 _DEGREES = 3  # scores between floor and full that show that a row's answers are paid by degrees
 ROUNDING = 1e-6  # what a sum of shares may lack of the full level
-
-_LIKE_GOLD = re.compile(r"gold|answer|label|target|correct|expected|relevant|truth|support|class|is_", re.IGNORECASE)
 
 A = TypeVar("A", bound=Audit)
 
@@ -413,104 +407,6 @@ class Assessment(ABC, Generic[A]):
                     better.append(f"{text!r} earns {outcome.score:g}, and {wrong}")
                     break
         return better
-
-
-class RewardAssessment(Assessment[RewardAudit]):
-    """Decides what the scores of attacks on rows mean."""
-
-    def result(self) -> RewardAudit:
-        families = {family: FamilyCounts(not_applicable=self._reasons[family]) for family in Family}
-        forms = [
-            ScoredProbe(index, form_probe(form), outcome)
-            for index, row_forms in enumerate(self._trials.honest)
-            for form, outcome in row_forms
-        ]
-        for trial in [*forms, *self._trials.attacks]:
-            self._count_trial(families[trial.probe.family], trial)
-        self._judge_amounts(families[Family.AMOUNT])
-        for counts in families.values():
-            counts.finish()
-        return RewardAudit(
-            **self._common(),
-            paid_forms=self._paid_forms(),
-            families=families,
-            left_out={name: reason for name, reason in self._settings.skipped.items() if name in KINDS},
-            hint=self._hint(),
-            frames=self._trials.attacked_frames,
-        )
-
-    def _hint(self) -> str:
-        """Return which column that the reward reads may hold the golds; ``""`` without one."""
-        columns, _ = self._read_columns()
-        excluded = {self._rows.gold_column, *TEST_COLUMNS, *REFERENCE_COLUMNS}
-        values: dict[str, set[str]] = {}
-        for row in self._rows.rows:
-            for name in sorted(columns - excluded):
-                gold = gold_of(row.columns.get(name))
-                if gold is not None and len(gold.text) <= _MAX_GOLD_CHARS:  # a longer one is a source
-                    values.setdefault(name, set()).add(repr(row.columns[name]))
-        likely = [name for name, texts in values.items() if len(texts) > 1 or len(self._rows.rows) == 1]
-        likely.sort(key=lambda name: not _LIKE_GOLD.search(name))
-        if self.traits.answer:
-            return ""
-        if not likely:
-            column = self._rows.gold_column
-            return f"; it does not read the gold in {column!r}" if column is not None and self._levels else ""
-        return f"; it reads {', '.join(map(repr, likely[:3]))}: if that is the right answer, give --gold {likely[0]}"
-
-    def _judge_amounts(self, counts: FamilyCounts) -> None:
-        """Judge the ladders, of which each is one trial in all: only its last completion can be wrongly paid."""
-        if counts.not_applicable is None:
-            counts.judged = counts.tried
-        for trial in self._overpaid():
-            counts.accepted.append(self._example(trial.row, trial.probe, trial.outcome))
-
-    def _count_trial(self, counts: FamilyCounts, trial: ScoredProbe) -> None:
-        """Add a trial to the counts of its family, and judge it where its pay says something."""
-        index, probe, outcome = trial.row, trial.probe, trial.outcome
-        example = self._count(counts, index, probe, outcome)
-        if self._pays_failure(index, outcome):
-            counts.judged += 1
-            counts.accepted.append(example)
-            return
-        if probe.family is Family.AMOUNT or counts.not_applicable is not None:
-            return
-        if (reason := self._why_unjudged(trial)) is not None:
-            counts.unjudged[reason] += 1
-            return
-        counts.judged += 1
-        if probe.family is Family.FORMS:
-            if not self._earns(trial):
-                counts.refused.append(example)
-        elif self._earns(trial) and not self._any_words_are_paid(index, probe.family):
-            counts.accepted.append(example)
-
-    def _pays_failure(self, index: int, outcome: Outcome) -> bool:
-        """Return whether the author's default stands in for a failure and is more than a wrong answer earns."""
-        declared = any(leaf.options.default not in (None, WORST) for leaf in self._reward.leaves)
-        if not declared or outcome.status is not Status.FAILED or outcome.is_lost or outcome.score is None:
-            return False
-        return index in self._levels and outcome.score > self._levels[index].floor + ROUNDING
-
-    def _why_unjudged(self, trial: ScoredProbe) -> str | None:
-        """Return why a trial's pay says nothing about the reward; ``None`` where it does."""
-        probe, rule = trial.probe, rule_of(trial.probe)
-        if trial.row not in self._levels or (trial.row in self._unaudited and probe.family in NEEDS_FRAME):
-            return "its rows could not be audited"
-        if trial.outcome.is_lost:
-            return "the calls were lost"
-        if rule in self._settings.skipped:
-            return f"left out: {self._settings.skipped[rule]}"
-        return None if probe.judged and not self._is_right_for_any_item(probe) else "what was tried may be right"
-
-    def _paid_forms(self) -> dict[str, tuple[int, int]]:
-        """Return on how many rows each honest form was paid and tried, the one paid most often first."""
-        paid: dict[str, list[bool]] = {}
-        for index in self._levels:
-            for form, outcome in self._trials.honest[index]:
-                paid.setdefault(form.name, []).append(self._is_paid(index, outcome.score))
-        ordered = sorted(paid.items(), key=lambda pair: -sum(pair[1]) / len(pair[1]))
-        return {name: (sum(flags), len(flags)) for name, flags in ordered}
 
 
 def _describe(outcome: Outcome) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from rewardkit.audit.assessment import Assessment, RewardAssessment
+from rewardkit.audit.addends import addends_of, trials_of
 from rewardkit.audit.attacks import AttackRounds
-from rewardkit.audit.engine import AuditSettings, ProbeRounds, Tick
+from rewardkit.audit.engine import AuditSettings, Tick
 from rewardkit.audit.exploits import ExploitAssessment, ExploitAudit, MutantRounds
 from rewardkit.audit.lint import has_source, lint
 from rewardkit.audit.result import Audit, RewardAudit
+from rewardkit.audit.reward_assessment import RewardAssessment
 from rewardkit.audit.rows import ChosenRows
 from rewardkit.audit.skips import audit_skips
 from rewardkit.declare.compose import Composable
@@ -26,31 +27,34 @@ def audit_rows(
 
     Raises RewardError where the reward cannot be run: a column is missing, or a worker cannot load it.
     """
-    return _audit(AttackRounds, RewardAssessment, reward, rows, settings, scorer, tick)
+    settings = _with_skips(reward, settings)
+    rounds = AttackRounds(reward, rows, settings, scorer, tick)
+    trials = rounds.run()
+    addends = []
+    for addend in () if reward.scores_groups else addends_of(reward):
+        own = trials_of(trials, addend, rounds.leaf_outcomes)
+        addends.append(RewardAssessment(addend, rows, own, _with_skips(addend, settings)).as_addend())
+    return _with_lint(RewardAssessment(reward, rows, trials, settings, addends).result(), reward)
 
 
 def audit_completions(
     reward: Composable, rows: ChosenRows, settings: AuditSettings, scorer: Scorer, tick: Tick
 ) -> ExploitAudit:
     """Score the changed completions of a run, as ``recorded.rows_of`` has them; raise as :func:`audit_rows` does."""
-    return _audit(MutantRounds, ExploitAssessment, reward, rows, settings, scorer, tick)
+    settings = _with_skips(reward, settings)
+    trials = MutantRounds(reward, rows, settings, scorer, tick).run()
+    return _with_lint(ExploitAssessment(reward, rows, trials, settings).result(), reward)
 
 
-def _audit(
-    rounds: type[ProbeRounds],
-    assessment: type[Assessment[A]],
-    reward: Composable,
-    rows: ChosenRows,
-    settings: AuditSettings,
-    scorer: Scorer,
-    tick: Tick,
-) -> A:
-    """Return an audit by these rounds and this assessment, with what the lint says of the reward's source."""
+def _with_skips(reward: Composable, settings: AuditSettings) -> AuditSettings:
+    """Return settings that also leave out what the source of a reward that is no composition does."""
     leaves = reward.leaves
     own = audit_skips(leaves[0]) if len(leaves) == 1 else {}
-    settings = replace(settings, skipped={**own, **settings.skipped})
-    trials = rounds(reward, rows, settings, scorer, tick).run()
-    audit = assessment(reward, rows, trials, settings).result()
-    audit.lint = [mistake for leaf in leaves for mistake in lint(leaf)]
-    audit.unread = [leaf.name for leaf in leaves if not has_source(leaf)]
+    return replace(settings, skipped={**own, **settings.skipped})
+
+
+def _with_lint(audit: A, reward: Composable) -> A:
+    """Return an audit with what the lint says of the source of the reward's parts."""
+    audit.lint = [mistake for leaf in reward.leaves for mistake in lint(leaf)]
+    audit.unread = [leaf.name for leaf in reward.leaves if not has_source(leaf)]
     return audit

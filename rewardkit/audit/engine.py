@@ -134,6 +134,7 @@ class Rounds:
         self._tick = tick
         self._end = time.monotonic() + time_limit_s
         self._done = self._total = 0
+        self.leaf_outcomes: dict[int, dict[Reward[..., Any], Outcome]] = {}  # By the id() of what was made of them
 
     def _stream(self, scorer: Scorer, rollouts: Sequence[Rollout]) -> Iterator[tuple[int, Outcome]]:
         """Yield each completion's index and outcome as it becomes known, until the time limit."""
@@ -145,7 +146,10 @@ class Rounds:
             outcomes[leaves[finished.reward]] = finished.outcome
             if len(outcomes) == len(leaves):
                 self._done += 1
-                yield finished.row, self._reward.combine(outcomes)
+                combined = self._reward.combine(outcomes)
+                if len(leaves) > 1:
+                    self.leaf_outcomes[id(combined)] = outcomes
+                yield finished.row, combined
             self._tick(self._done, self._total)
             if time.monotonic() >= self._end:
                 break

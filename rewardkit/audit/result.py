@@ -44,6 +44,7 @@ class Example:
     outcome: Outcome
     full: float | None
     gold: str | None
+    payer: str | None = None  # The addend of a composition that pays it, where the whole pays less than counts as paid
 
     @property
     def completion(self) -> str:
@@ -78,6 +79,7 @@ class Example:
             "rule": rule_of(probe),
             "point": probe.point,
             "gold": self.gold,
+            "payer": self.payer,
         }
 
 
@@ -293,6 +295,7 @@ class RewardAudit(Audit):
     left_out: Mapping[str, str] = field(default_factory=dict)  # Rules of thumb that the author left out, and why
     hint: str = ""  # What would have more judged, such as a column to name
     frames: Mapping[str, int] = field(default_factory=dict)  # Rows by the frame in which wrong answers were tried
+    graded_rows: int = 0  # Rows on which answers near the gold earn by degrees, so that only full pay counts
 
     @property
     def counts(self) -> Collection[FamilyCounts]:
@@ -309,6 +312,12 @@ class RewardAudit(Audit):
         return f"nothing of this reward's kind was tried{self.hint}"
 
     @property
+    def payers(self) -> dict[str, int]:
+        """The addends of a composition that pay what the whole does not count as paid, with how much of that."""
+        payers = Counter(example.payer for counts in self.counts for example in counts.accepted)
+        return {name: count for name, count in payers.most_common() if name is not None}
+
+    @property
     def false_reject_share(self) -> float:
         forms = self.families[Family.FORMS]
         return len(forms.refused) / forms.judged if forms.judged else 0.0
@@ -318,6 +327,8 @@ class RewardAudit(Audit):
             "false_reject_share": self.false_reject_share,
             "left_out": dict(self.left_out),
             "frames": dict(self.frames),
+            "graded_rows": self.graded_rows,
+            "payers": self.payers,
             "flaws": {
                 name: {
                     "rule": RULES_OF_THUMB[name].rule,

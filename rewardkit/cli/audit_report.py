@@ -50,6 +50,7 @@ def print_reward_audit(audit: RewardAudit, limits: AuditLimits) -> None:
     rows = f"{audit.audited} of {counted(audit.rows, 'row')} audited ({audit.total_rows:,} in the file)"
     _print_evidence(audit, rows, _families(audit), "a right answer", console)
     _print_forms(audit, console)
+    _print_rules(audit, console)
     # What was tried of these counts for slow and crashed calls only.
     left_out = {name: f"left out: {reason}" for name, reason in audit.left_out.items()}
     unjudged = {str(name): reason for name, family in audit.families.items() if (reason := family.not_applicable)}
@@ -224,7 +225,8 @@ def _evidence(example: Example, level: str, *, slow: bool) -> Text:
     frame = f", {shortened(probe.frame, 40)}" if probe.frame else ""
     full = "" if example.full is None or slow else f", {level} {example.full:.3g}"
     cost = f" in {example.outcome.duration_s:.2g} s" if slow else ""
-    earned = f"“{excerpt(example.completion, probe.point)}” {_describe_outcome(example.outcome)}{full}{cost}"
+    payer = f" by {shortened(example.payer, 60)}" if example.payer else ""
+    earned = f"“{excerpt(example.completion, probe.point)}” {_describe_outcome(example.outcome)}{payer}{full}{cost}"
     comment = (f"\n{shortened(example.comment, 200)}", "dim") if example.comment else ""
     return Text.assemble(f"{shortened(probe.name, 60)}{frame}{gold}:\n{earned}", comment)
 
@@ -255,6 +257,17 @@ def _print_forms(audit: RewardAudit, console: Console) -> None:
     if refused:
         names = _listed([f"{shortened(name, 40)} ({len(examples)})" for name, examples in refused.items()])
         print_labelled(console, "refused (rows)", names)
+
+
+def _print_rules(audit: RewardAudit, console: Console) -> None:
+    """Print by which rules more or less than ``--accept-share`` was paid: by an addend alone, or by degrees."""
+    for name, count in audit.payers.items():
+        reason = f"it wrongly pays {counted(count, 'completion')} by itself, and a trainer pays its weight of that"
+        print_labelled(console, f"addend {shortened(name, 60)}", reason, "bold red")
+    if audit.graded_rows:
+        rows = counted(audit.graded_rows, "row")
+        reason = f"on {rows} answers near the gold earn several shares: only full pay counts"
+        print_labelled(console, "degrees", f"{reason}, whatever --accept-share says")
 
 
 def _attacked_frames(audit: RewardAudit) -> str:

@@ -9,6 +9,7 @@ from rewardkit.audit.audits import audit_rows
 from rewardkit.audit.engine import AuditSettings
 from rewardkit.audit.result import RewardAudit
 from rewardkit.audit.rows import choose_rows
+from rewardkit.declare.compose import Composable
 from rewardkit.loading.registry import resolve
 from rewardkit.rows.reader import Row
 from rewardkit.runtime.runtime import Runtime
@@ -19,11 +20,16 @@ LIMITS = {"false_accept": 0, "false_reject": 1.0, "failed": 0}
 
 def audited(reference: str, rows: Sequence[Mapping[str, Any]], *, full: bool, gold: str | None = None) -> RewardAudit:
     """Return the audit of the reward that ``FILE:NAME`` names, on all rows."""
-    reward: Any = resolve(reference)
-    settings = AuditSettings(heavy_rows=int(full), repeated_rows=1)
+    return audit_of(resolve(reference), rows, AuditSettings(heavy_rows=int(full), repeated_rows=1), gold=gold)
+
+
+def audit_of(
+    reward: Composable, rows: Sequence[Mapping[str, Any]], settings: AuditSettings, *, gold: str | None = None
+) -> RewardAudit:
+    """Return the audit of a reward or a composition, on all rows."""
     lines = [Row(number, dict(row)) for number, row in enumerate(rows, 1)]
-    named = [parameter.name for parameter in reward.spec.parameters if parameter.column]
+    named = [name for leaf in reward.leaves for name in leaf.spec.named_columns]
     chosen = choose_rows(lines, "the table", count=20, seed=0, gold=gold, named=named)
     lane = RuntimeLane.INLINE
-    with Runtime([reward], workers=1, lane=lane, cache_entries=0, max_infrastructure_rate=1.0) as runtime:
+    with Runtime(list(reward.leaves), workers=1, lane=lane, cache_entries=0, max_infrastructure_rate=1.0) as runtime:
         return audit_rows(reward, chosen, settings, runtime, lambda done, known: None)
