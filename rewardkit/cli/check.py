@@ -20,9 +20,9 @@ from rewardkit.audit.skips import FLAW_NAMES, accepted_flaws, check_name, takes_
 from rewardkit.cli.arguments import AsJson, Data, DataOption, Gold, LoadTimeout, Rewards, Workers, data_path, option
 from rewardkit.cli.examination_report import print_examination, print_unpaid, write_flaws
 from rewardkit.cli.exits import FAILED, finish
-from rewardkit.cli.misfits import Misfit, describe_misfits, is_complete
+from rewardkit.cli.misfits import Misfit, print_misfits
 from rewardkit.cli.progress import collect
-from rewardkit.cli.render import NONE, count_or_none, duration, fold, group_by_key, number, screen, table
+from rewardkit.cli.render import NONE, count_or_none, duration, fold, number, screen, table
 from rewardkit.cli.reward_check import (
     RewardCheck,
     composition_checks,
@@ -66,7 +66,6 @@ from rewardkit.shown.text import plain, shortened
 from rewardkit.types import Outcome, Rollout, Status
 from sandbox import LOAD_TIMEOUT_S
 
-_SHOWN = 10
 _ROWS = 16  # Rows whose right answers are scored, unless asked for more
 _SPARE = 8  # times as many rows are tried as are examined, where the reward skips some
 _MORE_S = 5.0  # Seconds of calls that the references of further rows may take
@@ -379,7 +378,7 @@ def _score_right_answers(
     earned = [
         UnpaidAnswer(row.line, outcome.score, form.text, row.gold.text if row.gold else None, outcome.reason)
         for (row, form, _), outcome in zip(answers, right[:: check.group or 1], strict=True)
-        if outcome.score is not None
+        if outcome.status is Status.SCORED and outcome.score is not None
     ]
     refused = [answer for answer in earned if not is_paid(leaf, answer.score, floor)]
     solutions = {row.line for row, form, _ in answers if form.text in row.references} - {*lines}
@@ -454,6 +453,7 @@ def _print(
         console.say("no reward reads ", plain(f"{noun} {', '.join(unread)}"), fit="wrap")
     for check in checks:
         name = (f"{check.reward}: ", "bold")
+        print_misfits(console, check.reward, check.misfits, unit)
         for warning in check.warnings:
             console.say(name, ("warning: ", "yellow"), plain(warning), fit="wrap")
         if check.right_answers is not None:
@@ -463,15 +463,8 @@ def _print(
         if check.per_1000:
             groups = "" if check.group is None else f" in groups of {check.group}"
             console.say(name, f"1,000 completions{groups} take {check.forecast}", fit="wrap")
-        # The misfits of each column together; where a reference was not scored, those of one error.
-        by_column = group_by_key(((m.column, m.error if m.column is None else ""), m) for m in check.misfits)
-        kinds = list(by_column.values())
         for result in check.examinations:
             print_examination(console, check.reward, result, unit)
-        for misfits in kinds[:_SHOWN]:
-            console.say(name, plain(describe_misfits(misfits, unit)), fit="wrap")
-        if len(kinds) > _SHOWN or not all(map(is_complete, kinds)):
-            console.say((f"{check.reward}: --json lists all {len(check.misfits):,}", "dim"), fit="wrap")
 
 
 def _table(checks: Sequence[RewardCheck], width: int, left_out: Collection[str]) -> Table:

@@ -85,7 +85,9 @@ class GoldExamination:
         paid = [trial for trial in wrong if scores[trial] >= full]
         if row.gold is None or full <= silence or len(paid) == len(wrong):
             return None
-        missed = [trial for trial in framed if trial.role == _RENDERING and scores[trial] < full]
+        failed = {result.trial for result in results if result.outcome.status is Status.FAILED}
+        renderings = [trial for trial in framed if trial.role == _RENDERING and trial not in failed]
+        missed = [trial for trial in renderings if scores[trial] < full]
         gold = row.gold.text
         flaws = [Flaw("paid_like_gold", _describe_paid(gold, paid))] if paid else []
         return [*flaws, *([Flaw("not_recognised", _describe_missed(gold, missed))] if missed else [])]

@@ -194,8 +194,10 @@ def paid_silence(
     high = reward.options.score_range[1] if reward.options.score_range else None
     pairs = zip(silent, (answer for answer in right for _ in BASE), cycle(BASE), strict=False)
     for outcome, answer, text in pairs:
-        if outcome.status is not Status.SCORED or outcome.score is None or answer.score is None:
+        if outcome.status is not Status.SCORED or outcome.score is None:
             continue
+        if answer.status is not Status.SCORED or answer.score is None:
+            continue  # what a failed call has is its default, and no pay
         is_paid_more = outcome.score > floor + _ROUNDING or (high is not None and outcome.score >= high)
         if is_paid_more and outcome.score >= answer.score:
             return f"{text!r} earns {outcome.score:g}, and the right answer {answer.score:g}: a model learns to say it"

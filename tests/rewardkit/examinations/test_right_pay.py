@@ -322,3 +322,38 @@ def test_golds_that_a_reward_of_form_pays_less_are_named(work: Path) -> None:
     assert "1 of 12 golds earn less than the others: line 4 earns 0: “{" in text
     (flaw,) = [json.loads(line) for line in (work / "flaws.jsonl").read_text().splitlines()]
     assert (4, "lesser", True) == (flaw["line"], flaw["kind"], "is not of type" in flaw["detail"])
+
+
+_ODD_ROWS = {
+    "raises": "raise ValueError('odd row')",
+    "nan": "return float('nan')",
+    "no score": "return 'right'",
+    "skips": "return None",
+}
+
+
+@pytest.mark.parametrize("act", _ODD_ROWS.values(), ids=_ODD_ROWS)
+@pytest.mark.parametrize("column", ["reference", "reference_completion", "solution", None])
+def test_no_sentence_takes_a_call_without_a_score_for_a_zero(work: Path, act: str, column: str | None) -> None:
+    """Rows whose calls all fail or are skipped are in no count of what is not paid; failures stand before warnings."""
+    source = "from rewardkit import reward\n\n@reward\ndef odd(completion: str, answer: str) -> float | None:\n"
+    (work / "odd.py").write_text(
+        f"{source}    if answer.startswith('9'):\n        {act}\n    return float(completion.endswith(answer))\n"
+    )
+    golds = ["10", "11", "12", "13", "14", "15", "90", "91"]
+    more = [{} if column is None else {column: f"It is {gold}"} for gold in golds]
+    rows = [{"prompt": f"{gold}?", "answer": gold, **extra} for gold, extra in zip(golds, more, strict=True)]
+    rows[1]["answer"] = "1"  # its answer alone is unpaid where it is written otherwise
+    (work / "odd.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    code, out = _run("check", "odd.py", "odd.jsonl")
+    words = " ".join(out.split())
+    assert int(act != _ODD_ROWS["skips"]) == code
+    for line in (7, 8):
+        assert f"line {line} earns" not in words
+        assert f"line {line}: the reward does not pay" not in words
+    assert "of 8" not in words.partition("odd: golds of")[0]
+    assert code == 0 or words.index("scoring its right answer") < (words.find("warning: ") % 10**9)
+    code, out = _run("check", "odd.py", "odd.jsonl", "--json")
+    right = json.loads(out)["rewards"][0]["right_answers"]
+    unpaid = {answer["line"] for answer in right["unpaid"] + right["unpaid_solutions"]} | {*right["unpaid_lines"]}
+    assert (6, set()) == (right["rows"], unpaid & {7, 8})
