@@ -89,7 +89,8 @@ class Assessment(ABC, Generic[A]):
             stated = [o for form, o in own if form.text in row.reference_completions]
             scored = [o for o in stated or [o for _, o in own] if o.score is not None]
             best = max(scored, key=lambda outcome: outcome.score or 0.0, default=None)
-            silence = [o.score for o in self._trials.base[index] if o.score is not None]
+            base = (o for o in self._trials.base[index] if o.status is Status.SCORED)
+            silence = [outcome.score for outcome in base if outcome.score is not None]
             if row.references and best is not None and best.score is not None:
                 is_refused = best.score <= min(silence, default=self._zero) + ROUNDING
                 gold = f"gold {row.gold.text!r}" if row.gold is not None else "no gold"

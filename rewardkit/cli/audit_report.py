@@ -95,8 +95,7 @@ def _print_evidence(audit: Audit, rows: str, tried: Table, full: str, console: C
         console.print()
     if audit.unpaid_references:
         references = counted(audit.unpaid_references, "reference")
-        earns = f"all {references} of the data earn what an empty answer does"
-        reason = f"{earns}: the reward pays nothing that the data calls right"
+        reason = f"the reward pays all {references} of the data no more than an empty answer"
         print_labelled(console, "references", reason, "bold red" if audit.refuses_references else "yellow")
     elif audit.refused_references:
         _print_refused(audit, console)

@@ -140,6 +140,14 @@ def test_rows_tell_how_many_groups_give_no_gradient(work: Path) -> None:
     assert "no earlier steps to compare with: std_collapse" in out
 
 
+def test_the_how_to_shows_what_is_printed(work: Path, root: Path) -> None:
+    """The page has this very example; its numbers of rows are those that the command prints."""
+    output = CliRunner().invoke(app, ["diagnose", "rows.jsonl", "--rewards", "my_rewards.py"]).output
+    page = (root / "docs/how-to/why-is-my-reward-flat.md").read_text()
+    printed = [line for line in output.splitlines() if re.match(r"  (lines|rows): ", line)]
+    assert printed == re.findall(r"^  (?:lines|rows): [0-9, ]+$", page, re.MULTILINE)[: len(printed)]
+
+
 def test_rows_that_were_scored_before_need_no_rewards(work: Path) -> None:
     """What `rewardkit score --out` wrote is diagnosed as the rows themselves are."""
     scored = CliRunner().invoke(app, ["score", "my_rewards.py", "rows.jsonl", "--inline", "--out", "scored.jsonl"])

@@ -216,6 +216,18 @@ def test_an_audit_does_not_pass_what_refuses_every_reference(work: Path, name: s
     assert "all 6 references of the data refused" in " ".join(out.split())
 
 
+@pytest.mark.parametrize("name", ["never", "no_guess"])
+def test_an_audit_says_that_references_earn_what_silence_does(work: Path, name: str) -> None:
+    """And no more than that: of a penalty they earn the full score, as silence does."""
+    function = "def no_guess(completion: str) -> float:\n    return float('?' not in completion)"
+    penalty = f"@reward(score_range=(0, 1))\n{function}"
+    (work / "mine.py").write_text(f"{REWARDS}\n{penalty}\n")
+    _, out = _run("audit", f"mine.py:{name}", "references.jsonl")
+    words = " ".join(out.split())
+    assert "the reward pays all 6 references of the data no more than an empty answer" in words
+    assert "pays nothing" not in words
+
+
 _SILENCE = [
     ("completion in ('', answer)", "'' earns 1, and the right answer 1"),
     ("answer in completion or 'know' in completion", "'I do not know.' earns 1"),
