@@ -24,6 +24,7 @@ _LEAST_ROWS = 10  # of fewer rows no kind is usual
 _SHOWN = 8
 _SHOWN_SETS = 4
 _INPUT_CHARS = 40  # a text of more is an input beside the prompt, such as a source, and no label or id
+_NAMES_OF_ONE_ROW = tuple(name for name in ID_COLUMNS if name != "name")
 _NO_INPUTS = frozenset({*GOLD_COLUMNS, *REFERENCE_COLUMNS, *PROMPT_COLUMNS, "completions", "completion_ids"})
 
 
@@ -188,19 +189,43 @@ def _text_of(value: object) -> str:
 
 
 def _copies(rows: Sequence[Row], prompt: str | None) -> Iterator[DataFlaw]:
-    """Yield the rows that an earlier row has with all columns but its id; blanks of a prompt do not count."""
+    """Yield the rows that an earlier row has with all columns, or with all but its id, and those that have its id.
+
+    Blanks of a prompt do not count.
+    """
     columns = rows[0].values if rows else {}
-    names = [name for name in ID_COLUMNS if name in columns][:1]
+    name = next((name for name in ID_COLUMNS if name in columns), None)
     by_key: defaultdict[str, list[Row]] = defaultdict(list)
+    by_id: defaultdict[str, list[Row]] = defaultdict(list)
+    contents: dict[int, str] = {}
     for row in rows:
-        values = {name: value for name, value in row.values.items() if name not in names}
-        by_key[_key(values | ({} if prompt is None else {prompt: _folded(values.get(prompt))}))].append(row)
-    groups = [group for group in by_key.values() if len(group) > 1]
-    sets = tuple(tuple(row.line for row in group) for group in groups)
-    lines = sorted(line for lines in sets for line in lines[1:])
-    differing = [name for name in names if any(len({_key(row.values[name]) for row in group}) > 1 for group in groups)]
-    meaning = "a copy of an earlier row" + "".join(f" but for {name!r}" for name in differing)
-    yield DataFlaw("copies", meaning, tuple(lines), sets)
+        values = {column: value for column, value in row.values.items() if column != name}
+        contents[row.line] = _key(values | ({} if prompt is None else {prompt: _folded(values.get(prompt))}))
+        by_key[contents[row.line]].append(row)
+        if name is not None and row.values[name] not in (None, ""):
+            by_id[_key(row.values[name])].append(row)
+    whole, renamed = [], []
+    for group in by_key.values():
+        first_of: dict[str, Row] = {}
+        for row in group:
+            first_of.setdefault("" if name is None else _key(row.values[name]), row)
+        copies = {row.line for row in group} - {row.line for row in first_of.values()}
+        for own in first_of:
+            same = [row.line for row in group if name is None or _key(row.values[name]) == own]
+            whole += [tuple(same)] if len(same) > 1 else []
+        lines = tuple(row.line for row in group if row.line not in copies)
+        renamed += [lines] if len(lines) > 1 else []
+    yield _repeating("copies", "a copy of an earlier row" + ("" if name is None else f", {name!r} too"), whole)
+    yield _repeating("renamed_copies", f"a copy of an earlier row but for {name!r}", renamed)
+    if name in _NAMES_OF_ONE_ROW and 2 * len(by_id) > len(rows):  # else the column names something else
+        shared = [group for group in by_id.values() if len({contents[row.line] for row in group}) > 1]
+        lines_of = [tuple(row.line for row in group) for group in shared]
+        yield _repeating("repeated_id", f"the {name!r} of an earlier row that differs elsewhere", lines_of)
+
+
+def _repeating(kind: str, meaning: str, sets: Sequence[tuple[int, ...]]) -> DataFlaw:
+    """Return the flaw of sets of rows of which each but the first repeats the first."""
+    return DataFlaw(kind, meaning, tuple(sorted(line for lines in sets for line in lines[1:])), tuple(sets))
 
 
 def _folded(value: object) -> object:

@@ -58,6 +58,33 @@ def test_an_odd_gold_is_shown_with_what_it_reads_as() -> None:
     assert [f"1 row (line 7): {expected}"] == flaws
 
 
+_IDS = {  # the ids of twelve rows, which of these copy an earlier one, and the flaws
+    "as they should be": ({}, {}, {}),
+    "the same id": ({}, {5: 0}, {"copies": (6,)}),
+    "another id": ({5: "new"}, {5: 0}, {"renamed_copies": (6,)}),
+    "both": ({5: "new"}, {5: 0, 7: 0}, {"copies": (8,), "renamed_copies": (6,)}),
+    "copies of a renamed one": ({5: "new", 7: "new"}, {5: 0, 7: 0}, {"copies": (8,), "renamed_copies": (6,)}),
+    "an id of another row": ({5: "q0"}, {}, {"repeated_id": (6,)}),
+    "three of an id": ({5: "q0", 7: "q0"}, {}, {"repeated_id": (6, 8)}),
+    "no id": ({5: None, 7: None, 8: "", 9: ""}, {}, {}),
+    "an id of few values": (dict.fromkeys(range(12), "train"), {}, {}),
+}
+
+
+@pytest.mark.parametrize("name", ["id", "question_id"])
+@pytest.mark.parametrize(("ids", "copied", "expected"), _IDS.values(), ids=_IDS)
+def test_ids_tell_copies_from_repeated_ids(
+    name: str, ids: dict[int, Any], copied: dict[int, int], expected: dict[str, tuple[int, ...]]
+) -> None:
+    """A copy with the same id is not called one but for the id, and an id that stands twice is named."""
+    rows = [
+        Row(n + 1, {**SOUND[copied.get(n, n)], name: ids.get(n, f"q{copied.get(n, n)}")}) for n in range(len(SOUND))
+    ]
+    flaws = {flaw.kind: flaw for flaw in data_flaws(rows, "answer")}
+    assert expected == {kind: flaw.lines for kind, flaw in flaws.items()}
+    assert all((f"but for {name!r}" in flaw.meaning) == (kind == "renamed_copies") for kind, flaw in flaws.items())
+
+
 @pytest.mark.parametrize(("name", "meaning"), [("id", "a copy of an earlier row but for 'id'"), ("level", None)])
 def test_a_copy_with_another_id_is_a_copy(name: str, meaning: str | None) -> None:
     """A row with its own id trains as the earlier row does; any other column that differs may matter."""
