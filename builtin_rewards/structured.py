@@ -105,9 +105,12 @@ def _require_schema(schema: object, validator: Any) -> None:
 
 
 def _without_nulls(schema: Any) -> Any:
-    """Return a row's schema without the keywords that are null, with which Arrow pads; ``{"const": null}`` stays."""
+    """Return a row's schema without the keywords that are null, with which Arrow pads.
+
+    A ``{"const": null}`` stays, also beside keywords such as ``$schema``: it is all that such a schema says.
+    """
     if isinstance(schema, dict):
-        is_const = schema.keys() == {"const"}
+        is_const = "const" in schema and all(name == "const" or name.startswith("$") for name in schema)
         return {name: _without_nulls(part) for name, part in schema.items() if part is not None or is_const}
     return [_without_nulls(part) for part in schema] if isinstance(schema, list) else schema
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import hypothesis
 import pytest
-from costs import beyond, by_test, out_of_turn, write_costs
+from costs import back_in_turn, beyond, by_test, out_of_turn, write_costs
 
 ROOT = Path(__file__).parents[1]
 
@@ -77,7 +77,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[LATER] = later
     left_out = set(later)
     if config.getoption("--turns"):
-        left_out.update(out_of_turn([item for item in items if item not in left_out], config.option.draw_seed))
+        choosable, seed = [item for item in items if item not in left_out], config.option.draw_seed
+        left_out.update(out_of_turn(choosable, seed))
+        families = [[item for item in choosable if name in marks[item]] for name in SLOW]
+        left_out.difference_update(back_in_turn(left_out, families, seed))
     if config.getoption("--brief"):
         left_out.update(_cases_left_out([item for item in items if item not in left_out], most=1))
     config.hook.pytest_deselected(items=list(left_out))

@@ -1,4 +1,4 @@
-"""``make test`` runs a part of what takes long, and each test in one of three runs at least."""
+"""``make test`` runs a part of what takes long, and each test in one of five runs at least."""
 
 from __future__ import annotations
 
@@ -39,6 +39,12 @@ def test_each_run_has_a_part_and_all_runs_together_have_everything() -> None:
     assert {4} == {sum(name.startswith(TABLE) for name in run) for run in runs}
     assert {case.nodeid for case in CASES} == set.union(*runs)
     assert all(CHEAP in run for run in runs)
+
+
+def test_a_run_has_a_test_of_each_family() -> None:
+    """Also where all of them are costly and none of them has its turn."""
+    out, tables = CASES[:3], [CASES[:2], CASES[2:4], CASES[4:], []]
+    assert [[CASES[0]], [CASES[1]]] == [costs.back_in_turn(out, tables, seed) for seed in (2, 3)]  # type: ignore[type-var]
 
 
 def test_what_has_a_cost_is_a_test(root: Path) -> None:

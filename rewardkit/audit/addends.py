@@ -11,15 +11,10 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from rewardkit.audit.engine import Repeat, ScoredForm, ScoredProbe, Trials
+from rewardkit.audit.engine import LeafOutcomes, Repeat, ScoredForm, ScoredProbe, Trials
 from rewardkit.declare.compose import Composable, Gate, Named, Reduced, Scheduled, WeightedSum
-from rewardkit.declare.decorator import Reward
 from rewardkit.types import Outcome
-
-LeafOutcomes = Mapping[int, Mapping[Reward[..., Any], Outcome]]
-"""What each leaf gave a completion, by the id() of the outcome that the composition made of it."""
 
 _MOST = 16  # addends; a composition that multiplies out to more is judged as a whole
 
@@ -74,8 +69,7 @@ def trials_of(trials: Trials, addend: Composable, leaves: LeafOutcomes) -> Trial
     """Return the trials of a composition with what an addend of it earned in each."""
 
     def own(outcome: Outcome) -> Outcome:
-        outcomes = leaves.get(id(outcome))
-        return outcome if outcomes is None else addend.combine(outcomes)
+        return addend.combine(leaves[id(outcome)][1]) if id(outcome) in leaves else outcome
 
     def each(outcomes: Mapping[int, Outcome]) -> dict[int, Outcome]:
         return {index: own(outcome) for index, outcome in outcomes.items()}

@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from rewardkit.audit.equal_golds import (
     EqualGolds,
@@ -123,6 +123,10 @@ def rollout_of(leaves: Sequence[Reward[..., Any]], row: AuditRow, probe: Probe) 
     return Rollout(prompt, completion, columns, completion_ids=[*ids])
 
 
+LeafOutcomes: TypeAlias = dict[int, tuple[Outcome, Mapping[Reward[..., Any], Outcome]]]
+"""What the leaves gave a completion, by the ``id()`` of the outcome made of it, which stands beside and so lives on."""
+
+
 class Rounds:
     """The rounds of one audit, of a reward or of a judge: completions are scored, the next after what the last earned.
 
@@ -134,7 +138,7 @@ class Rounds:
         self._tick = tick
         self._end = time.monotonic() + time_limit_s
         self._done = self._total = 0
-        self.leaf_outcomes: dict[int, dict[Reward[..., Any], Outcome]] = {}  # By the id() of what was made of them
+        self.leaf_outcomes: LeafOutcomes = {}
 
     def _stream(self, scorer: Scorer, rollouts: Sequence[Rollout]) -> Iterator[tuple[int, Outcome]]:
         """Yield each completion's index and outcome as it becomes known, until the time limit."""
@@ -148,7 +152,7 @@ class Rounds:
                 self._done += 1
                 combined = self._reward.combine(outcomes)
                 if len(leaves) > 1:
-                    self.leaf_outcomes[id(combined)] = outcomes
+                    self.leaf_outcomes[id(combined)] = combined, outcomes
                 yield finished.row, combined
             self._tick(self._done, self._total)
             if time.monotonic() >= self._end:

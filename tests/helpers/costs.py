@@ -52,6 +52,12 @@ def beyond(cases: Sequence[Item], count: int, first: int) -> list[Item]:
     return [case for place, case in enumerate(cases) if place not in chosen]
 
 
+def back_in_turn(left_out: Iterable[Item], families: Iterable[Sequence[Item]], seed: int) -> list[Item]:
+    """Return a test of each family of which a run would leave out all."""
+    others = set(left_out)
+    return [family[seed % len(family)] for family in families if family and others.issuperset(family)]
+
+
 def out_of_turn(items: Iterable[Item], seed: int) -> list[Item]:
     """Return the cases of costly tests that a run leaves out; a run with another seed leaves out others."""
     costs, tables = read_costs(), by_test(items)

@@ -223,7 +223,7 @@ def test_the_type_of_a_body_does_not_matter(served: Serving) -> None:
 
 
 PATHS = [
-    "/", "//v1/score", "/v1//score", "/v1/../v1/score", "/v1/./score", "/v1/%2e%2e/score", "/v1/score/", "/v1%2fscore",
+    "/", "//v1/score", "/v1//score", "/v1/../v1/score", "/v1/./score", "/v1/%2e%2e/score", "/v1%2fscore",
     "/V1/SCORE", "/../../etc/passwd", "/%00", "/v1/score;x=1", "/v1/score%20", f"/{'a' * 60_000}", "*",
     "http://localhost/v1/score", f"/t/{TOKEN}", f"/t/{TOKEN}/", f"/t/{TOKEN}//v1/score",
     f"/t/{TOKEN}/t/{TOKEN}/v1/score", f"/v1/score/t/{TOKEN}",
