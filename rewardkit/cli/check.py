@@ -363,16 +363,7 @@ def _score_right_answers(
     silence = paid_silence(leaf, right, others[: len(silent)], floor) if reads_answers(leaf, gold) else None
     check.warnings += [silence] if silence else []
     unpaid = [answer for answer in answers if not is_paid(leaf, scores.get(answer.row.line, math.inf), floor)]
-    forms = 1
-    if leaf.spec.kind is not Kind.GROUP and not leaf.spec.is_async:
-        tries = [(answer.row, form) for answer in unpaid for form in expected_forms(answer.row)[1:]]
-        forms += max(Counter(row.line for row, _ in tries).values(), default=0)
-        tried = score("check", [rollout_of([leaf], row, form_probe(form)) for row, form in tries]) if tries else []
-        for (row, form), outcome in zip(tries, tried, strict=True):
-            check.outcomes[row.line, form.text] = outcome
-            if outcome.status is Status.SCORED and outcome.score is not None:
-                scores[row.line] = max(scores[row.line], outcome.score)
-        check.scores |= scores
+    forms = 1 + _score_further_forms(leaf, unpaid, scores, check, score)
     lines = tuple(line for line, value in scores.items() if not is_paid(leaf, value, floor))
     noun = "reference" if any(answer.row.references for answer in answers) else "gold"
     earned = [
@@ -394,6 +385,29 @@ def _score_right_answers(
         tuple(lesser_answers(earned)),
     )
     check.add_pay(leaf, pay, reads_gold=reads_answers(leaf, gold))
+
+
+def _score_further_forms(
+    leaf: Reward[..., Any],
+    unpaid: Sequence[RightAnswer],
+    scores: dict[int, float],
+    check: RewardCheck,
+    score: _ScoreAll,
+) -> int:
+    """Score answers in the other forms of their rows and note the best score of each; return the most tried of a row.
+
+    None are tried of rewards that score groups or ask a server.
+    """
+    if leaf.spec.kind is Kind.GROUP or leaf.spec.is_async:
+        return 0
+    tries = [(answer.row, form) for answer in unpaid for form in expected_forms(answer.row)[1:]]
+    outcomes = score("check", [rollout_of([leaf], row, form_probe(form)) for row, form in tries]) if tries else []
+    for (row, form), outcome in zip(tries, outcomes, strict=True):
+        check.outcomes[row.line, form.text] = outcome
+        if outcome.status is Status.SCORED and outcome.score is not None:
+            scores[row.line] = max(scores[row.line], outcome.score)
+    check.scores |= scores
+    return max(Counter(row.line for row, _ in tries).values(), default=0)
 
 
 def _good_rows(lines: Sequence[Row], gold: str | None, check: RewardCheck) -> Iterator[AuditRow]:
