@@ -9,13 +9,14 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rewardkit.declare.compose import Composable
 from rewardkit.errors import ConfigError
 from rewardkit.loading.config import RewardFunctionsConfig
 from rewardkit.loading.registry import RewardSet, resolve_all, resolve_set
+from rewardkit.runtime.settings import signs_of, weights_of
 from rewardkit.serving.choice import is_address, served_set
 from rewardkit.serving.server_link import without_token
 
@@ -113,16 +114,25 @@ def one_of(references: str, timeout_s: float | None = None, *, here: bool = Fals
 
 
 class Leaves:
-    """The plain rewards among and inside those of a set, or of one of them, as a Runtime takes them."""
+    """The plain rewards among and inside those of a set, or of one of them, as a Runtime takes them.
 
-    def __init__(self, reward_set: RewardSet, reward: Composable | None = None) -> None:
-        rewards = reward_set.rewards.values() if reward is None else [reward]
-        self.leaves = list(dict.fromkeys(leaf for part in rewards for leaf in part.leaves))
+    ``weights`` are those of the set's rewards. A part that they or a composition pay for low scores has a weight below
+    0, so that what stands in for its failed calls is its worst score there, too.
+    """
+
+    def __init__(
+        self, reward_set: RewardSet, reward: Composable | None = None, *, weights: Mapping[str, float] | None = None
+    ) -> None:
+        rewards = reward_set.rewards if reward is None else {reward.name: reward}
+        self.leaves = list(dict.fromkeys(leaf for part in rewards.values() for leaf in part.leaves))
         self._reward_set = reward_set
+        signs = signs_of(rewards, weights_of(rewards, weights))
+        self._weights = {leaf.name: -1.0 if signs.get(leaf, 1) < 0 else 1.0 for leaf in self.leaves}
 
     def resolve(self) -> RewardSet:
         """Return them by name, with the folders and environment variables of the set."""
-        return dataclasses.replace(self._reward_set, rewards=resolve_set(self.leaves).rewards, weights=None)
+        weights = None if self._reward_set.servers else self._weights  # servers know their own
+        return dataclasses.replace(self._reward_set, rewards=resolve_set(self.leaves).rewards, weights=weights)
 
 
 def list_rewards(references: str) -> list[Composable]:

@@ -170,7 +170,7 @@ class _Scoring:
         self._lines = [line for line, _ in numbered]
         self._unit = unit  # What the lines count, for what failures call the rows
         self._weights = weights
-        self._leaves = Leaves(reward_set)
+        self._leaves = Leaves(reward_set, weights=weights)
         names = [leaf.name for leaf in self._leaves.leaves]
         self._outcomes: dict[str, list[Outcome | None]] = {name: [None] * len(rollouts) for name in names}  # By row
 

@@ -142,7 +142,7 @@ class Runtime:
             "ray_address": ray_address,
         }
         self._rewards = reward_set.rewards
-        self.weights = weights_of(self._rewards, weights)
+        self.weights = weights_of(self._rewards, reward_set.weights if weights is None else weights)
         self.spared: Collection[str] = frozenset()
         self._leaves = leaves_of(self._rewards.values())
         self._signs = signs_of(self._rewards, self.weights)
