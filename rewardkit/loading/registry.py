@@ -42,7 +42,7 @@ class RewardSet:
         env: Environment variables added for the workers.
         packages: Of what the overlay is made, for other machines to make their own.
         running: Rewards that a run has already, as its workers load them, by their leaves; these stay as they are.
-        weights: Each reward's weight in the totals unless the caller sets it; ``None`` for 1, and 0 for parts of others.
+        weights: Each reward's weight in the totals unless a caller sets it; ``None`` for 1, and 0 for parts of others.
         servers: Addresses of the servers that score; none for rewards that are scored from here.
     """
 
