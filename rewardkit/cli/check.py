@@ -258,9 +258,8 @@ def _score_forms(
 ) -> None:
     """Score golds in further forms, named by line and text, for the compositions that ``leaf`` is a part of."""
     gold = gold_column(lines[0].values, scoring.gold, leaf.spec.named_columns, str(scoring.path))
-    rows = [
-        row for row in _good_rows(lines, gold, check) if not row.reference_completions
-    ]  # they count as they are written
+    # References are left out, for they count as they are written.
+    rows = [row for row in _good_rows(lines, gold, check) if not row.reference_completions]
     tries = [(row, form) for row in rows for form in expected_forms(row) if (row.line, form.text) in forms]
     rollouts = [rollout_of([leaf], row, form_probe(form)) for row, form in tries]
     if not rollouts:
